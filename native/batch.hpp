@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole columns: measured in units, turned into rows to hold, or searched for the cheapest cut.
+//
+// Everything O(n). Nothing here changes what is held; the first thing that is wrong with a
+// column is told with its place, and then nothing else holds.
+
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "online_cut.hpp"
+#include "samples.hpp"
+#include "select_cut.hpp"
+#include "units.hpp"
+
+namespace limen {
+
+// Weights or losses as they were given: whole numbers, numbers, or neither (1 each).
+struct Column {
+    const char* name;
+    const std::int64_t* whole = nullptr;
+    const double* real = nullptr;
+
+    bool ones() const { return !whole && !real; }
+    template <class Visit>
+    auto with(Visit&& visit) const {
+        return whole ? visit(whole) : visit(real);
+    }
+};
+
+struct Trouble {
+    enum Kind { none, nan_score, negative, not_finite, lost, too_large } kind = none;
+    std::size_t index = 0;
+    const char* name = "";
+    double value = 0;  // the number at that place
+    double size = 0;   // too_large: about the sum that does not fit, in the numbers given
+    int bits = 0;      // too_large: the places it was measured in
+
+    explicit operator bool() const { return kind != none; }
+};
+
+inline double unit_size(const Unit& unit, int bits) {
+    if (unit.automatic) return std::ldexp(1.0, -bits);
+    return static_cast<double>(unit.numerator) / static_cast<double>(unit.denominator);
+}
+
+inline Trouble find_nan(const double* scores, std::size_t n) {
+    const std::size_t at = first_nan(scores, n);
+    return at == n ? Trouble{} : Trouble{Trouble::nan_score, at, "scores"};
+}
+
+// What is not finite, or negative where that is refused; and the binary places needed.
+inline Trouble survey(const Column& column, std::size_t n, bool negative_too,
+                      const OnlineCut& held, int& bits) {
+    return column.with([&](const auto* values) -> Trouble {
+        for (std::size_t i = 0; i < n; ++i) {
+            const double value = static_cast<double>(values[i]);
+            if (!std::isfinite(value)) return {Trouble::not_finite, i, column.name, value};
+            if (value < 0 && !negative_too) return {Trouble::negative, i, column.name, value};
+            if (!is_whole(value)) bits = std::max(bits, held.bits_for(value));
+        }
+        return {};
+    });
+}
+
+inline Trouble measure(const Column& column, std::size_t n, int bits, const OnlineCut& held,
+                       std::vector<std::int64_t>& units) {
+    units.resize(n);
+    return column.with([&](const auto* values) -> Trouble {
+        for (std::size_t i = 0; i < n; ++i) {
+            const Refusal refusal = held.measure(values[i], 1, bits, units[i]);
+            if (refusal == Refusal::none) continue;
+            const double value = static_cast<double>(values[i]);
+            if (refusal == Refusal::lost) return {Trouble::lost, i, column.name, value};
+            double size = 0;
+            for (std::size_t j = 0; j < n; ++j) size += std::fabs(static_cast<double>(values[j]));
+            return {Trouble::too_large, i, column.name, value, size, bits};
+        }
+        return {};
+    });
+}
+
+struct Costs {
+    std::int64_t false_positive = 1, false_negative = 1;
+};
+
+// z of labelled samples: weight * cost, above the cut for label 0 and below it for label 1.
+inline Trouble labelled_z(const std::uint8_t* labels, std::size_t n, const Column& weights,
+                          const Costs& costs, const OnlineCut& held, int& bits,
+                          std::vector<std::int64_t>& z) {
+    if (weights.ones()) {
+        constexpr std::int64_t one = 1;
+        std::vector<std::int64_t> units;
+        if (Trouble found = measure({weights.name, &one}, 1, bits, held, units)) return found;
+        z.assign(n, units[0]);
+    } else {
+        if (Trouble found = survey(weights, n, false, held, bits)) return found;
+        if (Trouble found = measure(weights, n, bits, held, z)) return found;
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::int64_t cost = labels[i] ? -costs.false_negative : costs.false_positive;
+        const double size = static_cast<double>(z[i]) * std::fabs(static_cast<double>(cost));
+        if (__builtin_mul_overflow(z[i], cost, &z[i]) || z[i] >= most_units || z[i] <= -most_units)
+            return {Trouble::too_large, i, weights.name, 0, size * unit_size(held.unit(), bits),
+                    bits};
+    }
+    return {};
+}
+
+inline Trouble both_losses(const Column (&columns)[2], std::size_t n, const OnlineCut& held,
+                           int& bits, std::vector<std::int64_t> (&units)[2]) {
+    for (const Column& column : columns)
+        if (Trouble found = survey(column, n, true, held, bits)) return found;
+    for (int i = 0; i < 2; ++i)
+        if (Trouble found = measure(columns[i], n, bits, held, units[i])) return found;
+    return {};
+}
+
+// ---- rows to hold; samples without any loss are left out ----
+
+inline Trouble labelled_rows(const double* scores, const std::uint8_t* labels, std::size_t n,
+                             const Column& weights, const Costs& costs, const OnlineCut& held,
+                             int& bits, std::vector<SignedRow>& rows) {
+    std::vector<std::int64_t> z;
+    if (Trouble found = find_nan(scores, n)) return found;
+    if (Trouble found = labelled_z(labels, n, weights, costs, held, bits, z)) return found;
+    rows.reserve(n);
+    for (std::size_t i = 0; i < n; ++i)
+        if (z[i] != 0) rows.push_back({ordered_bits(scores[i]), z[i]});
+    return {};
+}
+
+inline Trouble loss_rows(const double* scores, std::size_t n, const Column (&columns)[2],
+                         const OnlineCut& held, int& bits, std::vector<LossRow>& rows) {
+    std::vector<std::int64_t> units[2];
+    if (Trouble found = find_nan(scores, n)) return found;
+    if (Trouble found = both_losses(columns, n, held, bits, units)) return found;
+    rows.reserve(n);
+    for (std::size_t i = 0; i < n; ++i)
+        if (units[0][i] != 0 || units[1][i] != 0)
+            rows.push_back({ordered_bits(scores[i]), {units[0][i], units[1][i]}});
+    return {};
+}
+
+// About the sum of the absolute losses of the rows, in the numbers given.
+template <class Row>
+double size_of(const std::vector<Row>& rows, const Unit& unit, int bits) {
+    double size = 0;
+    for (const Row& row : rows)
+        size += std::fabs(static_cast<double>(row.below())) +
+                std::fabs(static_cast<double>(row.above()));
+    return size * unit_size(unit, bits);
+}
+
+// ---- the cheapest cut of the columns ----
+
+struct Selection {
+    Trouble trouble;
+    SelectedCut cut;
+    std::int64_t loss = 0;
+    int bits = 0;
+};
+
+// `above` is the loss of the cut below everything, `total` the sum of all absolute losses.
+inline bool sums_fit(Selection& found, Wide above, Wide total, const Unit& unit) {
+    found.loss = static_cast<std::int64_t>(above);
+    if (total < most_units) return true;
+    const double size = static_cast<double>(total) * unit_size(unit, found.bits);
+    found.trouble = {Trouble::too_large, 0, "", 0, size, found.bits};
+    return false;
+}
+
+inline void finish(Selection& found, const SelectedCut& cut, std::size_t n) {
+    found.cut = cut;
+    found.loss -= cut.best;
+    if (cut.nan_at < n) found.trouble = {Trouble::nan_score, cut.nan_at, "scores"};
+}
+
+// Rows of no loss are left out: their scores take no part.
+inline void select_rows(Selection& found, const double* scores, std::vector<std::int64_t>& z,
+                        const std::vector<std::uint8_t>& idle) {
+    std::size_t used = 0;
+    std::vector<double> kept;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+        if (idle[i] && kept.empty()) kept.assign(scores, scores + z.size());
+        if (idle[i]) continue;
+        if (!kept.empty()) kept[used] = scores[i];
+        z[used++] = z[i];
+    }
+    finish(found, select_cut(kept.empty() ? scores : kept.data(), z.data(), used), used);
+}
+
+inline Selection select_labelled(const double* scores, const std::uint8_t* labels, std::size_t n,
+                                 const Column& weights, const Costs& costs,
+                                 const OnlineCut& held) {
+    Selection found;
+    std::int64_t one = 0;
+    if (weights.ones() && held.measure(std::int64_t{1}, 1, 0, one) == Refusal::none) {
+        std::size_t ones = 0;
+        for (std::size_t i = 0; i < n; ++i) ones += labels[i];
+        const Wide above = Wide{one} * costs.false_positive * static_cast<Wide>(n - ones);
+        const Wide below = Wide{one} * costs.false_negative * static_cast<Wide>(ones);
+        if (sums_fit(found, above, above + below, held.unit()))
+            finish(found, select_cut(scores, labels, n, one * costs.false_positive,
+                                     -one * costs.false_negative), n);
+        return found;
+    }
+    std::vector<std::int64_t> z;
+    found.trouble = find_nan(scores, n);
+    if (!found.trouble)
+        found.trouble = labelled_z(labels, n, weights, costs, held, found.bits, z);
+    if (found.trouble) return found;
+    Wide above = 0, total = 0;
+    std::vector<std::uint8_t> idle(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        above += z[i] > 0 ? z[i] : 0;
+        total += z[i] > 0 ? z[i] : -z[i];
+        idle[i] = z[i] == 0;
+    }
+    if (sums_fit(found, above, total, held.unit())) select_rows(found, scores, z, idle);
+    return found;
+}
+
+inline Selection select_any(const double* scores, std::size_t n, const Column (&columns)[2],
+                            const OnlineCut& held) {
+    Selection found;
+    std::vector<std::int64_t> units[2];
+    found.trouble = find_nan(scores, n);
+    if (!found.trouble) found.trouble = both_losses(columns, n, held, found.bits, units);
+    if (found.trouble) return found;
+    Wide above = 0, total = 0;
+    std::vector<std::uint8_t> idle(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::int64_t low = units[0][i], high = units[1][i];
+        above += high;
+        total += Wide{low < 0 ? -low : low} + (high < 0 ? -high : high);
+        idle[i] = low == 0 && high == 0;
+    }
+    if (!sums_fit(found, above, total, held.unit())) return found;
+    for (std::size_t i = 0; i < n; ++i) units[1][i] -= units[0][i];
+    select_rows(found, scores, units[1], idle);
+    return found;
+}
+
+}  // namespace limen

@@ -1,0 +1,785 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only file that knows both languages: Python objects in, whole units and answers out.
+//
+// update, revert and the properties are bound by hand through the type's slots, because a
+// call that takes a hundred nanoseconds notices the dispatch around it; the rest goes through
+// nanobind. Arrays arrive contiguous and of a known type: limen.columns sees to that.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <atomic>
+#include <cmath>
+#include <optional>
+
+#include "batch.hpp"
+#include "online_cut.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using namespace limen;
+
+template <class T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// ---- refusals -------------------------------------------------------------------------
+
+[[noreturn]] void refuse(PyObject* type, const std::string& message) {
+    PyErr_SetString(type, message.c_str());
+    throw nb::python_error();
+}
+
+std::string shown(PyObject* value) { return nb::repr(nb::handle(value)).c_str(); }
+std::string shown(double value) { return nb::repr(nb::float_(value)).c_str(); }
+std::string shown(std::int64_t value) { return std::to_string(value); }
+
+std::string counted(std::size_t value, const char* what) {
+    std::string text = std::to_string(value);
+    for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > 0; i -= 3)
+        text.insert(static_cast<std::size_t>(i), ",");
+    return text + " " + what + (value == 1 ? "" : "s");
+}
+
+// "score" for one sample, "scores[3]" inside an array.
+std::string place(const char* name, std::ptrdiff_t index) {
+    return index < 0 ? name : std::string(name) + "s[" + std::to_string(index) + "]";
+}
+
+const char* const nothing_added = " Nothing was added.";
+const char* const nothing_changed = " Nothing was changed.";
+
+[[noreturn]] void refuse_nan(std::ptrdiff_t index, const char* outcome) {
+    refuse(PyExc_ValueError, place("score", index) +
+                                 " is nan. Samples are ordered by score and nan has no order; "
+                                 "leave this sample out or give it a score." +
+                                 outcome);
+}
+
+[[noreturn]] void refuse_number(const std::string& where, const std::string& value,
+                                const char* wanted, const char* outcome) {
+    refuse(PyExc_ValueError, where + " must be " + wanted + ", got " + value + "." + outcome);
+}
+
+constexpr const char* wanted_weight = "a finite number that is not negative";
+constexpr const char* wanted_loss = "a finite number";
+
+std::string unit_text(const Unit& unit, int bits) {
+    if (unit.automatic) return bits ? "2**-" + std::to_string(bits) : "1";
+    if (unit.denominator == 1) return std::to_string(unit.numerator);
+    return std::to_string(unit.numerator) + "/" + std::to_string(unit.denominator);
+}
+
+// The power of ten as people write it.
+std::string power_of_ten(double exponent) { return shown(std::pow(10.0, exponent)); }
+
+[[noreturn]] void refuse_lost(const Unit& unit, const std::string& where, double value,
+                              const char* outcome) {
+    refuse(PyExc_ValueError,
+           where + " is " + shown(value) + ", which is not even half of the unit " +
+               unit_text(unit, finest_bits) + " and would be lost. Choose a finer one, for " +
+               "example unit=" + power_of_ten(std::floor(std::log10(std::fabs(value)))) + "." +
+               outcome);
+}
+
+// `size` is about the sum that does not fit, in the numbers given.
+[[noreturn]] void refuse_large(const Unit& unit, int bits, double size, const char* outcome) {
+    const double current = std::log10(unit_size(unit, bits));
+    const double needed = std::log10(std::max(size, 1e-300)) - 18;  // 2^62 is above 10^18
+    refuse(PyExc_OverflowError,
+           "the losses would add up to 2**62 units of " + unit_text(unit, bits) +
+               " or more. Choose a coarser unit, for example unit=" +
+               power_of_ten(std::ceil(std::max(needed, current)) + 1) +
+               ", or smaller weights and costs." + outcome);
+}
+
+[[noreturn]] void refuse_many(const char* outcome) {
+    refuse(PyExc_OverflowError,
+           std::string("a single score cannot hold more than 4,294,967,295 samples; join them "
+                       "into fewer samples with larger weights.") +
+               outcome);
+}
+
+[[noreturn]] void refuse_absent(const OnlineCut& held, double score) {
+    const std::string counts = " (" + counted(held.samples(), "sample") + ", " +
+                               counted(held.distinct(), "distinct score") + ")";
+    const bool known = held.find(score).count > 0;
+    const std::string message =
+        "cannot revert score " + shown(score) + ": " +
+        (known ? "no such sample is held at this score" : "no sample with this score is held") +
+        counts + ". Revert exactly what was added: same score, same " +
+        "label or losses, same weight." + nothing_changed;
+    nb::object type = nb::module_::import_("limen.errors").attr("NotHeld");
+    PyErr_SetString(type.ptr(), message.c_str());
+    throw nb::python_error();
+}
+
+// ---- numbers out of Python objects ------------------------------------------------------
+
+// An integer beyond 2^53 may have no double of its own; two scores would silently become one.
+double exact_double(PyObject* integer, const char* name) {
+    const double value = PyLong_AsDouble(integer);
+    if (value == -1.0 && PyErr_Occurred()) throw nb::python_error();
+    if (std::fabs(value) >= 9007199254740992.0) {
+        nb::object back = nb::steal(PyLong_FromDouble(value));
+        if (!back.is_valid()) throw nb::python_error();
+        if (!back.equal(nb::handle(integer)))
+            refuse(PyExc_ValueError, std::string(name) + " " + shown(integer) +
+                                         " has no exact float64. Scale it down, or convert it "
+                                         "to float yourself. Nothing was changed.");
+    }
+    return value;
+}
+
+double to_double(PyObject* object, const char* name) {
+    if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
+    if (PyLong_Check(object)) return exact_double(object, name);
+    if (PyIndex_Check(object)) {
+        nb::object integer = nb::steal(PyNumber_Index(object));
+        if (!integer.is_valid()) throw nb::python_error();
+        return exact_double(integer.ptr(), name);
+    }
+    const double value = PyFloat_AsDouble(object);
+    if (value == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        refuse(PyExc_TypeError, std::string(name) + " must be a number, got " + shown(object) +
+                                    ". Nothing was changed.");
+    }
+    return value;
+}
+
+bool to_label(PyObject* object, const char* outcome) {
+    // One test for both: which of the two it is cannot be predicted.
+    if ((object == Py_True) | (object == Py_False)) return object == Py_True;
+    double value;
+    if (PyLong_Check(object)) {
+        value = PyLong_AsDouble(object);
+    } else {
+        value = PyFloat_AsDouble(object);
+    }
+    if (value == -1.0 && PyErr_Occurred()) PyErr_Clear();
+    if (value == 1.0) return true;
+    if (value == 0.0) return false;
+    refuse(PyExc_ValueError, "label must be 0 or 1, got " + shown(object) +
+                                 ". For other classes pass whether it is the positive one." +
+                                 outcome);
+}
+
+// A weight or loss: whole numbers stay whole.
+struct Number {
+    bool whole;
+    std::int64_t integer;
+    double real;
+};
+
+Number to_number(PyObject* object, const char* name) {
+    if (PyLong_Check(object) || (!PyFloat_Check(object) && PyIndex_Check(object))) {
+        nb::object integer = nb::steal(PyNumber_Index(object));
+        if (!integer.is_valid()) throw nb::python_error();
+        int overflow = 0;
+        const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+        if (overflow == 0) return {true, value, static_cast<double>(value)};
+        return {false, 0, overflow > 0 ? 1e300 : -1e300};  // too large for any unit
+    }
+    return {false, 0, to_double(object, name)};
+}
+
+// ---- the models -----------------------------------------------------------------------
+
+// One object may be shared by threads. Nobody waits for it while holding the interpreter.
+class ObjectLock {
+public:
+    class Guard {
+    public:
+        explicit Guard(ObjectLock& lock) : lock_(lock) { lock_.acquire(); }
+        ~Guard() { lock_.release(); }
+        Guard(const Guard&) = delete;
+        Guard& operator=(const Guard&) = delete;
+
+    private:
+        ObjectLock& lock_;
+    };
+
+private:
+    void acquire() {
+        if (!taken_.exchange(true, std::memory_order_acquire)) return;
+        nb::gil_scoped_release released;
+        while (taken_.exchange(true, std::memory_order_acquire)) taken_.wait(true);
+    }
+    void release() {
+        taken_.store(false, std::memory_order_release);
+        taken_.notify_one();
+    }
+    std::atomic<bool> taken_{false};
+};
+
+// The number strictly inside the gap that is published as the threshold.
+double threshold_of(const Cut& cut) {
+    if (!cut.has_upper) return cut.has_lower && cut.lower == infinity ? std::nan("") : infinity;
+    if (!cut.has_lower) return -infinity;
+    double middle = cut.lower / 2 + cut.upper / 2;
+    if (!(middle > cut.lower && middle < cut.upper)) middle = (cut.lower + cut.upper) / 2;
+    return middle > cut.lower && middle < cut.upper && std::isfinite(middle) ? middle : cut.upper;
+}
+
+nb::object score_or_none(bool has, double score) {
+    return has ? nb::object(nb::float_(score)) : nb::none();
+}
+
+// How losses in units become numbers: units * numerator / (denominator * 2^bits).
+struct LossScale {
+    std::int64_t numerator = 1, denominator = 1;
+
+    double operator()(std::int64_t units, int bits) const {
+        constexpr Wide exact = Wide{1} << 53;
+        const Wide top = Wide{units} * numerator, bottom = Wide{denominator} << bits;
+        if (top < exact && top > -exact && bottom < exact)
+            return static_cast<double>(top) / static_cast<double>(bottom);
+        // Python divides integers of any size with a single rounding.
+        const nb::object left = nb::int_(units) * nb::int_(numerator);
+        const nb::object right = nb::int_(denominator) * (nb::int_(1) << nb::int_(bits));
+        return nb::cast<double>(nb::object(left / right));
+    }
+};
+
+class Model {
+public:
+    Model(std::int64_t unit_numerator, std::int64_t unit_denominator, LossScale scale,
+          int leaf_capacity, int node_capacity)
+        : held(Unit{unit_numerator == 0, unit_numerator ? unit_numerator : 1,
+                    unit_denominator ? unit_denominator : 1},
+               leaf_capacity, node_capacity),
+          scale(scale) {}
+
+    // The cut is looked up when somebody asks, and kept until the next change.
+    const Cut& best() {
+        if (!known_) {
+            cut_ = held.best();
+            known_ = true;
+        }
+        return cut_;
+    }
+    void changed() { known_ = false; }
+
+    void require(Refusal refusal, double score, int bits, double size, const char* outcome) {
+        if (refusal == Refusal::none) return;
+        if (refusal == Refusal::not_held) refuse_absent(held, score);
+        if (refusal == Refusal::too_many) refuse_many(outcome);
+        const double sum = static_cast<double>(held.total()) * unit_size(held.unit(), held.bits());
+        refuse_large(held.unit(), bits, sum + size, outcome);
+    }
+
+    OnlineCut held;
+    LossScale scale;
+    ObjectLock lock;
+
+private:
+    Cut cut_;
+    bool known_ = false;
+};
+
+class Threshold : public Model {
+public:
+    Threshold(std::int64_t false_positive, std::int64_t false_negative,
+              std::int64_t unit_numerator, std::int64_t unit_denominator,
+              std::int64_t loss_numerator, std::int64_t loss_denominator, int leaf_capacity,
+              int node_capacity)
+        : Model(unit_numerator, unit_denominator, {loss_numerator, loss_denominator},
+                leaf_capacity, node_capacity),
+          costs{false_positive, false_negative} {}
+
+    void one(PyObject* const* args, bool adding) {
+        const char* outcome = adding ? nothing_added : nothing_changed;
+        const double score = to_double(args[0], "score");
+        const bool label = to_label(args[1], outcome);
+        if (score != score) refuse_nan(-1, outcome);
+        if (!args[2]) return apply(score, label, std::int64_t{1}, adding);
+        const Number weight = to_number(args[2], "weight");
+        if (!(weight.real >= 0) || weight.real == infinity)
+            refuse_number("weight", shown(args[2]), wanted_weight, outcome);
+        if (weight.whole)
+            apply(score, label, weight.integer, adding);
+        else
+            apply(score, label, weight.real, adding);
+    }
+
+    const Costs costs;
+
+private:
+    template <class Weight>
+    void apply(double score, bool label, Weight weight, bool adding) {
+        const char* outcome = adding ? nothing_added : nothing_changed;
+        const std::int64_t cost = label ? costs.false_negative : costs.false_positive;
+        ObjectLock::Guard guard(lock);
+        const int bits = held.bits_for(weight);
+        std::int64_t units = 0;
+        Refusal refusal = held.measure(weight, cost, bits, units);
+        if (refusal == Refusal::lost)
+            refuse_lost(held.unit(), "weight", static_cast<double>(weight), outcome);
+        const Losses losses = label ? Losses{units, 0} : Losses{0, units};
+        if (refusal == Refusal::none)
+            refusal = adding ? held.add(score, losses, bits)
+                             : held.remove(score, losses, bits, true);
+        require(refusal, score, bits, static_cast<double>(weight) * static_cast<double>(cost),
+                outcome);
+        changed();
+    }
+};
+
+class AnyCut : public Model {
+public:
+    AnyCut(std::int64_t unit_numerator, std::int64_t unit_denominator,
+           std::int64_t loss_numerator, std::int64_t loss_denominator, int leaf_capacity,
+           int node_capacity)
+        : Model(unit_numerator, unit_denominator, {loss_numerator, loss_denominator},
+                leaf_capacity, node_capacity) {}
+
+    void one(PyObject* const* args, bool adding) {
+        const char* outcome = adding ? nothing_added : nothing_changed;
+        const double score = to_double(args[0], "score");
+        if (score != score) refuse_nan(-1, outcome);
+        const Number numbers[2] = {to_number(args[1], "below"), to_number(args[2], "above")};
+        for (int i = 0; i < 2; ++i)
+            if (!std::isfinite(numbers[i].real))
+                refuse_number(i ? "above" : "below", shown(args[1 + i]), wanted_loss, outcome);
+        ObjectLock::Guard guard(lock);
+        int bits = held.bits();
+        for (const Number& number : numbers)
+            if (!number.whole) bits = std::max(bits, held.bits_for(number.real));
+        std::int64_t units[2];
+        Refusal refusal = Refusal::none;
+        for (int i = 0; i < 2; ++i) {
+            const Number& number = numbers[i];
+            const Refusal found = number.whole ? held.measure(number.integer, 1, bits, units[i])
+                                               : held.measure(number.real, 1, bits, units[i]);
+            if (found == Refusal::lost)
+                refuse_lost(held.unit(), i ? "above" : "below", number.real, outcome);
+            if (found != Refusal::none) refusal = found;
+        }
+        const Losses losses{units[0], units[1]};
+        if (refusal == Refusal::none)
+            refusal = adding ? held.add(score, losses, bits)
+                             : held.remove(score, losses, bits, false);
+        require(refusal, score, bits, std::fabs(numbers[0].real) + std::fabs(numbers[1].real),
+                outcome);
+        changed();
+    }
+};
+
+// ---- whole columns: read without the interpreter, refused with it ---------------------------
+
+[[noreturn]] void refuse_trouble(const Trouble& trouble, const Model& model,
+                                 const char* outcome) {
+    const std::string where =
+        std::string(trouble.name) + "[" + std::to_string(trouble.index) + "]";
+    switch (trouble.kind) {
+        case Trouble::nan_score:
+            refuse_nan(static_cast<std::ptrdiff_t>(trouble.index), outcome);
+        case Trouble::negative:
+            refuse_number(where, shown(trouble.value), wanted_weight, outcome);
+        case Trouble::not_finite:
+            refuse_number(where, shown(trouble.value), wanted_loss, outcome);
+        case Trouble::lost:
+            refuse_lost(model.held.unit(), where, trouble.value, outcome);
+        default:
+            refuse_large(model.held.unit(), trouble.bits, trouble.size, outcome);
+    }
+}
+
+// A column, and the Python array that keeps it alive.
+struct OwnedColumn {
+    Array<std::int64_t> whole;
+    Array<double> real;
+    Column column;
+
+    OwnedColumn(nb::handle array, const char* name) : column{name} {
+        if (array.is_none()) return;
+        if (nb::try_cast(array, whole, false)) {
+            column.whole = whole.data();
+        } else {
+            real = nb::cast<Array<double>>(array, false);
+            column.real = real.data();
+        }
+    }
+};
+
+// Measure rows by `make` and hold or forget them, without the interpreter but with the object.
+template <class Row, class Make>
+void apply_rows(Model& model, bool adding, bool one_sided, Make&& make) {
+    const char* outcome = adding ? nothing_added : nothing_changed;
+    ObjectLock::Guard guard(model.lock);
+    Trouble trouble;
+    Refusal refusal = Refusal::none;
+    double missing = 0, size = 0;
+    int bits = model.held.bits();
+    {
+        nb::gil_scoped_release released;
+        std::vector<Row> rows;
+        trouble = make(bits, rows);
+        if (!trouble) {
+            refusal = adding ? model.held.add_many(rows, bits)
+                             : model.held.remove_many(rows, bits, one_sided, missing);
+            if (refusal == Refusal::too_large) size = size_of(rows, model.held.unit(), bits);
+        }
+    }
+    if (trouble) refuse_trouble(trouble, model, outcome);
+    model.require(refusal, missing, bits, size, outcome);
+    model.changed();
+}
+
+void threshold_many(Threshold& model, Array<double> scores, Array<std::uint8_t> labels,
+                    nb::object weights, bool adding) {
+    const OwnedColumn owned(weights, "weights");
+    apply_rows<SignedRow>(model, adding, true, [&](int& bits, std::vector<SignedRow>& rows) {
+        return labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
+                             model.costs, model.held, bits, rows);
+    });
+}
+
+void cut_many(AnyCut& model, Array<double> scores, nb::object below, nb::object above,
+              bool adding) {
+    const OwnedColumn low(below, "below"), high(above, "above");
+    const Column columns[2] = {low.column, high.column};
+    apply_rows<LossRow>(model, adding, false, [&](int& bits, std::vector<LossRow>& rows) {
+        return loss_rows(scores.data(), scores.shape(0), columns, model.held, bits, rows);
+    });
+}
+
+nb::tuple optimum(const Cut& cut, double loss) {
+    return nb::make_tuple(score_or_none(cut.has_lower, cut.lower),
+                          score_or_none(cut.has_upper, cut.upper), loss);
+}
+
+template <class Select>
+nb::tuple selected(const Model& model, Select&& select) {
+    Selection found;
+    {
+        nb::gil_scoped_release released;
+        found = select();
+    }
+    if (found.trouble) refuse_trouble(found.trouble, model, "");
+    const SelectedCut& cut = found.cut;
+    return optimum({cut.best, cut.lower, cut.upper, cut.has_lower, cut.has_upper},
+                   model.scale(found.loss, found.bits));
+}
+
+// The model lends its costs and unit; what it holds takes no part.
+nb::tuple select_threshold(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
+                           const Threshold& model) {
+    const OwnedColumn owned(weights, "weights");
+    return selected(model, [&] {
+        return select_labelled(scores.data(), labels.data(), scores.shape(0), owned.column,
+                               model.costs, model.held);
+    });
+}
+
+nb::tuple select_losses(Array<double> scores, nb::object below, nb::object above,
+                        const AnyCut& model) {
+    const OwnedColumn low(below, "below"), high(above, "above");
+    const Column columns[2] = {low.column, high.column};
+    return selected(model, [&] {
+        return select_any(scores.data(), scores.shape(0), columns, model.held);
+    });
+}
+
+// ---- labels of any number type -----------------------------------------------------------
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> new_array(std::size_t n) {
+    T* values = new T[n ? n : 1];
+    nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(values, {n}, owner);
+}
+
+// 0/1 bytes, and the place of the first value that is neither (n when there is none).
+template <class T>
+nb::tuple labels_from(Array<T> labels) {
+    const std::size_t n = labels.shape(0);
+    auto bytes = new_array<std::uint8_t>(n);
+    std::uint8_t* out = bytes.data();
+    const T* in = labels.data();
+    std::size_t bad = 0;
+    {
+        nb::gil_scoped_release released;
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            out[i] = in[i] == T(1);
+            wrong += !(in[i] == T(0)) & !(in[i] == T(1));
+        }
+        bad = n;
+        if (wrong)
+            for (bad = 0; in[bad] == T(0) || in[bad] == T(1);) ++bad;
+    }
+    return nb::make_tuple(bytes, bad);
+}
+
+// ---- what all models share ----------------------------------------------------------------
+
+nb::tuple curve(Model& model) {
+    ObjectLock::Guard guard(model.lock);
+    const std::size_t n = model.held.distinct() + 1;
+    auto thresholds = new_array<double>(n), losses = new_array<double>(n);
+    double* threshold = thresholds.data();
+    double* loss = losses.data();
+    const int bits = model.held.bits();
+    model.held.curve([&](std::int64_t units, double lower, double upper, bool has_lower,
+                         bool has_upper) {
+        *threshold++ = threshold_of({units, lower, upper, has_lower, has_upper});
+        *loss++ = model.scale(units, bits);
+    });
+    return nb::make_tuple(thresholds, losses);
+}
+
+nb::bytes state(Model& model) {
+    ObjectLock::Guard guard(model.lock);
+    const std::string bytes = model.held.state();
+    return nb::bytes(bytes.data(), bytes.size());
+}
+
+void restore(Model& model, nb::bytes bytes) {
+    ObjectLock::Guard guard(model.lock);
+    if (!model.held.restore(std::string(bytes.c_str(), bytes.size())))
+        refuse(PyExc_ValueError,
+               "these bytes do not describe held samples; they were cut short or changed. "
+               "Nothing was changed.");
+    model.changed();
+}
+
+template <class T>
+T& instance(PyObject* self) {
+    if (!nb::inst_ready(self))
+        refuse(PyExc_RuntimeError, "the object is not initialised: call super().__init__().");
+    return *nb::inst_ptr<T>(self);
+}
+
+// Run `body` at the border to Python: nothing but Python errors may cross it.
+template <class Body>
+PyObject* guarded(Body&& body) {
+    try {
+        return body();
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+// Three arguments by position or name; the last may be missing where `required` is 2.
+void parse(const char* method, const char* const (&names)[3], Py_ssize_t required,
+           PyObject* const* given, Py_ssize_t positional, PyObject* keywords,
+           PyObject* (&args)[3]) {
+    const auto wrong = [&](const std::string& text) {
+        refuse(PyExc_TypeError, std::string(method) + "() " + text);
+    };
+    if (positional > 3) wrong("takes at most 3 arguments, got " + std::to_string(positional));
+    for (Py_ssize_t i = 0; i < 3; ++i) args[i] = i < positional ? given[i] : nullptr;
+    const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+    for (Py_ssize_t i = 0; i < named; ++i) {
+        PyObject* keyword = PyTuple_GetItem(keywords, i);
+        int at = 0;
+        while (at < 3 && PyUnicode_CompareWithASCIIString(keyword, names[at]) != 0) ++at;
+        if (at == 3) wrong("has no argument " + shown(keyword));
+        if (args[at]) wrong(std::string("got two values for ") + names[at]);
+        args[at] = given[positional + i];
+    }
+    for (Py_ssize_t i = 0; i < required; ++i)
+        if (!args[i]) wrong(std::string("needs ") + names[i]);
+}
+
+struct ThresholdFace {
+    using Type = Threshold;
+    static constexpr const char* names[3] = {"score", "label", "weight"};
+    static constexpr Py_ssize_t required = 2;
+};
+
+struct CutFace {
+    using Type = AnyCut;
+    static constexpr const char* names[3] = {"score", "below", "above"};
+    static constexpr Py_ssize_t required = 3;
+};
+
+template <class Face, bool adding>
+PyObject* one(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords) {
+    return guarded([&]() -> PyObject* {
+        PyObject* args[3];
+        if (!keywords && count >= Face::required && count <= 3) {
+            for (Py_ssize_t i = 0; i < 3; ++i) args[i] = i < count ? given[i] : nullptr;
+        } else {
+            parse(adding ? "update" : "revert", Face::names, Face::required, given, count,
+                  keywords, args);
+        }
+        instance<typename Face::Type>(self).one(args, adding);
+        return Py_NewRef(Py_None);
+    });
+}
+
+template <class T>
+PyObject* get_threshold(PyObject* self, void*) {
+    return guarded([&] {
+        T& model = instance<T>(self);
+        ObjectLock::Guard guard(model.lock);
+        return PyFloat_FromDouble(threshold_of(model.best()));
+    });
+}
+
+template <class T>
+PyObject* get_loss(PyObject* self, void*) {
+    return guarded([&] {
+        T& model = instance<T>(self);
+        ObjectLock::Guard guard(model.lock);
+        const double loss = model.scale(model.held.loss(model.best()), model.held.bits());
+        return PyFloat_FromDouble(loss);
+    });
+}
+
+template <class T>
+Py_ssize_t get_length(PyObject* self) {
+    Py_ssize_t length = -1;
+    guarded([&]() -> PyObject* {
+        length = static_cast<Py_ssize_t>(instance<T>(self).held.samples());
+        return nullptr;
+    });
+    return length;
+}
+
+template <class T>
+nb::tuple get_optimum(T& model) {
+    ObjectLock::Guard guard(model.lock);
+    const Cut cut = model.best();
+    return optimum(cut, model.scale(model.held.loss(cut), model.held.bits()));
+}
+
+#define LIMEN_METHOD(NAME, FACE, ADDING, DOC)                                        \
+    {NAME, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&one<FACE, ADDING>)), \
+     METH_FASTCALL | METH_KEYWORDS, DOC}
+
+PyMethodDef threshold_methods[] = {
+    LIMEN_METHOD("update", ThresholdFace, true,
+                 "update($self, score, label, weight=1)\n--\n\n"
+                 "Add one sample. O(log n).\n\n"
+                 ">>> import limen\n"
+                 ">>> cut = limen.OnlineThreshold()\n"
+                 ">>> cut.update(0.3, 0)\n"
+                 ">>> cut.update(0.7, 1, weight=2)\n"
+                 ">>> cut.threshold\n"
+                 "0.5\n"),
+    LIMEN_METHOD("revert", ThresholdFace, false,
+                 "revert($self, score, label, weight=1)\n--\n\n"
+                 "Take back one sample that was added. O(log n).\n\n"
+                 "Raises limen.NotHeld, a KeyError, when no such sample is held.\n\n"
+                 ">>> import limen\n"
+                 ">>> cut = limen.OnlineThreshold()\n"
+                 ">>> cut.update(0.3, 0)\n"
+                 ">>> cut.revert(0.3, 0)\n"
+                 ">>> len(cut), cut.threshold\n"
+                 "(0, inf)\n"),
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef cut_methods[] = {
+    LIMEN_METHOD("update", CutFace, true,
+                 "update($self, score, below, above)\n--\n\n"
+                 "Add one sample that costs `below` if answered 0 and `above` if answered 1. "
+                 "O(log n).\n\n"
+                 ">>> import limen\n"
+                 ">>> cut = limen.OnlineCut()\n"
+                 ">>> cut.update(0.3, 0, 2)\n"
+                 ">>> cut.update(0.7, 1, 0)\n"
+                 ">>> cut.threshold\n"
+                 "0.5\n"),
+    LIMEN_METHOD("revert", CutFace, false,
+                 "revert($self, score, below, above)\n--\n\n"
+                 "Take back one sample that was added. O(log n).\n\n"
+                 "Raises limen.NotHeld, a KeyError, when no such sample is held.\n\n"
+                 ">>> import limen\n"
+                 ">>> cut = limen.OnlineCut()\n"
+                 ">>> cut.update(0.3, 0, 2)\n"
+                 ">>> cut.revert(0.3, 0, 2)\n"
+                 ">>> len(cut)\n"
+                 "0\n"),
+    {nullptr, nullptr, 0, nullptr}};
+
+const char* const threshold_doc =
+    "The cheapest threshold now: answer 1 when score >= threshold. O(log n) after a change, "
+    "else O(1).";
+const char* const loss_doc = "The total loss of the cheapest cut. Cost as for `threshold`.";
+
+template <class T>
+struct Properties {
+    static inline PyGetSetDef table[] = {
+        {"threshold", get_threshold<T>, nullptr, threshold_doc, nullptr},
+        {"loss", get_loss<T>, nullptr, loss_doc, nullptr},
+        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+};
+
+PyType_Slot threshold_slots[] = {{Py_tp_methods, threshold_methods},
+                                 {Py_tp_getset, Properties<Threshold>::table},
+                                 {Py_sq_length, reinterpret_cast<void*>(&get_length<Threshold>)},
+                                 {0, nullptr}};
+PyType_Slot cut_slots[] = {{Py_tp_methods, cut_methods},
+                           {Py_tp_getset, Properties<AnyCut>::table},
+                           {Py_sq_length, reinterpret_cast<void*>(&get_length<AnyCut>)},
+                           {0, nullptr}};
+
+template <class T>
+void bind_shared(nb::class_<T>& type) {
+    type.def("_optimum", &get_optimum<T>)
+        .def("_curve", [](T& model) { return curve(model); })
+        .def("_state", [](T& model) { return state(model); })
+        .def("_restore", [](T& model, nb::bytes bytes) { restore(model, bytes); })
+        .def("_check",
+             [](T& model) {
+                 ObjectLock::Guard guard(model.lock);
+                 model.held.check();
+             })
+        .def("_memory", [](T& model) { return model.held.memory() + sizeof(T); })
+        .def("_distinct", [](T& model) { return model.held.distinct(); })
+;
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+    module.doc() = "The native core of limen. Private: use the names in limen itself.";
+    try {
+        module.attr("isa") = isa_name(active_isa());
+    } catch (const std::invalid_argument& error) {
+        refuse(PyExc_ImportError, error.what());
+    }
+    module.attr("leaf_slots") = leaf_slots;
+    module.attr("node_slots") = node_slots;
+
+    nb::class_<Threshold> threshold(module, "Threshold", nb::type_slots(threshold_slots));
+    threshold
+        .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                      std::int64_t, int, int>())
+        .def("_many", &threshold_many, nb::arg(), nb::arg().noconvert(), nb::arg().none(),
+             nb::arg());
+    bind_shared(threshold);
+
+    nb::class_<AnyCut> cut(module, "Cut", nb::type_slots(cut_slots));
+    cut.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
+        .def("_many", &cut_many);
+    bind_shared(cut);
+
+    module.def("select_threshold", &select_threshold, nb::arg(), nb::arg(), nb::arg().none(),
+               nb::arg());
+    module.def("select_losses", &select_losses);
+    module.def("threshold_of", [](std::optional<double> lower, std::optional<double> upper) {
+        return threshold_of({0, lower.value_or(0), upper.value_or(0), lower.has_value(),
+                             upper.has_value()});
+    });
+    module.def("labels_from", &labels_from<std::int8_t>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<std::uint8_t>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<std::int32_t>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<std::int64_t>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<float>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<double>, nb::arg().noconvert());
+}

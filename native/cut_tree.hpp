@@ -1,0 +1,663 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An ordered map from score to its two losses that always knows the cheapest cut.
+//
+// add, remove   O(log n), where n is the number of distinct scores held
+// best          O(log n)
+// load, scan    O(n)
+// memory        28 bytes per slot; leaves are about four fifths full
+//
+// A B+-tree. A leaf holds scores in ascending order with the running sum of z = above - below
+// inside the leaf; an inner node holds for each child where it starts (`before`) and the best
+// running sum that ends in it (`best`), both counted from the node's own start. The cut after
+// a score is worth the running sum up to that score; the best cut has the largest one, and of
+// equal ones the highest. This is the merge lemma of the paper with wide nodes: of two
+// neighbouring runs, the best cut lies in one, and `before` and `best` tell which.
+//
+// Scores are doubles without nan, -0.0 given as 0.0. The sum of all |z| stays below 2^62;
+// both are the caller's duty. Not safe for concurrent writers. check() throws on a broken invariant, in release builds too.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace limen {
+
+// What is held of one score: the sums over its samples.
+struct Held {
+    double score;
+    std::int64_t below, above;
+    std::uint32_t count;
+};
+
+// The best cut: the running sum it is worth, and its neighbours where there are any.
+struct Cut {
+    std::int64_t best = 0;
+    double lower = 0, upper = 0;
+    bool has_lower = false, has_upper = false;
+};
+
+class CutTree {
+public:
+    // Fewer slots per node make splits and merges common: for tests.
+    explicit CutTree(int leaf_capacity = leaf_slots, int node_capacity = node_slots,
+                     Isa isa = active_isa())
+        : kernels_(&kernels_for(isa)), leaf_capacity_(leaf_capacity),
+          node_capacity_(node_capacity) {
+        if (leaf_capacity < 4 || leaf_capacity > leaf_slots || node_capacity < 4 ||
+            node_capacity > node_slots)
+            throw std::invalid_argument("node capacities must be from 4 to 64 and from 4 to 32");
+    }
+
+    CutTree(CutTree&& other) noexcept { swap(other); }
+    CutTree& operator=(CutTree&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+
+    std::size_t distinct() const { return distinct_; }
+    std::size_t memory() const { return leaves_.memory() + nodes_.memory(); }
+    int leaf_capacity() const { return leaf_capacity_; }
+    int node_capacity() const { return node_capacity_; }
+
+    // What is held of a score; count 0 when it is not held.
+    Held find(double score) const {
+        if (!root_) return {score, 0, 0, 0};
+        const void* at = root_;
+        for (int level = height_; level > 0; --level) {
+            const Node* node = static_cast<const Node*>(at);
+            at = node->child[kernels_->node_rank(node->separator, score) - 1];
+        }
+        const Leaf* leaf = static_cast<const Leaf*>(at);
+        const int slot = kernels_->leaf_rank(leaf->score, score);
+        if (slot >= leaf->used || leaf->score[slot] != score) return {score, 0, 0, 0};
+        return leaf->held(slot);
+    }
+
+    // Add the sums of `held.count` >= 1 samples of one score.
+    void add(const Held& held) {
+        if (!root_) {
+            root_ = leaves_.make();
+            height_ = 0;
+        }
+        Path path;
+        Leaf* leaf = descend(held.score, path);
+        int slot = kernels_->leaf_rank(leaf->score, held.score);
+        const std::int64_t z = held.above - held.below;
+        std::int64_t best;
+        if (slot < leaf->used && leaf->score[slot] == held.score) {
+            if (held.count > std::numeric_limits<std::uint32_t>::max() - leaf->count[slot])
+                throw std::overflow_error("more than 4294967295 samples of one score");
+            leaf->below[slot] += held.below;
+            leaf->count[slot] += held.count;
+            best = kernels_->leaf_add(leaf->prefix, slot, z);
+        } else {
+            while (leaf->used == leaf_capacity_) {
+                make_room(path);
+                leaf = descend(held.score, path);
+                slot = kernels_->leaf_rank(leaf->score, held.score);
+            }
+            leaf->open(slot);
+            leaf->score[slot] = held.score;
+            leaf->below[slot] = held.below;
+            leaf->count[slot] = held.count;
+            best = kernels_->leaf_open(leaf->prefix, slot, z);
+            ++distinct_;
+        }
+        update(path, best, z);
+    }
+
+    // Take sums away from a score if it is held with at least `held.count` samples and
+    // `allows` agrees to what is held; otherwise change nothing and return false. A score
+    // left without samples goes, and must be left without losses.
+    template <class Allows>
+    bool remove(const Held& held, Allows&& allows) {
+        if (!root_) return false;
+        Path path;
+        Leaf* leaf = descend(held.score, path);
+        const int slot = kernels_->leaf_rank(leaf->score, held.score);
+        if (slot >= leaf->used || leaf->score[slot] != held.score) return false;
+        if (leaf->count[slot] < held.count || !allows(leaf->held(slot))) return false;
+        const std::int64_t z = held.above - held.below;
+        std::int64_t best;
+        if (leaf->count[slot] == held.count) {
+            if (--distinct_ == 0) {
+                clear();
+                return true;
+            }
+            leaf->close(slot);
+            best = kernels_->leaf_close(leaf->prefix, slot, -z);
+            if (leaf->used == 0) best = no_cut;
+        } else {
+            leaf->below[slot] -= held.below;
+            leaf->count[slot] -= held.count;
+            best = kernels_->leaf_add(leaf->prefix, slot, -z);
+        }
+        update(path, best, -z);
+        if (leaf->used < fewest(leaf_capacity_)) shrink(path);
+        return true;
+    }
+
+    // The best cut, the highest of equals; the one below all scores is worth 0.
+    Cut best() const {
+        if (!root_) return {};
+        Cut cut;
+        const void* at = root_;
+        const void* right = nullptr;  // the subtree that follows the path, as close as known
+        int right_height = 0;
+        cut.best = best_;
+        if (cut.best < 0) {
+            cut.best = 0;
+            cut.has_upper = true;
+            cut.upper = first_score(root_, height_);
+            return cut;
+        }
+        std::int64_t wanted = cut.best;
+        for (int level = height_; level > 0; --level) {
+            const Node* node = static_cast<const Node*>(at);
+            const int child = kernels_->node_last(node->best, wanted);
+            if (child + 1 < node->used) {
+                right = node->child[child + 1];
+                right_height = level - 1;
+            }
+            wanted -= node->before[child];
+            at = node->child[child];
+        }
+        const Leaf* leaf = static_cast<const Leaf*>(at);
+        const int slot = std::min(kernels_->leaf_last(leaf->prefix, wanted), leaf->used - 1);
+        cut.has_lower = true;
+        cut.lower = leaf->score[slot];
+        if (slot + 1 < leaf->used) {
+            cut.has_upper = true;
+            cut.upper = leaf->score[slot + 1];
+        } else if (right) {
+            cut.has_upper = true;
+            cut.upper = first_score(right, right_height);
+        }
+        return cut;
+    }
+
+    // Every score in ascending order.
+    template <class Visit>
+    void scan(Visit&& visit) const {
+        if (root_) scan(root_, height_, visit);
+    }
+
+    // Become the tree of these scores, which ascend strictly. Leaves keep an eighth free.
+    void load(const std::vector<Held>& held) {
+        CutTree built(leaf_capacity_, node_capacity_);
+        built.kernels_ = kernels_;
+        if (!held.empty()) {
+            auto level = built.load_level<Leaf>(held, leaf_capacity_);
+            for (; level.size() > 1; ++built.height_)
+                level = built.load_level<Node>(level, node_capacity_);
+            built.root_ = level[0].at;
+            built.best_ = level[0].best;
+            built.distinct_ = held.size();
+        }
+        swap(built);
+    }
+
+    // Multiply every loss by 2^bits: a finer unit has come.
+    void refine(int bits) {
+        if (!root_) return;
+        refine(root_, height_, bits);
+        best_ *= std::int64_t{1} << bits;
+    }
+
+    void clear() {
+        leaves_.clear();
+        nodes_.clear();
+        root_ = nullptr;
+        height_ = 0;
+        distinct_ = 0;
+        best_ = 0;
+    }
+
+    void swap(CutTree& other) noexcept {
+        std::swap(kernels_, other.kernels_);
+        std::swap(leaf_capacity_, other.leaf_capacity_);
+        std::swap(node_capacity_, other.node_capacity_);
+        std::swap(root_, other.root_);
+        std::swap(height_, other.height_);
+        std::swap(distinct_, other.distinct_);
+        std::swap(best_, other.best_);
+        leaves_.swap(other.leaves_);
+        nodes_.swap(other.nodes_);
+    }
+
+    void check() const {
+        std::size_t seen = 0;
+        if (root_) {
+            const Subtree root = check(root_, height_, -infinity, infinity, true, seen);
+            require(root.best == best_, "the best cut of the root is wrong");
+        }
+        require(seen == distinct_, "the number of distinct scores is wrong");
+        require(!root_ || seen > 0, "an empty tree has a root");
+    }
+
+private:
+    static constexpr double infinity = std::numeric_limits<double>::infinity();
+    // Below every running sum, and so far from the ends that adding one to it is safe.
+    static constexpr std::int64_t no_cut = -(std::int64_t{1} << 62);
+
+    struct alignas(64) Leaf {
+        double score[leaf_slots];  // free slots: +inf
+        int used;
+        int unused;
+        std::int64_t zeros[7];            // prefix[-1] is the running sum before the leaf
+        std::int64_t prefix[leaf_slots];  // running sum of z, from the leaf's start; free
+                                          // slots repeat the last one
+        std::int64_t below[leaf_slots];
+        std::uint32_t count[leaf_slots];
+
+        void reset() {
+            std::fill_n(score, leaf_slots, infinity);
+            std::fill_n(zeros, 7, std::int64_t{0});
+            std::fill_n(prefix, leaf_slots, std::int64_t{0});
+            used = 0;
+        }
+        std::int64_t z(int slot) const { return prefix[slot] - (slot ? prefix[slot - 1] : 0); }
+        Held held(int slot) const {
+            return {score[slot], below[slot], below[slot] + z(slot), count[slot]};
+        }
+        // All but the running sums, which move and change in one go.
+        void open(int slot) { move(slot, slot + 1, used++ - slot); }
+        void close(int slot) {
+            move(slot + 1, slot, --used - slot);
+            score[used] = infinity;
+        }
+
+    private:
+        void move(int from, int to, int slots) {
+            const auto n = static_cast<std::size_t>(slots);
+            std::memmove(score + to, score + from, n * sizeof *score);
+            std::memmove(below + to, below + from, n * sizeof *below);
+            std::memmove(count + to, count + from, n * sizeof *count);
+        }
+    };
+
+    struct alignas(64) Node {
+        double separator[node_slots];  // [0] is -inf; free slots: nan
+        std::int64_t before[node_slots];
+        std::int64_t best[node_slots];
+        void* child[node_slots];
+        std::int64_t sum;  // of all children
+        std::int32_t used;
+
+        void reset() {
+            std::fill_n(separator, node_slots, std::numeric_limits<double>::quiet_NaN());
+            std::fill_n(before, node_slots, std::int64_t{0});
+            std::fill_n(best, node_slots, lowest);
+            sum = 0;
+            used = 0;
+        }
+    };
+
+    // Nodes live in chunks that double from one node to 64, so that small trees stay small.
+    template <class T>
+    class Pool {
+    public:
+        T* make() {
+            if (!free_.empty()) {
+                T* made = free_.back();
+                free_.pop_back();
+                made->reset();
+                return made;
+            }
+            if (left_ == 0) {
+                const std::size_t size = std::min<std::size_t>(64, made_ ? made_ : 1);
+                free_.reserve(made_ + size);  // so that giving back never allocates
+                chunks_.reserve(chunks_.size() + 1);
+                chunks_.emplace_back(new T[size]);
+                left_ = size;
+                next_ = chunks_.back().get();
+                made_ += size;
+            }
+            --left_;
+            next_->reset();
+            return next_++;
+        }
+        void give_back(T* node) { free_.push_back(node); }
+        void clear() {
+            chunks_.clear();
+            free_.clear();
+            left_ = made_ = 0;
+        }
+        std::size_t memory() const { return made_ * sizeof(T) + free_.capacity() * sizeof(T*); }
+        void swap(Pool& other) noexcept {
+            std::swap(chunks_, other.chunks_);
+            std::swap(free_, other.free_);
+            std::swap(next_, other.next_);
+            std::swap(left_, other.left_);
+            std::swap(made_, other.made_);
+        }
+
+    private:
+        std::vector<std::unique_ptr<T[]>> chunks_;
+        std::vector<T*> free_;
+        T* next_ = nullptr;
+        std::size_t left_ = 0, made_ = 0;
+    };
+
+    // The inner nodes from the root to a leaf, and the child taken in each.
+    struct Path {
+        Node* node[24];
+        int child[24];
+        int depth = 0;
+    };
+
+    // A child as its parent must know it.
+    struct Subtree {
+        void* at;
+        double first;
+        std::int64_t sum, best;
+    };
+
+    Leaf* descend(double score, Path& path) const {
+        void* at = root_;
+        path.depth = 0;
+        for (int level = height_; level > 0; --level) {
+            Node* node = static_cast<Node*>(at);
+            const int child = kernels_->node_rank(node->separator, score) - 1;
+            path.node[path.depth] = node;
+            path.child[path.depth++] = child;
+            at = node->child[child];
+            if (level == 1) prefetch(static_cast<const Leaf*>(at));
+        }
+        return static_cast<Leaf*>(at);
+    }
+
+    // A leaf is about thirty cache lines, all of them soon needed: ask for them at once
+    // instead of one array after the other.
+    static void prefetch(const Leaf* leaf) {
+#if defined(__GNUC__) || defined(__clang__)
+        const char* line = reinterpret_cast<const char*>(leaf);
+        for (std::size_t i = 0; i < sizeof(Leaf); i += 64) __builtin_prefetch(line + i, 1);
+#endif
+    }
+
+    void update(const Path& path, std::int64_t best, std::int64_t z) {
+        for (int i = path.depth - 1; i >= 0; --i) {
+            Node* node = path.node[i];
+            node->sum += z;
+            best = kernels_->node_add(node->before, node->best, path.child[i], z, best, node->used);
+        }
+        best_ = best;
+    }
+
+    static double first_score(const void* at, int height) {
+        for (; height > 0; --height) at = static_cast<const Node*>(at)->child[0];
+        return static_cast<const Leaf*>(at)->score[0];
+    }
+
+    // ---- changes of shape ----
+
+    Leaf* make(const Leaf*) { return leaves_.make(); }
+    Node* make(const Node*) { return nodes_.make(); }
+    void give_back(Leaf* leaf) { leaves_.give_back(leaf); }
+    void give_back(Node* node) { nodes_.give_back(node); }
+
+    static double first_of(const Held& held) { return held.score; }
+    static double first_of(const Subtree& child) { return child.first; }
+
+    static Subtree fill(Leaf* leaf, const Held* held, int used, double first) {
+        leaf->reset();
+        Subtree made{leaf, first, 0, lowest};
+        for (int i = 0; i < used; ++i) {
+            leaf->score[i] = held[i].score;
+            leaf->prefix[i] = made.sum += held[i].above - held[i].below;
+            leaf->below[i] = held[i].below;
+            leaf->count[i] = held[i].count;
+            made.best = std::max(made.best, made.sum);
+        }
+        std::fill(leaf->prefix + used, leaf->prefix + leaf_slots, made.sum);
+        leaf->used = used;
+        return made;
+    }
+
+    static Subtree fill(Node* node, const Subtree* children, int used, double first) {
+        node->reset();
+        Subtree made{node, first, 0, lowest};
+        for (int i = 0; i < used; ++i) {
+            node->separator[i] = i ? children[i].first : -infinity;
+            node->before[i] = made.sum;
+            node->best[i] = made.sum + children[i].best;
+            node->child[i] = children[i].at;
+            made.sum += children[i].sum;
+            made.best = std::max(made.best, node->best[i]);
+        }
+        node->sum = made.sum;
+        node->used = used;
+        return made;
+    }
+
+    static int unload(const Leaf* leaf, Held* out, double) {
+        for (int i = 0; i < leaf->used; ++i) out[i] = leaf->held(i);
+        return leaf->used;
+    }
+
+    static int unload(const Node* node, Subtree* out, double first) {
+        for (int i = 0; i < node->used; ++i) {
+            const std::int64_t end = i + 1 < node->used ? node->before[i + 1] : node->sum;
+            out[i] = {node->child[i], i ? node->separator[i] : first, end - node->before[i],
+                      node->best[i] - node->before[i]};
+        }
+        return node->used;
+    }
+
+    // Spread the contents of `from` neighbouring children of a node evenly over `to`:
+    // 1 to 2 splits, 2 to 2 shares, 2 to 1 merges. The cuts stay the same, so nothing above
+    // the node changes.
+    template <class Child, class Entry>
+    void reshape(Node* node, int child, int from, int to) {
+        Subtree children[node_slots + 1];
+        int used = unload(node, children, -infinity);
+        Child* parts[2];
+        Entry entries[2 * leaf_slots];
+        int total = 0;
+        for (int i = 0; i < from; ++i) {
+            const Subtree& part = children[child + i];
+            parts[i] = static_cast<Child*>(part.at);
+            total += unload(parts[i], entries + total, part.first);
+        }
+        for (int i = from; i < to; ++i) parts[i] = make(static_cast<Child*>(nullptr));
+        for (int i = to; i < from; ++i) give_back(parts[i]);
+        std::memmove(children + child + to, children + child + from,
+                     sizeof(Subtree) * static_cast<std::size_t>(used - child - from));
+        used += to - from;
+        const double first = children[child].first;
+        for (int i = 0; i < to; ++i) {
+            const int start = total * i / to, end = total * (i + 1) / to;
+            children[child + i] = fill(parts[i], entries + start, end - start,
+                                       i ? first_of(entries[start]) : first);
+        }
+        fill(node, children, used, -infinity);
+    }
+
+    void reshape(const Path& path, int depth, int child, int from, int to) {
+        if (depth == path.depth - 1)
+            reshape<Leaf, Held>(path.node[depth], child, from, to);
+        else
+            reshape<Node, Subtree>(path.node[depth], child, from, to);
+    }
+
+    // Put a new root above the old one.
+    void grow(std::int64_t sum) {
+        Node* node = nodes_.make();
+        const Subtree old{root_, -infinity, sum, best_};
+        fill(node, &old, 1, -infinity);
+        root_ = node;
+        ++height_;
+    }
+
+    // One change of shape towards room in the full leaf at the end of the path.
+    void make_room(const Path& path) {
+        if (path.depth == 0) {
+            const Leaf* leaf = static_cast<const Leaf*>(root_);
+            grow(leaf->prefix[leaf->used - 1]);
+            return reshape<Leaf, Held>(static_cast<Node*>(root_), 0, 1, 2);
+        }
+        int depth = path.depth - 1;
+        if (share_with_neighbour(path.node[depth], path.child[depth])) return;
+        while (depth >= 0 && path.node[depth]->used == node_capacity_) --depth;
+        if (depth >= 0) return reshape(path, depth, path.child[depth], 1, 2);
+        grow(static_cast<const Node*>(root_)->sum);
+        reshape<Node, Subtree>(static_cast<Node*>(root_), 0, 1, 2);
+    }
+
+    // Sharing before splitting keeps leaves about four fifths full instead of two thirds.
+    bool share_with_neighbour(Node* node, int child) {
+        const auto used = [&](int i) {
+            return i < 0 || i >= node->used ? leaf_capacity_
+                                            : static_cast<const Leaf*>(node->child[i])->used;
+        };
+        const int left = used(child - 1), right = used(child + 1);
+        if (std::min(left, right) > leaf_capacity_ - std::max(1, leaf_capacity_ / 8)) return false;
+        reshape<Leaf, Held>(node, left <= right ? child - 1 : child, 2, 2);
+        return true;
+    }
+
+    static int fewest(int capacity) { return std::max(2, capacity / 4); }
+
+    // Merge or share what has become too small, from the leaf upwards.
+    void shrink(const Path& path) {
+        for (int depth = path.depth - 1; depth >= 0; --depth) {
+            const Node* node = path.node[depth];
+            const bool leaves = depth == path.depth - 1;
+            const int capacity = leaves ? leaf_capacity_ : node_capacity_;
+            const auto used = [&](int i) {
+                return leaves ? static_cast<const Leaf*>(node->child[i])->used
+                              : static_cast<const Node*>(node->child[i])->used;
+            };
+            if (used(path.child[depth]) >= fewest(capacity)) break;
+            const int left = std::max(0, path.child[depth] - 1);
+            const bool fits = used(left) + used(left + 1) <= capacity * 3 / 4;
+            reshape(path, depth, left, 2, fits ? 1 : 2);
+            if (!fits) break;
+        }
+        while (height_ > 0 && static_cast<Node*>(root_)->used == 1) {
+            Node* old = static_cast<Node*>(root_);
+            root_ = old->child[0];
+            --height_;
+            nodes_.give_back(old);
+        }
+    }
+
+    // ---- whole trees ----
+
+    template <class Child, class Entry>
+    std::vector<Subtree> load_level(const std::vector<Entry>& entries, int capacity) {
+        const std::size_t total = entries.size();
+        const std::size_t target = static_cast<std::size_t>(capacity - std::max(1, capacity / 8));
+        const std::size_t parts = (total + target - 1) / target;
+        std::vector<Subtree> level(parts);
+        for (std::size_t i = 0; i < parts; ++i) {
+            const std::size_t start = total * i / parts, end = total * (i + 1) / parts;
+            level[i] = fill(make(static_cast<Child*>(nullptr)), entries.data() + start,
+                            static_cast<int>(end - start), first_of(entries[start]));
+        }
+        return level;
+    }
+
+    template <class Visit>
+    static void scan(const void* at, int height, Visit& visit) {
+        if (height == 0) {
+            const Leaf* leaf = static_cast<const Leaf*>(at);
+            for (int i = 0; i < leaf->used; ++i) visit(leaf->held(i));
+        } else {
+            const Node* node = static_cast<const Node*>(at);
+            for (int i = 0; i < node->used; ++i) scan(node->child[i], height - 1, visit);
+        }
+    }
+
+    static void refine(void* at, int height, int bits) {
+        const std::int64_t factor = std::int64_t{1} << bits;
+        if (height == 0) {
+            Leaf* leaf = static_cast<Leaf*>(at);
+            for (int i = 0; i < leaf->used; ++i) leaf->below[i] *= factor;
+            for (std::int64_t& sum : leaf->prefix) sum *= factor;
+            return;
+        }
+        Node* node = static_cast<Node*>(at);
+        node->sum *= factor;
+        for (int i = 0; i < node->used; ++i) {
+            node->before[i] *= factor;
+            node->best[i] *= factor;
+            refine(node->child[i], height - 1, bits);
+        }
+    }
+
+    static void require(bool holds, const char* otherwise) {
+        if (!holds) throw std::logic_error(std::string("broken cut tree: ") + otherwise);
+    }
+
+    // Recompute sum and best from below, with every score in [low, high).
+    Subtree check(const void* at, int height, double low, double high, bool root,
+                  std::size_t& seen) const {
+        Subtree found{nullptr, low, 0, lowest};
+        if (height == 0) {
+            const Leaf* leaf = static_cast<const Leaf*>(at);
+            require(leaf->used <= leaf_capacity_, "a leaf is too full");
+            require(root || leaf->used >= fewest(leaf_capacity_), "a leaf is too empty");
+            for (int i = 0; i < leaf_slots; ++i) {
+                if (i >= leaf->used) {
+                    require(leaf->score[i] == infinity, "a free slot is not +inf");
+                    require(leaf->prefix[i] == found.sum, "a free slot has a sum of its own");
+                    continue;
+                }
+                const double score = leaf->score[i];
+                require(i == 0 || leaf->score[i - 1] < score, "scores do not ascend");
+                require(score >= low && (score < high || high == infinity), "a score is astray");
+                require(leaf->count[i] > 0, "a score is held without samples");
+                found.sum += leaf->z(i);
+                require(found.sum == leaf->prefix[i], "a running sum is wrong");
+                found.best = std::max(found.best, found.sum);
+            }
+            seen += static_cast<std::size_t>(leaf->used);
+            return found;
+        }
+        const Node* node = static_cast<const Node*>(at);
+        require(node->used <= node_capacity_, "a node is too full");
+        require(node->used >= 2, "a node has a single child");
+        require(node->separator[0] == -infinity, "the first separator is not -inf");
+        for (int i = 0; i < node_slots; ++i) {
+            if (i >= node->used) {
+                require(node->separator[i] != node->separator[i], "a free separator is not nan");
+                require(node->best[i] == lowest, "a free slot has a best cut");
+                continue;
+            }
+            const double from = i ? node->separator[i] : low;
+            const double to = i + 1 < node->used ? node->separator[i + 1] : high;
+            const Subtree child = check(node->child[i], height - 1, from, to, false, seen);
+            require(node->before[i] == found.sum, "a child starts at a wrong sum");
+            require(node->best[i] == found.sum + child.best, "the best cut of a child is wrong");
+            found.best = std::max(found.best, node->best[i]);
+            found.sum += child.sum;
+        }
+        require(node->sum == found.sum, "the sum of a node is wrong");
+        return found;
+    }
+
+    const Kernels* kernels_ = nullptr;
+    int leaf_capacity_ = leaf_slots, node_capacity_ = node_slots;
+    void* root_ = nullptr;  // a leaf when height_ is 0
+    int height_ = 0;
+    std::size_t distinct_ = 0;
+    std::int64_t best_ = 0;  // of the root
+    Pool<Leaf> leaves_;
+    Pool<Node> nodes_;
+};
+
+}  // namespace limen

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which vector instructions to use, decided once per process.
+//
+// Every kernel is one plain loop, written as an always-inline function and compiled several
+// times under different targets; the loops hold whole numbers and comparisons only, so all
+// targets give the same answer. LIMEN_ISA=sse2|avx2|avx512|generic forces one of them.
+
+#pragma once
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#if (defined(__x86_64__) || defined(__amd64__)) && (defined(__GNUC__) || defined(__clang__))
+#define LIMEN_X86 1
+#define LIMEN_AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+#define LIMEN_AVX512 \
+    __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt,avx512f,avx512dq,avx512vl,avx512bw")))
+#else
+#define LIMEN_X86 0
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define LIMEN_INLINE inline __attribute__((always_inline))
+#else
+#define LIMEN_INLINE inline
+#endif
+
+namespace limen {
+
+enum class Isa { baseline, avx2, avx512 };
+
+inline const char* isa_name(Isa isa) {
+#if LIMEN_X86
+    return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "sse2";
+#else
+    (void)isa;
+    return "generic";
+#endif
+}
+
+inline bool isa_supported(Isa isa) {
+#if LIMEN_X86
+    __builtin_cpu_init();
+    if (isa == Isa::avx512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+    if (isa == Isa::avx2)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+#endif
+    return isa == Isa::baseline;
+}
+
+// The forced or the widest supported instruction set. Throws std::invalid_argument when
+// LIMEN_ISA names one that is unknown or that this processor lacks.
+inline Isa choose_isa() {
+    constexpr Isa all[] = {Isa::avx512, Isa::avx2, Isa::baseline};
+    const char* forced = std::getenv("LIMEN_ISA");
+    std::string supported;
+    for (Isa isa : all) {
+        if (!isa_supported(isa)) continue;
+        if (!forced || !*forced || std::string(forced) == isa_name(isa)) return isa;
+        supported += supported.empty() ? isa_name(isa) : std::string(", ") + isa_name(isa);
+    }
+    throw std::invalid_argument("LIMEN_ISA is '" + std::string(forced) +
+                                "', but this processor and build support: " + supported +
+                                ". Unset it to let limen choose.");
+}
+
+// Chosen at first use and fixed from then on.
+inline Isa active_isa() {
+    static const Isa isa = choose_isa();
+    return isa;
+}
+
+}  // namespace limen

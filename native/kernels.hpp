@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inner loops of the cut tree: fixed trip counts, no branches, whole numbers only.
+//
+// Each is written once and compiled for every instruction set of isa.hpp. A leaf has
+// leaf_slots slots and an inner node node_slots children; the slots in use come first.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "isa.hpp"
+
+namespace limen {
+
+#if defined(__clang__)
+#define LIMEN_UNROLL _Pragma("unroll")
+#else
+#define LIMEN_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+inline constexpr int leaf_slots = 48;
+inline constexpr int node_slots = 16;
+
+inline constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+
+struct Kernels {
+    // How many keys of a leaf lie below the score. Free slots hold +inf and never count.
+    int (*leaf_rank)(const double* keys, double score);
+    // The running sums of a leaf: add delta from a slot on, after opening that slot, closing
+    // it, or neither; the largest sum that results. Free slots repeat the last sum, before
+    // and after, so they never change the largest; the number before the first sum is 0.
+    std::int64_t (*leaf_add)(std::int64_t* prefix, int slot, std::int64_t delta);
+    std::int64_t (*leaf_open)(std::int64_t* prefix, int slot, std::int64_t delta);
+    std::int64_t (*leaf_close)(std::int64_t* prefix, int slot, std::int64_t delta);
+    // The last slot that holds `value`, free slots included; -1 when none does.
+    int (*leaf_last)(const std::int64_t* prefix, std::int64_t value);
+    // How many separators are at or below the score. Free slots hold nan and never count.
+    int (*node_rank)(const double* separators, double score);
+    // Child `child` of `used` grew by delta and its best sum is now child_best: shift what
+    // comes after it; the best sum of the whole node. Free slots of `best` hold `lowest`.
+    std::int64_t (*node_add)(std::int64_t* before, std::int64_t* best, int child,
+                             std::int64_t delta, std::int64_t child_best, int used);
+    int (*node_last)(const std::int64_t* best, std::int64_t value);
+};
+
+// One number at a time, for processors without wide compares of 64-bit whole numbers.
+struct PlainLoops {
+    static LIMEN_INLINE int leaf_rank(const double* keys, double score) {
+        int rank = 0;
+        for (int i = 0; i < leaf_slots; ++i) rank += keys[i] < score;
+        return rank;
+    }
+
+    static LIMEN_INLINE std::int64_t leaf_add(std::int64_t* prefix, int slot, std::int64_t delta) {
+        for (int i = slot; i < leaf_slots; ++i) prefix[i] += delta;
+        return *std::max_element(prefix, prefix + leaf_slots);
+    }
+
+    static LIMEN_INLINE std::int64_t leaf_open(std::int64_t* prefix, int slot,
+                                               std::int64_t delta) {
+        for (int i = leaf_slots - 1; i >= slot; --i) prefix[i] = prefix[i - 1];
+        return leaf_add(prefix, slot, delta);
+    }
+
+    static LIMEN_INLINE std::int64_t leaf_close(std::int64_t* prefix, int slot,
+                                                std::int64_t delta) {
+        for (int i = slot; i < leaf_slots - 1; ++i) prefix[i] = prefix[i + 1];
+        return leaf_add(prefix, slot, delta);
+    }
+
+    template <int slots>
+    static LIMEN_INLINE int last_of(const std::int64_t* values, std::int64_t value) {
+        int last = slots - 1;
+        while (last >= 0 && values[last] != value) --last;
+        return last;
+    }
+
+    static LIMEN_INLINE int node_rank(const double* separators, double score) {
+        int rank = 0;
+        for (int i = 0; i < node_slots; ++i) rank += separators[i] <= score;
+        return rank;
+    }
+
+    static LIMEN_INLINE std::int64_t node_add(std::int64_t* before, std::int64_t* best, int child,
+                                              std::int64_t delta, std::int64_t child_best,
+                                              int used) {
+        best[child] = before[child] + child_best;
+        for (int i = child + 1; i < used; ++i) before[i] += delta, best[i] += delta;
+        return *std::max_element(best, best + node_slots);
+    }
+};
+
+#if LIMEN_X86
+// Vectors as wide as the registers of one instruction set: compilers take wider ones apart
+// number by number, and did not vectorise the same loops written over single numbers.
+#define LIMEN_VECTORS(NAME, LANES)                                                     \
+    struct NAME {                                                                      \
+        static constexpr int lanes = LANES;                                            \
+        typedef double Scores __attribute__((vector_size(8 * LANES), may_alias));      \
+        typedef std::int64_t Units __attribute__((vector_size(8 * LANES), may_alias)); \
+        typedef std::int64_t AnyUnits                                                  \
+            __attribute__((vector_size(8 * LANES), aligned(8), may_alias));            \
+    };
+LIMEN_VECTORS(Vectors4, 4)
+LIMEN_VECTORS(Vectors8, 8)
+#undef LIMEN_VECTORS
+
+struct MaskTable {
+    std::int64_t values[2 * leaf_slots + 16] = {};
+    constexpr MaskTable() {
+        for (int i = leaf_slots; i < 2 * leaf_slots + 16; ++i) values[i] = -1;
+    }
+};
+alignas(64) inline constexpr MaskTable mask_table;
+inline constexpr const std::int64_t* zeros_then_ones = mask_table.values;
+
+template <class Vectors>
+struct VectorLoops {
+    using Scores = typename Vectors::Scores;
+    using Units = typename Vectors::Units;
+    using AnyUnits = typename Vectors::AnyUnits;  // at any address
+    static constexpr int lanes = Vectors::lanes;
+
+    // Vectors go by reference: by value they would belong to a calling convention that the
+    // rest of the program, compiled for the baseline, does not have.
+    static LIMEN_INLINE void count_up(Units& slots) {
+        for (int i = 0; i < lanes; ++i) slots[i] = i;
+    }
+    static LIMEN_INLINE std::int64_t largest(const Units& values) {
+        std::int64_t best = values[0];
+        for (int i = 1; i < lanes; ++i) best = values[i] > best ? values[i] : best;
+        return best;
+    }
+    static LIMEN_INLINE std::int64_t total(const Units& values) {
+        std::int64_t sum = values[0];
+        for (int i = 1; i < lanes; ++i) sum += values[i];
+        return sum;
+    }
+    static LIMEN_INLINE const Scores& scores_at(const double* at) {
+        return *reinterpret_cast<const Scores*>(at);
+    }
+    static LIMEN_INLINE const Units& units_at(const std::int64_t* at) {
+        return *reinterpret_cast<const Units*>(at);
+    }
+    static LIMEN_INLINE Units& units_at(std::int64_t* at) { return *reinterpret_cast<Units*>(at); }
+
+    static LIMEN_INLINE const AnyUnits& any_units_at(const std::int64_t* at) {
+        return *reinterpret_cast<const AnyUnits*>(at);
+    }
+
+    static LIMEN_INLINE int leaf_rank(const double* keys, double score) {
+        Units rank = {};
+        for (int i = 0; i < leaf_slots; i += lanes) rank -= scores_at(keys + i) < score;
+        return static_cast<int>(total(rank));
+    }
+
+    // -1 for slots from `slot` on, else 0: read from a table, cheaper than comparing.
+    static LIMEN_INLINE const std::int64_t* from(int slot) {
+        return zeros_then_ones + leaf_slots - slot;
+    }
+
+    // A maximum in several strands, because each step waits for the one before it.
+    struct Largest {
+        static constexpr int strands = 4;
+        Units found[strands];
+        LIMEN_INLINE Largest() {
+            for (Units& strand : found) strand = Units{} + lowest;
+        }
+        LIMEN_INLINE void see(const Units& values, int i) {
+            Units& strand = found[i / lanes % strands];
+            strand = values > strand ? values : strand;
+        }
+        LIMEN_INLINE std::int64_t get() const {
+            const Units left = found[0] > found[1] ? found[0] : found[1];
+            const Units right = found[2] > found[3] ? found[2] : found[3];
+            const Units both = left > right ? left : right;
+            return largest(both);
+        }
+    };
+
+    // The next three read vectors before the same memory is written shifted: a load that
+    // straddles recent stores would wait for them.
+    static LIMEN_INLINE std::int64_t leaf_add(std::int64_t* prefix, int slot, std::int64_t delta) {
+        Largest largest;
+        const std::int64_t* const on = from(slot);
+        LIMEN_UNROLL
+        for (int i = 0; i < leaf_slots; i += lanes) {
+            const Units value = units_at(prefix + i) + (any_units_at(on + i) & delta);
+            units_at(prefix + i) = value;
+            largest.see(value, i);
+        }
+        return largest.get();
+    }
+
+    static LIMEN_INLINE std::int64_t leaf_open(std::int64_t* prefix, int slot,
+                                               std::int64_t delta) {
+        Largest largest;
+        const std::int64_t* const on = from(slot);
+        LIMEN_UNROLL
+        for (int i = leaf_slots - lanes; i >= 0; i -= lanes) {
+            const Units moved = any_units_at(prefix + i - 1) + delta;
+            const Units yes = any_units_at(on + i);
+            const Units value = (yes & moved) | (~yes & units_at(prefix + i));
+            units_at(prefix + i) = value;
+            largest.see(value, i);
+        }
+        return largest.get();
+    }
+
+    static LIMEN_INLINE std::int64_t leaf_close(std::int64_t* prefix, int slot,
+                                                std::int64_t delta) {
+        Largest largest;
+        const std::int64_t last = prefix[leaf_slots - 1];
+        const std::int64_t* const on = from(slot);
+        LIMEN_UNROLL
+        for (int i = 0; i < leaf_slots; i += lanes) {
+            Units moved = any_units_at(prefix + i + 1);
+            if (i + lanes == leaf_slots) moved[lanes - 1] = last;
+            moved += delta;
+            const Units yes = any_units_at(on + i);
+            const Units value = (yes & moved) | (~yes & units_at(prefix + i));
+            units_at(prefix + i) = value;
+            largest.see(value, i);
+        }
+        return largest.get();
+    }
+
+    template <int slots>
+    static LIMEN_INLINE int last_of(const std::int64_t* values, std::int64_t value) {
+        Units slot, last = Units{} - 1;
+        count_up(slot);
+        LIMEN_UNROLL
+        for (int i = 0; i < slots; i += lanes, slot += lanes)
+            last = units_at(values + i) == value ? slot : last;
+        return static_cast<int>(largest(last));
+    }
+
+    static LIMEN_INLINE int node_rank(const double* separators, double score) {
+        Units rank = {};
+        for (int i = 0; i < node_slots; i += lanes) rank -= scores_at(separators + i) <= score;
+        return static_cast<int>(total(rank));
+    }
+
+    static LIMEN_INLINE std::int64_t node_add(std::int64_t* before, std::int64_t* best,
+                                              int child, std::int64_t delta,
+                                              std::int64_t child_best, int used) {
+        const std::int64_t change = before[child] + child_best - best[child];
+        Largest largest;
+        const std::int64_t *const on = from(child), *const behind = from(used);
+        LIMEN_UNROLL
+        for (int i = 0; i < node_slots; i += lanes) {
+            const Units later = any_units_at(on + i - 1);
+            const Units after = later & ~any_units_at(behind + i);
+            const Units here = any_units_at(on + i) & ~later;
+            const Units shift = after & delta;
+            units_at(before + i) += shift;
+            const Units value = units_at(best + i) + shift + (here & change);
+            units_at(best + i) = value;
+            largest.see(value, i);
+        }
+        return largest.get();
+    }
+};
+#endif
+
+// One set of entry points per instruction set; the loops are inlined into each.
+#define LIMEN_KERNELS(NAME, LOOPS, TARGET)                                                       \
+    struct NAME {                                                                                \
+        using L = LOOPS;                                                                         \
+        TARGET static int leaf_rank(const double* k, double s) { return L::leaf_rank(k, s); }    \
+        TARGET static std::int64_t leaf_add(std::int64_t* p, int s, std::int64_t d) {            \
+            return L::leaf_add(p, s, d);                                                         \
+        }                                                                                        \
+        TARGET static std::int64_t leaf_open(std::int64_t* p, int s, std::int64_t d) {            \
+            return L::leaf_open(p, s, d);                                                        \
+        }                                                                                        \
+        TARGET static std::int64_t leaf_close(std::int64_t* p, int s, std::int64_t d) {           \
+            return L::leaf_close(p, s, d);                                                       \
+        }                                                                                        \
+        TARGET static int leaf_last(const std::int64_t* p, std::int64_t v) {                     \
+            return L::template last_of<leaf_slots>(p, v);                                        \
+        }                                                                                        \
+        TARGET static int node_rank(const double* k, double s) { return L::node_rank(k, s); }    \
+        TARGET static std::int64_t node_add(std::int64_t* b, std::int64_t* m, int c,             \
+                                            std::int64_t d, std::int64_t x, int u) {             \
+            return L::node_add(b, m, c, d, x, u);                                                \
+        }                                                                                        \
+        TARGET static int node_last(const std::int64_t* p, std::int64_t v) {                     \
+            return L::template last_of<node_slots>(p, v);                                        \
+        }                                                                                        \
+        static constexpr Kernels table{leaf_rank, leaf_add,  leaf_open, leaf_close,              \
+                                       leaf_last, node_rank, node_add,  node_last};              \
+    };
+
+LIMEN_KERNELS(BaselineKernels, PlainLoops, )
+#if LIMEN_X86
+LIMEN_KERNELS(Avx2Kernels, VectorLoops<Vectors4>, LIMEN_AVX2)
+LIMEN_KERNELS(Avx512Kernels, VectorLoops<Vectors8>, LIMEN_AVX512)
+#endif
+#undef LIMEN_KERNELS
+
+inline const Kernels& kernels_for(Isa isa) {
+#if LIMEN_X86
+    if (isa == Isa::avx512) return Avx512Kernels::table;
+    if (isa == Isa::avx2) return Avx2Kernels::table;
+#endif
+    (void)isa;
+    return BaselineKernels::table;
+}
+
+}  // namespace limen

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many samples at once: sorted by score, equal scores joined.
+//
+// sorted    O(n): a radix sort on the bits of the score, passes without effect left out
+// joined    O(n)
+// memory    one copy of the rows while sorting
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cut_tree.hpp"
+
+namespace limen {
+
+// A score whose unsigned order is the order of the doubles; -0.0 becomes 0.0. No nan.
+inline std::uint64_t ordered_bits(double score) {
+    const auto bits = std::bit_cast<std::uint64_t>(score + 0.0);
+    return bits ^ ((bits >> 63) ? ~std::uint64_t{0} : std::uint64_t{1} << 63);
+}
+
+inline double score_of(std::uint64_t ordered) {
+    return std::bit_cast<double>(ordered ^ ((ordered >> 63) ? std::uint64_t{1} << 63
+                                                            : ~std::uint64_t{0}));
+}
+
+// A sample that costs something on one side only: z > 0 above, z < 0 below the cut.
+struct SignedRow {
+    std::uint64_t order;
+    std::int64_t z;
+    std::int64_t below() const { return z < 0 ? -z : 0; }
+    std::int64_t above() const { return z > 0 ? z : 0; }
+};
+
+struct LossRow {
+    std::uint64_t order;
+    std::int64_t losses[2];
+    std::int64_t below() const { return losses[0]; }
+    std::int64_t above() const { return losses[1]; }
+};
+
+template <class Row>
+void sort_rows(std::vector<Row>& rows) {
+    const auto earlier = [](const Row& a, const Row& b) { return a.order < b.order; };
+    if (rows.size() < 512) return std::sort(rows.begin(), rows.end(), earlier);
+    constexpr int digit_bits = 8, digits = 8, buckets = 1 << digit_bits;
+    std::vector<std::array<std::size_t, buckets>> counts(digits);
+    for (const Row& row : rows)
+        for (int digit = 0; digit < digits; ++digit)
+            ++counts[static_cast<std::size_t>(digit)][row.order >> (digit * digit_bits) & 255];
+    std::vector<Row> other(rows.size());
+    for (int digit = 0; digit < digits; ++digit) {
+        auto& starts = counts[static_cast<std::size_t>(digit)];
+        const int shift = digit * digit_bits;
+        if (starts[rows[0].order >> shift & 255] == rows.size()) continue;
+        std::size_t start = 0;
+        for (std::size_t& count : starts) start += std::exchange(count, start);
+        for (const Row& row : rows) other[starts[row.order >> shift & 255]++] = row;
+        rows.swap(other);
+    }
+}
+
+// Sort the rows and join those of equal score.
+template <class Row>
+std::vector<Held> joined(std::vector<Row>& rows) {
+    sort_rows(rows);
+    std::size_t distinct = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        distinct += i == 0 || rows[i].order != rows[i - 1].order;
+    std::vector<Held> held;
+    held.reserve(distinct);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (i == 0 || rows[i].order != rows[i - 1].order)
+            held.push_back({score_of(rows[i].order), 0, 0, 0});
+        held.back().below += rows[i].below();
+        held.back().above += rows[i].above();
+        ++held.back().count;
+    }
+    return held;
+}
+
+}  // namespace limen

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cheapest cut of whole arrays, without sorting them.
+//
+// A sample has a score and z = above - below in whole units. The value of a cut is the sum of
+// z below it: what the cut saves against answering 1 to everybody. The cheapest cut is the one
+// of highest value, and of several the highest cut. Equal scores are never separated.
+//
+// select_cut    O(n): two passes over the scores, now and then a third. O(n log n) at worst
+// first_nan     O(n)
+// memory        16 bytes for each sample that could not be ruled out: a few per cent of them,
+//               or all of them when cuts everywhere are about equally good
+//
+// A monotone map sends scores to buckets, and a bucket is summed up by its z and by the positive
+// part of it. No cut inside a bucket is worth more than the cut at its start plus that positive
+// part, so most buckets are ruled out unseen; the others are searched one by one.
+//
+// Scores may be infinite; -0.0 is 0.0. A nan is reported, and then nothing else holds. The
+// absolute values of all z must add up to less than 2^62.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "bucket_map.hpp"
+#include "isa.hpp"
+
+namespace limen {
+
+struct SelectedCut {
+    std::int64_t best = 0;                      // the sum of z below the cut
+    double lower = 0.0, upper = 0.0;            // the highest score below and the lowest above,
+    bool has_lower = false, has_upper = false;  // where there are such
+    std::size_t nan_at = 0;                     // place of the first nan, n when there is none
+};
+
+// Sizes measured to be fast. Tests choose tiny ones, so that rare paths become common.
+struct SelectTuning {
+    std::size_t sort_below = 512;     // up to this many samples are sorted
+    std::size_t bucket_size = 64;     // samples per bucket to aim at,
+    std::size_t max_buckets = 16384;  // while their sums fit into the second-level cache
+    std::size_t max_drawn = 1024;     // samples drawn to learn how the scores are spread
+    int max_depth = 4;                // buckets of buckets; beyond that, sorting
+};
+
+namespace select_detail {
+
+template <class Kernel>
+auto run_baseline(const Kernel& kernel) {
+    return kernel();
+}
+#if LIMEN_X86
+template <class Kernel>
+LIMEN_AVX2 auto run_avx2(const Kernel& kernel) {
+    return kernel();
+}
+template <class Kernel>
+LIMEN_AVX512 auto run_avx512(const Kernel& kernel) {
+    return kernel();
+}
+#endif
+
+template <class Kernel>
+auto run(Isa isa, const Kernel& kernel) {
+#if LIMEN_X86
+    if (isa == Isa::avx512) return run_avx512(kernel);
+    if (isa == Isa::avx2) return run_avx2(kernel);
+#endif
+    (void)isa;
+    return run_baseline(kernel);
+}
+
+// Samples are taken in blocks. The fixed count of a full one lets its loop be vectorised.
+inline constexpr std::size_t block = 256;
+
+struct Scores {
+    const double* scores;
+    std::size_t n;
+
+    bool is_nan(std::size_t i) const { return scores[i] != scores[i]; }
+    LIMEN_INLINE Key key(std::size_t i) const { return key_of(scores[i]); }
+
+    // How far the keys from place `first` on lie above `low`; keys outside of low..high count
+    // as the nearer of the two, and nan as low. True when there was a nan.
+    LIMEN_INLINE bool offsets(std::size_t first, std::size_t count, Key low, Key high,
+                              std::uint64_t* out) const {
+        const double lowest = score_of(low), highest = score_of(high);
+        std::uint64_t nan = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            double score = scores[first + i];
+            nan |= score != score ? 1u : 0u;
+            score = score > lowest ? score : lowest;
+            score = score < highest ? score : highest;
+            out[i] = distance(low, key_of(score));
+        }
+        return nan != 0;
+    }
+};
+
+struct Sum {
+    std::int64_t z;
+    std::size_t count;
+};
+
+// Each source below adds up the z of a bucket on two sides, so that all z of a side have the
+// same sign and their positive part is known.
+
+template <class Count>  // wide enough for n; the narrower, the fewer bytes per bucket
+struct Labelled : Scores {
+    const std::uint8_t* labels;
+    std::array<std::int64_t, 2> z_of;
+
+    using Side = Count;
+    LIMEN_INLINE std::size_t side(std::size_t i) const { return labels[i] & 1u; }
+    LIMEN_INLINE std::int64_t z(std::size_t i) const { return z_of[side(i)]; }
+    LIMEN_INLINE void add(std::size_t, Side& to) const { ++to; }
+    Sum sum(Side of, std::size_t side) const {
+        return {static_cast<std::int64_t>(of) * z_of[side], static_cast<std::size_t>(of)};
+    }
+};
+
+struct Weighed : Scores {
+    const std::int64_t* zs;
+
+    using Side = Sum;
+    LIMEN_INLINE std::size_t side(std::size_t i) const { return zs[i] < 0; }
+    LIMEN_INLINE std::int64_t z(std::size_t i) const { return zs[i]; }
+    LIMEN_INLINE void add(std::size_t i, Side& to) const { to.z += zs[i], ++to.count; }
+    Sum sum(const Side& of, std::size_t) const { return of; }
+};
+
+struct Sample {
+    Key key;
+    std::int64_t z;
+};
+
+struct Gathered {
+    Sample* samples;
+    std::size_t n;
+
+    using Side = Sum;
+    bool is_nan(std::size_t) const { return false; }
+    LIMEN_INLINE Key key(std::size_t i) const { return samples[i].key; }
+    LIMEN_INLINE std::size_t side(std::size_t i) const { return samples[i].z < 0; }
+    LIMEN_INLINE std::int64_t z(std::size_t i) const { return samples[i].z; }
+    LIMEN_INLINE void add(std::size_t i, Side& to) const { to.z += samples[i].z, ++to.count; }
+    Sum sum(const Side& of, std::size_t) const { return of; }
+    LIMEN_INLINE bool offsets(std::size_t first, std::size_t count, Key low, Key high,
+                              std::uint64_t* out) const {
+        for (std::size_t i = 0; i < count; ++i)
+            out[i] = distance(low, std::clamp(samples[first + i].key, low, high));
+        return false;
+    }
+};
+
+// The best cut so far. Keys below `at` lie below the cut. No `at` belongs to two cuts, so that
+// comparing them tells the higher cut, however either was found.
+struct BestCut {
+    std::int64_t value = 0;
+    Key at = key_of(-std::numeric_limits<double>::infinity());
+    Key lower = before_all;       // the highest score below the cut,
+    bool has_neighbours = false;  // if known; then `at` is the lowest above it
+
+    bool beaten_by(std::int64_t other, Key other_at) const {
+        return other > value || (other == value && other_at > at);
+    }
+    void offer(std::int64_t other, Key other_at) {
+        if (beaten_by(other, other_at)) *this = {other, other_at, before_all, false};
+    }
+};
+
+// The keys of `wanted` samples in order: one from every stretch of equal length, at a place in
+// it that no order of arrival is likely to follow.
+template <class Source>
+std::vector<Key> draw(const Source& source, std::size_t wanted) {
+    const std::size_t stretch = source.n / wanted;
+    std::vector<Key> drawn;
+    drawn.reserve(wanted);
+    std::uint64_t state = 1;
+    for (std::size_t j = 0; j < wanted; ++j) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        const std::size_t i = j * stretch + static_cast<std::size_t>((state >> 33) % stretch);
+        if (!source.is_nan(i)) drawn.push_back(source.key(i));
+    }
+    if (drawn.empty()) drawn.push_back(key_of(0.0));
+    std::sort(drawn.begin(), drawn.end());
+    return drawn;
+}
+
+// Adds every sample to its side of its bucket; false when it met a nan.
+template <class Source>
+struct Tally {
+    const Source& source;
+    const BucketMap& map;
+    typename Source::Side* sides;
+
+    LIMEN_INLINE bool operator()() const {
+        const Source from = source;
+        const auto* const cells = map.cells.data();
+        const std::uint32_t shift = map.shift;
+        const Key low = map.low, high = map.high;
+        std::uint64_t offset[block];
+        for (std::size_t first = 0; first < from.n; first += block) {
+            const std::size_t count = std::min(block, from.n - first);
+            if (count == block ? from.offsets(first, block, low, high, offset)
+                               : from.offsets(first, count, low, high, offset))
+                return false;
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::size_t b = BucketMap::bucket(cells, shift, offset[i]);
+                from.add(first + i, sides[2 * b + from.side(first + i)]);
+            }
+        }
+        return true;
+    }
+};
+
+// A bucket that may hold the best cut, and where its samples are put.
+struct Survivor {
+    std::size_t bucket;
+    std::int64_t value, bound;  // of the cut at its start; of any cut inside
+    std::size_t begin, end;
+    Key common;
+    std::int64_t common_z;
+};
+
+inline constexpr std::uint32_t nowhere = ~std::uint32_t{0};
+
+// Copies out the samples of all survivors. Those of a common score are added up instead: a
+// bucket of equal scores would never grow smaller.
+template <class Source>
+struct Gather {
+    const Source& source;
+    const BucketMap& map;
+    const std::uint32_t* place;  // of a bucket among the survivors, or `nowhere`
+    std::vector<Survivor>& survivors;
+    Sample* out;
+
+    LIMEN_INLINE bool operator()() const {
+        const Source from = source;
+        const auto* const cells = map.cells.data();
+        const std::uint32_t shift = map.shift;
+        const Key low = map.low, high = map.high;
+        Survivor* const all = survivors.data();
+        const Key end = map.starts[survivors.back().bucket + 1];
+        const std::uint64_t near = distance(low, map.starts[survivors.front().bucket]);
+        const std::uint64_t width = distance(low, std::min(high, end - 1)) - near;
+        std::uint64_t offset[block];
+        std::uint32_t kept[block], places[block];
+        for (std::size_t first = 0; first < from.n; first += block) {
+            const std::size_t count = std::min(block, from.n - first);
+            if (count == block)
+                from.offsets(first, block, low, high, offset);
+            else
+                from.offsets(first, count, low, high, offset);
+            // Write always and step on when it counts: a branch here would be a guess.
+            std::uint32_t maybe = 0, sure = 0;
+            for (std::uint32_t i = 0; i < count; ++i) {
+                kept[maybe] = i;
+                maybe += offset[i] - near <= width;
+            }
+            for (std::uint32_t i = 0; i < maybe; ++i) {
+                const std::uint32_t at = kept[i];
+                kept[sure] = at;
+                places[sure] = place[BucketMap::bucket(cells, shift, offset[at])];
+                sure += places[sure] != nowhere;
+            }
+            for (std::uint32_t i = 0; i < sure; ++i) {
+                Survivor& survivor = all[places[i]];
+                const Sample sample = {from.key(first + kept[i]), from.z(first + kept[i])};
+                if (sample.key == survivor.common)
+                    survivor.common_z += sample.z;
+                else
+                    out[survivor.end++] = sample;
+            }
+        }
+        return true;
+    }
+};
+
+// Few samples, as a bucket has them, are mostly spread evenly: counting brings each near its
+// place and insertion does the rest.
+inline constexpr std::size_t few = 512;
+
+inline bool sort_few(const Sample* samples, std::size_t n, Sample* sorted) {
+    Key low = past_all, high = before_all;
+    for (std::size_t i = 0; i < n; ++i) {
+        low = std::min(low, samples[i].key);
+        high = std::max(high, samples[i].key);
+    }
+    const std::uint64_t range = distance(low, high);
+    const int shift = std::max(0, width_of(range) - width_of(n - 1));
+    std::array<std::uint16_t, few + 1> next = {};
+    for (std::size_t i = 0; i < n; ++i) ++next[(distance(low, samples[i].key) >> shift) + 1];
+    for (std::size_t b = 0; b <= range >> shift; ++b) {
+        if (next[b + 1] > 24) return false;  // uneven, and insertion is slow
+        next[b + 1] = static_cast<std::uint16_t>(next[b + 1] + next[b]);
+    }
+    for (std::size_t i = 0; i < n; ++i)
+        sorted[next[distance(low, samples[i].key) >> shift]++] = samples[i];
+    for (std::size_t i = 1; i < n; ++i) {
+        const Sample sample = sorted[i];
+        std::size_t j = i;
+        for (; j > 0 && sorted[j - 1].key > sample.key; --j) sorted[j] = sorted[j - 1];
+        sorted[j] = sample;
+    }
+    return true;
+}
+
+// Offers all cuts of these samples but the one at their start, which is worth `value`. No other
+// key lies between theirs, nor between theirs and `end`.
+inline void search_sorted(Sample* samples, std::size_t n, std::int64_t value, Key end,
+                          BestCut& best) {
+    Sample sorted[few];
+    if (n > 16 && n <= few && sort_few(samples, n, sorted))
+        samples = sorted;
+    else
+        std::sort(samples, samples + n,
+                  [](const Sample& a, const Sample& b) { return a.key < b.key; });
+    for (std::size_t i = 0; i < n; ++i) {
+        value += samples[i].z;
+        if (i + 1 == n)
+            best.offer(value, end);
+        else if (const Key at = samples[i + 1].key;
+                 at != samples[i].key && best.beaten_by(value, at))
+            best = {value, at, samples[i].key, true};
+    }
+}
+
+// The same without sorting; false when it met a nan. Needs two samples.
+template <class Source>
+bool search(const Source& source, std::int64_t value, Key end, BestCut& best,
+            const SelectTuning& tuning, Isa isa, int depth = 1) {
+    const auto drawn = std::clamp<std::size_t>(source.n / 16, 2, tuning.max_drawn);
+    const auto wanted =
+        std::clamp<std::size_t>(source.n / tuning.bucket_size, 2, tuning.max_buckets);
+    const BucketMap map(draw(source, drawn), wanted, end);
+    std::vector<typename Source::Side> sides(2 * map.size());
+    if (!run(isa, Tally<Source>{source, map, sides.data()})) return false;
+
+    std::vector<Survivor> survivors(map.size());
+    for (std::size_t b = 0; b < map.size(); ++b) {
+        const Sum sums[] = {source.sum(sides[2 * b], 0), source.sum(sides[2 * b + 1], 1)};
+        survivors[b] = {b, value, value, 0, sums[0].count + sums[1].count, map.common[b], 0};
+        for (const Sum& sum : sums) {
+            value += sum.z;
+            survivors[b].bound += std::max<std::int64_t>(sum.z, 0);
+        }
+        best.offer(value, map.starts[b + 1]);
+    }
+    const auto hopeless = [&](const Survivor& bucket) {
+        return bucket.end < 2 || !best.beaten_by(bucket.bound, map.starts[bucket.bucket + 1] - 1);
+    };
+    std::erase_if(survivors, hopeless);
+    if (survivors.empty()) return true;
+
+    std::size_t total = 0;
+    std::vector<std::uint32_t> place(map.size(), nowhere);
+    for (Survivor& survivor : survivors) {
+        place[survivor.bucket] = static_cast<std::uint32_t>(&survivor - survivors.data());
+        const std::size_t count = survivor.end;
+        survivor.begin = survivor.end = total;
+        total += count;
+    }
+    const auto samples = std::make_unique_for_overwrite<Sample[]>(total);
+    run(isa, Gather<Source>{source, map, place.data(), survivors, samples.get()});
+
+    std::sort(survivors.begin(), survivors.end(),
+              [](const Survivor& a, const Survivor& b) { return a.bound > b.bound; });
+    for (Survivor& survivor : survivors) {
+        const Key stop = map.starts[survivor.bucket + 1];
+        if (!best.beaten_by(survivor.bound, stop - 1)) continue;
+        if (survivor.common != past_all)
+            samples[survivor.end++] = {survivor.common, survivor.common_z};
+        const Gathered inside = {&samples[survivor.begin], survivor.end - survivor.begin};
+        if (inside.n < 2 || inside.n <= tuning.sort_below || depth == tuning.max_depth)
+            search_sorted(inside.samples, inside.n, survivor.value, stop, best);
+        else
+            search(inside, survivor.value, stop, best, tuning, isa, depth + 1);
+    }
+    return true;
+}
+
+// The scores next to a cut of which only `at` is known. Keys cannot be before_all or past_all.
+struct Neighbours {
+    const double* scores;
+    std::size_t n;
+    Key at;
+
+    LIMEN_INLINE std::array<Key, 2> operator()() const {
+        constexpr std::size_t lanes = 16;  // independent, to be vectorised
+        Key lower[lanes], upper[lanes];
+        std::fill_n(lower, lanes, before_all);
+        std::fill_n(upper, lanes, past_all);
+        std::size_t i = 0;
+        for (; i + lanes <= n; i += lanes)
+            for (std::size_t j = 0; j < lanes; ++j) narrow(scores[i + j], lower[j], upper[j]);
+        for (; i < n; ++i) narrow(scores[i], lower[0], upper[0]);
+        return {*std::max_element(lower, lower + lanes), *std::min_element(upper, upper + lanes)};
+    }
+
+    LIMEN_INLINE void narrow(double score, Key& lower, Key& upper) const {
+        const Key key = key_of(score);
+        const Key below = key < at ? key : before_all, above = key < at ? past_all : key;
+        lower = below > lower ? below : lower;
+        upper = above < upper ? above : upper;
+    }
+};
+
+struct FirstNan {
+    const double* scores;
+    std::size_t n;
+
+    LIMEN_INLINE std::size_t operator()() const {
+        std::size_t i = 0;
+        for (; i + block <= n; i += block) {
+            std::uint64_t nan = 0;
+            for (std::size_t j = 0; j < block; ++j) nan |= scores[i + j] != scores[i + j] ? 1u : 0u;
+            if (nan) break;
+        }
+        while (i < n && scores[i] == scores[i]) ++i;
+        return i;
+    }
+};
+
+template <class Source>
+SelectedCut select(const Source& source, const SelectTuning& tuning, Isa isa) {
+    const std::size_t n = source.n;
+    SelectedCut cut;
+    BestCut best;
+    bool nan = false;
+    if (n < 2 || n <= tuning.sort_below) {
+        std::vector<Sample> samples(n);
+        for (std::size_t i = 0; i < n; ++i) {
+            nan |= source.is_nan(i);
+            samples[i] = {source.key(i), source.z(i)};
+        }
+        search_sorted(samples.data(), n, 0, past_all, best);
+    } else {
+        nan = !search(source, 0, past_all, best, tuning, isa);
+    }
+    cut.nan_at = nan ? run(isa, FirstNan{source.scores, n}) : n;
+    if (nan) return cut;
+    std::array<Key, 2> sides = {best.lower, best.at};
+    if (!best.has_neighbours) sides = run(isa, Neighbours{source.scores, n, best.at});
+    cut.best = best.value;
+    cut.has_lower = sides[0] != before_all;
+    cut.has_upper = sides[1] != past_all;
+    if (cut.has_lower) cut.lower = score_of(sides[0]);
+    if (cut.has_upper) cut.upper = score_of(sides[1]);
+    return cut;
+}
+
+}  // namespace select_detail
+
+// The place of the first nan, n when there is none.
+inline std::size_t first_nan(const double* scores, std::size_t n, Isa isa = active_isa()) {
+    return select_detail::run(isa, select_detail::FirstNan{scores, n});
+}
+
+// Labels are 0 or 1; all samples of a label have the same z.
+inline SelectedCut select_cut(const double* scores, const std::uint8_t* labels, std::size_t n,
+                              std::int64_t z_of_0, std::int64_t z_of_1,
+                              const SelectTuning& tuning = {}, Isa isa = active_isa()) {
+    using namespace select_detail;
+    if (n <= std::numeric_limits<std::uint32_t>::max())
+        return select(Labelled<std::uint32_t>{{scores, n}, labels, {z_of_0, z_of_1}}, tuning, isa);
+    return select(Labelled<std::uint64_t>{{scores, n}, labels, {z_of_0, z_of_1}}, tuning, isa);
+}
+
+inline SelectedCut select_cut(const double* scores, const std::int64_t* z, std::size_t n,
+                              const SelectTuning& tuning = {}, Isa isa = active_isa()) {
+    using namespace select_detail;
+    return select(Weighed{{scores, n}, z}, tuning, isa);
+}
+
+}  // namespace limen

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cheapest cut of whole arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limen import _core
+from limen.online import OnlineCut, OnlineThreshold, _labelled, _with_losses
+from limen.optimum import LossCurve, Optimum
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from limen.units import Cost
+
+__all__ = ["loss_curve", "optimal_cut", "optimal_threshold"]
+
+
+def optimal_threshold(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost = 1,
+    false_negative: Cost = 1,
+    weights: ArrayLike | None = None,
+    unit: Cost | None = None,
+) -> Optimum:
+    """Find the decision threshold with the lowest total cost, exactly. O(n), without sorting.
+
+    Parameters
+    ----------
+    scores
+        What the classifier gave; larger means more positive. Infinities are fine, nan is not.
+    labels
+        0 or 1 (or False and True) for each score.
+    false_positive, false_negative
+        Cost of answering 1 to a 0, and of answering 0 to a 1.
+    weights
+        How much each sample counts; a weight of 0 leaves the sample out.
+    unit
+        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+
+    Notes
+    -----
+    The optimum is that of the samples given. Choose a threshold on samples that the classifier
+    was not trained on, or it will look better than it is.
+
+    Examples
+    --------
+    >>> from limen import optimal_threshold
+    >>> optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], false_negative=5)
+    Optimum(lower=0.1, upper=0.25, loss=1.0)
+    """
+    costs = OnlineThreshold(
+        false_positive=false_positive, false_negative=false_negative, unit=unit
+    )
+    return Optimum(*_core.select_threshold(*_labelled(scores, labels, weights), costs))
+
+
+def optimal_cut(
+    scores: ArrayLike, below: ArrayLike, above: ArrayLike, *, unit: Cost | None = None
+) -> Optimum:
+    """Find the cheapest cut for any losses, exactly. O(n), without sorting.
+
+    Parameters
+    ----------
+    scores
+        What the classifier gave; larger means more positive.
+    below, above
+        What each sample costs if it is answered 0, and if it is answered 1.
+    unit
+        The smallest loss that is told apart, as for `limen.OnlineCut`.
+
+    Examples
+    --------
+    >>> from limen import losses, optimal_cut
+    >>> optimal_cut([0.2, 0.6, 0.9], *losses.linear([3, -2, -1]))
+    Optimum(lower=0.2, upper=0.6, loss=-3.0)
+    """
+    costs = OnlineCut(unit=unit)
+    return Optimum(*_core.select_losses(*_with_losses(scores, below, above), costs))
+
+
+def loss_curve(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost = 1,
+    false_negative: Cost = 1,
+    weights: ArrayLike | None = None,
+    unit: Cost | None = None,
+) -> LossCurve:
+    """Compute the total loss of every cut. O(n), including the sorting.
+
+    Parameters are those of `optimal_threshold`.
+
+    Examples
+    --------
+    >>> from limen import loss_curve
+    >>> curve = loss_curve([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+    >>> curve.thresholds
+    array([ -inf, 0.175, 0.375, 0.625,   inf])
+    >>> curve.losses
+    array([2., 1., 2., 1., 2.])
+    """
+    cut = OnlineThreshold(false_positive=false_positive, false_negative=false_negative, unit=unit)
+    cut.update_many(scores, labels, weights)
+    return cut.curve()

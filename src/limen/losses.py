@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The losses of the paper's four problems, and of a cost matrix per row.
+
+Each function returns ``(below, above)``: what a sample costs if it lies below the cut (the
+answer is 0) and above it (the answer is 1), ready for `limen.optimal_cut` and
+`limen.OnlineCut.update_many`. Whole numbers stay whole, so nothing is rounded on the way.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from limen.columns import as_labels, as_numbers, require_same_length
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["classification", "cost_matrix", "linear"]
+
+Losses: TypeAlias = "NDArray[np.int64] | NDArray[np.float64]"
+
+
+def classification(
+    labels: ArrayLike,
+    *,
+    false_positive: float = 1,
+    false_negative: float = 1,
+    weights: ArrayLike | None = None,
+) -> tuple[Losses, Losses]:
+    """Classification error, with class weights and sample weights. O(n).
+
+    Problems 1 to 3 of the paper: ``false_negative / false_positive`` is its alpha and
+    `weights` its beta.
+
+    Examples
+    --------
+    >>> from limen import losses
+    >>> losses.classification([0, 1, 1], false_negative=5, weights=[1, 1, 2])
+    (array([ 0,  5, 10]), array([1, 0, 0]))
+    """
+    answers = as_labels(labels)
+    counts = None if weights is None else as_numbers(weights, "weights")
+    require_same_length(labels=answers, weights=counts)
+    wrong = [
+        _times(counts if counts is not None else np.ones(len(answers), np.int64), cost, name)
+        for name, cost in (("false_positive", false_positive), ("false_negative", false_negative))
+    ]
+    positive = answers == 1
+    return np.where(positive, wrong[1], 0), np.where(positive, 0, wrong[0])
+
+
+def linear(z: ArrayLike, *, outputs: tuple[float, float] = (0, 1)) -> tuple[Losses, Losses]:
+    """Any linear loss ``z * output``, with the outputs [Q0, Q1] of the paper. O(n).
+
+    A negative z asks for the higher output, a positive one for the lower.
+
+    Examples
+    --------
+    >>> from limen import losses
+    >>> losses.linear([1, -2], outputs=(-1, 1))
+    (array([-1,  2]), array([ 1, -2]))
+    """
+    low, high = outputs
+    if not low <= high:
+        raise ValueError(f"outputs must ascend, got {outputs!r}. Swap the two.")
+    slopes = as_numbers(z, "z")
+    return _times(slopes, low, "outputs[0]"), _times(slopes, high, "outputs[1]")
+
+
+def cost_matrix(
+    labels: ArrayLike,
+    *,
+    tp: ArrayLike = 0,
+    fp: ArrayLike = 1,
+    fn: ArrayLike = 1,
+    tn: ArrayLike = 0,
+) -> tuple[Losses, Losses]:
+    """A cost for each outcome, the same for all rows or one per row. O(n).
+
+    Negative costs are gains.
+
+    Examples
+    --------
+    A missed fraud costs its amount, a false alarm costs 2, a stopped fraud gains 1:
+
+    >>> from limen import losses
+    >>> losses.cost_matrix([1, 0, 1], tp=-1, fp=2, fn=[100, 0, 30])
+    (array([100,   0,  30]), array([-1,  2, -1]))
+    """
+    answers = as_labels(labels)
+    named = {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
+    costs = {name: _per_row(value, len(answers), name) for name, value in named.items()}
+    positive = answers == 1
+    below = np.where(positive, costs["fn"], costs["tn"])
+    above = np.where(positive, costs["tp"], costs["fp"])
+    return below, above
+
+
+def _per_row(values: ArrayLike, rows: int, name: str) -> Losses:
+    if np.ndim(values) == 0:
+        return as_numbers(np.asarray(values).reshape(1), name)
+    column = as_numbers(values, name)
+    require_same_length(labels=np.empty(rows), **{name: column})
+    return column
+
+
+def _times(values: Losses, factor: Any, name: str) -> Losses:
+    """The product, as int64 while it is whole and as float64 otherwise; never wrapped around."""
+    number = factor if isinstance(factor, int | Fraction) else float(factor)
+    if values.dtype == np.int64 and number == int(number):
+        largest = int(np.abs(values).max(initial=0)) * abs(int(number))
+        if largest >= 2**62:
+            raise OverflowError(f"{name}={factor!r} makes losses of 2**62 or more. Scale it down.")
+        return values * int(number)
+    return values.astype(np.float64) * float(number)

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cheapest cut, kept right one sample at a time, in any order."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from limen import _core
+from limen.columns import as_labels, as_numbers, as_scores, require_same_length
+from limen.optimum import LossCurve, Optimum, answer
+from limen.units import Cost, exact_costs, exact_unit
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["OnlineCut", "OnlineThreshold"]
+
+_Model = TypeVar("_Model", bound="_Online")
+
+
+def _unit_parts(unit: Fraction | None, scale: Fraction) -> tuple[int, int, int, int]:
+    """Numerator and denominator of the unit (0 for automatic) and of what one loss unit is."""
+    size = scale * (1 if unit is None else unit)
+    if max(size.numerator, size.denominator) >= 2**62:
+        raise OverflowError("unit and costs together need more than 62 bits; use rounder ones.")
+    parts = (0, 0) if unit is None else (unit.numerator, unit.denominator)
+    return (*parts, size.numerator, size.denominator)
+
+
+class _Online:
+    """What the online models share; `_core` brings update, revert, threshold, loss and len."""
+
+    _capacities: ClassVar[tuple[int, int]] = (_core.leaf_slots, _core.node_slots)
+
+    if TYPE_CHECKING:
+
+        @property
+        def threshold(self) -> float: ...
+        @property
+        def loss(self) -> float: ...
+        def _optimum(self) -> tuple[float | None, float | None, float]: ...
+        def _curve(self) -> tuple[Any, Any]: ...
+        def _state(self) -> bytes: ...
+        def _restore(self, state: bytes) -> None: ...
+        def _memory(self) -> int: ...
+        def __len__(self) -> int: ...
+
+    def _settings(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    @property
+    def optimum(self) -> Optimum:
+        """The cheapest cut now. O(log n) after a change, else O(1).
+
+        >>> import limen
+        >>> limen.OnlineThreshold().optimum
+        Optimum(lower=None, upper=None, loss=0.0)
+        """
+        return Optimum(*self._optimum())
+
+    def predict(self, scores: ArrayLike) -> Any:
+        """Answer 1 or 0 to each score by the threshold of now. O(n).
+
+        >>> import limen
+        >>> cut = limen.OnlineThreshold()
+        >>> cut.update_many([0.3, 0.7], [0, 1])
+        >>> cut.predict([0.2, 0.9]), cut.predict(0.6)
+        (array([0, 1]), 1)
+        """
+        return answer(scores, self.threshold)
+
+    def curve(self) -> LossCurve:
+        """The loss of every cut. O(n).
+
+        >>> import limen
+        >>> cut = limen.OnlineThreshold()
+        >>> cut.update_many([0.3, 0.7], [0, 1])
+        >>> cut.curve().losses
+        array([1., 0., 1.])
+        """
+        return LossCurve(*self._curve())
+
+    def copy(self: _Model) -> _Model:
+        """Return an independent object that holds the same samples. O(n)."""
+        other = type(self)(**self._settings())
+        other._restore(self._state())
+        return other
+
+    def __copy__(self: _Model) -> _Model:
+        return self.copy()
+
+    def __deepcopy__(self: _Model, memo: dict[int, Any]) -> _Model:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self._settings(), self._state())
+
+    def __sizeof__(self) -> int:
+        return self._memory()
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        return (
+            f"<{type(self).__name__}({given}): {len(self):,} samples, "
+            f"threshold {self.threshold!r}, loss {self.loss!r}>"
+        )
+
+
+def _rebuild(cls: type[_Model], settings: dict[str, Any], state: bytes) -> _Model:
+    model = cls(**settings)
+    model._restore(state)
+    return model
+
+
+class OnlineThreshold(_Online, _core.Threshold):
+    """Keep the best decision threshold of a binary classifier, sample by sample.
+
+    After every call to `update`, `threshold` is the cut with the lowest total loss over all
+    samples held so far. It is exact: no grid, no approximation, no rounding beyond the unit.
+
+    Parameters
+    ----------
+    false_positive
+        Cost of answering 1 when the label is 0.
+    false_negative
+        Cost of answering 0 when the label is 1.
+    unit
+        The smallest weight that is told apart. Whole weights need none. With None, other
+        weights are rounded to the nearest 2**-20; with ``unit=0.01`` amounts of money are
+        exact in cents.
+
+    Notes
+    -----
+    A sample is positive when ``score >= threshold``. Equal scores are never separated. When
+    several cuts are equally good, the highest is chosen: say yes only when it pays. Before
+    the first sample the threshold is ``inf`` and the loss 0.
+
+    `update` and `revert` take O(log n), where n is the number of distinct scores, and about
+    40 bytes per distinct score. Any order of arrival leaves the same state. Several threads
+    may share one object.
+
+    Examples
+    --------
+    >>> from limen import OnlineThreshold
+    >>> cut = OnlineThreshold()
+    >>> for score, label in [(0.1, 0), (0.25, 1), (0.5, 0), (0.75, 1)]:
+    ...     cut.update(score, label)
+    >>> cut.threshold
+    0.625
+    >>> cut.optimum
+    Optimum(lower=0.5, upper=0.75, loss=1.0)
+
+    A missed positive that costs five times more moves the cut down:
+
+    >>> cut = OnlineThreshold(false_negative=5)
+    >>> for score, label in [(0.1, 0), (0.25, 1), (0.5, 0), (0.75, 1)]:
+    ...     cut.update(score, label)
+    >>> cut.threshold, cut.loss
+    (0.175, 1.0)
+    """
+
+    def __init__(
+        self, *, false_positive: Cost = 1, false_negative: Cost = 1, unit: Cost | None = None
+    ) -> None:
+        positive, negative, scale = exact_costs(false_positive, false_negative)
+        parts = _unit_parts(exact_unit(unit), scale)
+        super().__init__(positive, negative, *parts, *self._capacities)
+        self._given = (false_positive, false_negative, unit)
+
+    def _settings(self) -> dict[str, Any]:
+        return dict(zip(("false_positive", "false_negative", "unit"), self._given, strict=True))
+
+    def update_many(
+        self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        """Add many samples at once: all of them, or on an error none.
+
+        O(m) to sort them, then O(m log n), or O(n + m) when m is large.
+
+        >>> cut = OnlineThreshold()
+        >>> cut.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> len(cut), cut.threshold
+        (4, 0.625)
+        """
+        self._many(*_labelled(scores, labels, weights), True)
+
+    def revert_many(
+        self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        """Take back many samples at once: all of them, or on an error none.
+
+        Costs what `update_many` costs.
+
+        >>> cut = OnlineThreshold()
+        >>> cut.update_many([0.1, 0.9], [0, 1])
+        >>> cut.revert_many([0.9, 0.1], [1, 0])
+        >>> len(cut), cut.threshold
+        (0, inf)
+        """
+        self._many(*_labelled(scores, labels, weights), False)
+
+
+class OnlineCut(_Online, _core.Cut):
+    """Keep the cheapest cut for any losses, sample by sample.
+
+    Each sample says what it costs `below` the cut (the answer is 0) and `above` it (the answer
+    is 1). `limen.losses` makes both from labels, weights, cost matrices or linear losses.
+
+    Parameters
+    ----------
+    unit
+        The smallest loss that is told apart. Whole losses need none. With None, other losses
+        are rounded to the nearest 2**-20.
+
+    Notes
+    -----
+    As for `OnlineThreshold`. Losses may be negative. A sample that costs 0 on both sides is
+    the same as none.
+
+    Examples
+    --------
+    >>> from limen import OnlineCut
+    >>> cut = OnlineCut()
+    >>> cut.update(0.2, below=0, above=3)
+    >>> cut.update(0.6, below=2, above=0)
+    >>> cut.threshold, cut.loss
+    (0.4, 0.0)
+    """
+
+    def __init__(self, *, unit: Cost | None = None) -> None:
+        super().__init__(*_unit_parts(exact_unit(unit), Fraction(1)), *self._capacities)
+        self._given = unit
+
+    def _settings(self) -> dict[str, Any]:
+        return {"unit": self._given}
+
+    def update_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
+        """Add many samples at once: all of them, or on an error none.
+
+        O(m) to sort them, then O(m log n), or O(n + m) when m is large.
+
+        >>> from limen import losses
+        >>> cut = OnlineCut()
+        >>> cut.update_many([0.2, 0.6], *losses.linear([3, -2]))
+        >>> cut.threshold, cut.loss
+        (0.4, -2.0)
+        """
+        self._many(*_with_losses(scores, below, above), True)
+
+    def revert_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
+        """Take back many samples at once: all of them, or on an error none.
+
+        Costs what `update_many` costs.
+        """
+        self._many(*_with_losses(scores, below, above), False)
+
+
+def _labelled(scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None) -> tuple[Any, ...]:
+    xs = as_scores(scores)
+    ys = as_labels(labels, xs)
+    ws = None if weights is None else as_numbers(weights, "weights")
+    require_same_length(scores=xs, labels=ys, weights=ws)
+    return xs, ys, ws
+
+
+def _with_losses(scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> tuple[Any, ...]:
+    xs = as_scores(scores)
+    lows = as_numbers(below, "below")
+    highs = as_numbers(above, "above")
+    require_same_length(scores=xs, below=lows, above=highs)
+    return xs, lows, highs

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer: the cheapest cut, and the loss of every cut."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limen import _core
+from limen.columns import as_scores
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["LossCurve", "Optimum", "answer"]
+
+
+def answer(scores: ArrayLike, threshold: float) -> Any:
+    """1 where ``score >= threshold``, else 0; an array for an array, an int for a number."""
+    if np.ndim(scores) == 0:
+        return int(answer(np.asarray(scores).reshape(1), threshold)[0])
+    array = as_scores(scores)
+    unordered = np.isnan(array)
+    if unordered.any():
+        at = int(unordered.argmax())
+        raise ValueError(f"scores[{at}] is nan, which has no order; drop or fill it.")
+    return (array >= threshold).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The cheapest cut of some samples.
+
+    Attributes
+    ----------
+    lower
+        The highest score that is answered 0; None when there is none.
+    upper
+        The lowest score that is answered 1; None when there is none.
+    loss
+        The total loss of this cut: what the mistakes on these samples cost.
+
+    Notes
+    -----
+    Of several cuts that are equally cheap this is the highest: say 1 only when it pays.
+
+    Examples
+    --------
+    >>> from limen import optimal_threshold
+    >>> best = optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+    >>> best
+    Optimum(lower=0.5, upper=0.75, loss=1.0)
+    >>> best.threshold
+    0.625
+    >>> best.predict([0.6, 0.7])
+    array([0, 1])
+    """
+
+    lower: float | None
+    upper: float | None
+    loss: float
+
+    @property
+    def threshold(self) -> float:
+        """The number to publish: answer 1 when ``score >= threshold``. O(1).
+
+        The midpoint of the gap where a double lies strictly inside it, else `upper`. ``-inf``
+        when every score is answered 1, ``inf`` when every score is answered 0, and ``nan``,
+        which no score reaches, when even a score of ``inf`` is answered 0.
+        """
+        return _core.threshold_of(self.lower, self.upper)
+
+    def predict(self, scores: ArrayLike) -> Any:
+        """Answer 1 or 0 to each score. O(n).
+
+        >>> Optimum(lower=0.5, upper=0.75, loss=0.0).predict(0.7)
+        1
+        """
+        return answer(scores, self.threshold)
+
+    def as_sigmoid(self) -> tuple[float, float]:
+        """The slope a and offset b of ``1 / (1 + exp(-(a * score + b)))`` that decide alike.
+
+        The sigmoid is at least 1/2 exactly for the scores that are answered 1 (up to rounding
+        next to the threshold itself), and the gap between `lower` and `upper` is wide enough
+        for it to be 0 on one side and 1 on the other. Needs a gap with two finite ends.
+
+        >>> Optimum(lower=0.5, upper=0.75, loss=0.0).as_sigmoid()
+        (6400.0, -4000.0)
+        """
+        if self.lower is None or self.upper is None:
+            raise ValueError("a sigmoid needs a score on either side of the cut.")
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
+            raise ValueError("a sigmoid needs finite scores on either side of the cut.")
+        # exp(-800) is below the smallest double, so the sigmoid saturates on both sides.
+        slope = 800 / ((self.upper - self.lower) / 2)
+        return slope, -slope * self.threshold
+
+    def as_bins(self) -> tuple[tuple[float, float, float], tuple[float, float]]:
+        """The two bins of a histogram calibration that decides alike: edges and probabilities.
+
+        >>> Optimum(lower=0.5, upper=0.75, loss=0.0).as_bins()
+        ((-inf, 0.625, inf), (0.0, 1.0))
+        """
+        return (-math.inf, self.threshold, math.inf), (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossCurve:
+    """The loss of every cut, in ascending order: one more than there are distinct scores.
+
+    Attributes
+    ----------
+    thresholds
+        The threshold of each cut, from ``-inf`` (answer 1 to all) to ``inf`` (to none).
+    losses
+        The total loss of each cut.
+
+    Examples
+    --------
+    >>> from limen import loss_curve
+    >>> curve = loss_curve([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+    >>> curve.losses
+    array([2., 1., 2., 1., 2.])
+    >>> curve.cheapest
+    array([0.175, 0.625])
+    """
+
+    thresholds: NDArray[np.float64]
+    losses: NDArray[np.float64]
+
+    @property
+    def cheapest(self) -> NDArray[np.float64]:
+        """The thresholds of all cuts that share the lowest loss; the last is the optimum's."""
+        return self.thresholds[self.losses == self.losses.min()]
+
+    def __len__(self) -> int:
+        return len(self.thresholds)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Costs and units as exact fractions: the numbers people typed, not their binary shadows."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
+
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Cost", "exact_costs", "exact_unit"]
+
+Cost: TypeAlias = "int | float | Fraction | Decimal"
+
+# A decimal with more places than this was computed rather than typed.
+_PLACES = 10**9
+_FINEST = 2**20
+_LARGEST_UNIT_PART = 2**62 - 1
+
+
+def _as_typed(value: Any, name: str) -> Fraction:
+    """Read a positive number; a float is the decimal it prints as, so that 0.1 is a tenth."""
+    number: Fraction | None = None
+    if isinstance(value, Rational | Decimal) and not isinstance(value, bool):
+        try:
+            number = Fraction(value)
+        except (ValueError, OverflowError):
+            number = None
+    elif isinstance(value, SupportsFloat) and not isinstance(value, str | bytes):
+        real = float(value)
+        if math.isfinite(real):
+            number = Fraction(repr(real))
+    if number is None or number <= 0:
+        raise ValueError(f"{name} must be a positive, finite number, got {value!r}.")
+    return number
+
+
+def exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, Fraction]:
+    """Two whole numbers in the ratio of the costs, and what one of them stands for.
+
+    A float whose decimal has more than nine places is rounded to the nearest 2**-20.
+
+    >>> exact_costs(0.1, 0.3)
+    (1, 3, Fraction(1, 10))
+    >>> exact_costs(100, 500)
+    (1, 5, Fraction(100, 1))
+    """
+    costs = []
+    for name, value in (("false_positive", false_positive), ("false_negative", false_negative)):
+        cost = _as_typed(value, name)
+        if not isinstance(value, Rational | Decimal) and cost.denominator > _PLACES:
+            cost = Fraction(round(cost * _FINEST), _FINEST)
+            if cost == 0:
+                raise ValueError(
+                    f"{name} is {value!r}, which would round to 0. Only the ratio of the two "
+                    "costs moves the threshold: scale both up, or pass a Fraction."
+                )
+        costs.append(cost)
+    below = math.lcm(costs[0].denominator, costs[1].denominator)
+    whole = [int(cost * below) for cost in costs]
+    common = math.gcd(*whole)
+    positive, negative = (number // common for number in whole)
+    scale = Fraction(common, below)
+    if max(positive, negative) >= 2**62:
+        raise OverflowError(
+            f"the ratio of false_positive={false_positive!r} to false_negative={false_negative!r} "
+            "needs whole numbers of 2**62 or more. Choose costs with fewer digits."
+        )
+    return positive, negative, scale
+
+
+def exact_unit(unit: Cost | None) -> Fraction | None:
+    """The unit as a fraction; None stays None.
+
+    >>> exact_unit(0.01)
+    Fraction(1, 100)
+    """
+    if unit is None:
+        return None
+    fraction = _as_typed(unit, "unit")
+    if max(fraction.numerator, fraction.denominator) > _LARGEST_UNIT_PART:
+        raise ValueError(
+            f"unit must be a fraction of whole numbers below 2**62, got {unit!r}. "
+            "Choose a rounder number, or scale weights and costs."
+        )
+    return fraction
