@@ -154,14 +154,13 @@ double to_double(PyObject* object, const char* name) {
 }
 
 bool to_label(PyObject* object, const char* outcome) {
-    // One test for both: which of the two it is cannot be predicted.
-    if ((object == Py_True) | (object == Py_False)) return object == Py_True;
-    double value;
-    if (PyLong_Check(object)) {
-        value = PyLong_AsDouble(object);
-    } else {
-        value = PyFloat_AsDouble(object);
-    }
+    // Small whole numbers are single objects. One test for both labels, because which of the
+    // two it is cannot be predicted.
+    static PyObject* const one = PyLong_FromLong(1);
+    static PyObject* const zero = PyLong_FromLong(0);
+    const bool yes = (object == Py_True) | (object == one);
+    if (yes | (object == Py_False) | (object == zero)) return yes;
+    double value = PyLong_Check(object) ? PyLong_AsDouble(object) : PyFloat_AsDouble(object);
     if (value == -1.0 && PyErr_Occurred()) PyErr_Clear();
     if (value == 1.0) return true;
     if (value == 0.0) return false;
@@ -206,25 +205,41 @@ public:
     };
 
 private:
+#ifdef Py_GIL_DISABLED
+    bool take() { return !taken_.exchange(true); }
+#else
+    // The interpreter's lock is held on entry and on exit, so plain reads and writes do.
+    bool take() {
+        if (taken_.load(std::memory_order_relaxed)) return false;
+        taken_.store(true, std::memory_order_relaxed);
+        return true;
+    }
+#endif
     void acquire() {
-        if (!taken_.exchange(true, std::memory_order_acquire)) return;
-        nb::gil_scoped_release released;
-        while (taken_.exchange(true, std::memory_order_acquire)) taken_.wait(true);
+        while (!take()) {
+            ++waiting_;
+            {
+                nb::gil_scoped_release released;
+                taken_.wait(true);
+            }
+            --waiting_;
+        }
     }
     void release() {
         taken_.store(false, std::memory_order_release);
-        taken_.notify_one();
+        if (waiting_.load()) taken_.notify_all();
     }
     std::atomic<bool> taken_{false};
+    std::atomic<int> waiting_{0};
 };
 
 // The number strictly inside the gap that is published as the threshold.
 double threshold_of(const Cut& cut) {
     if (!cut.has_upper) return cut.has_lower && cut.lower == infinity ? std::nan("") : infinity;
     if (!cut.has_lower) return -infinity;
-    double middle = cut.lower / 2 + cut.upper / 2;
-    if (!(middle > cut.lower && middle < cut.upper)) middle = (cut.lower + cut.upper) / 2;
-    return middle > cut.lower && middle < cut.upper && std::isfinite(middle) ? middle : cut.upper;
+    double middle = (cut.lower + cut.upper) / 2;
+    if (std::isinf(middle)) middle = cut.lower / 2 + cut.upper / 2;
+    return middle > cut.lower && middle < cut.upper ? middle : cut.upper;
 }
 
 nb::object score_or_none(bool has, double score) {
@@ -256,16 +271,6 @@ public:
                leaf_capacity, node_capacity),
           scale(scale) {}
 
-    // The cut is looked up when somebody asks, and kept until the next change.
-    const Cut& best() {
-        if (!known_) {
-            cut_ = held.best();
-            known_ = true;
-        }
-        return cut_;
-    }
-    void changed() { known_ = false; }
-
     void require(Refusal refusal, double score, int bits, double size, const char* outcome) {
         if (refusal == Refusal::none) return;
         if (refusal == Refusal::not_held) refuse_absent(held, score);
@@ -277,10 +282,8 @@ public:
     OnlineCut held;
     LossScale scale;
     ObjectLock lock;
-
-private:
-    Cut cut_;
-    bool known_ = false;
+    nb::dict given;  // costs and unit as the caller wrote them: an object without a
+                     // __dict__ is looked up faster
 };
 
 class Threshold : public Model {
@@ -327,7 +330,6 @@ private:
                              : held.remove(score, losses, bits, true);
         require(refusal, score, bits, static_cast<double>(weight) * static_cast<double>(cost),
                 outcome);
-        changed();
     }
 };
 
@@ -367,7 +369,6 @@ public:
                              : held.remove(score, losses, bits, false);
         require(refusal, score, bits, std::fabs(numbers[0].real) + std::fabs(numbers[1].real),
                 outcome);
-        changed();
     }
 };
 
@@ -429,7 +430,6 @@ void apply_rows(Model& model, bool adding, bool one_sided, Make&& make) {
     }
     if (trouble) refuse_trouble(trouble, model, outcome);
     model.require(refusal, missing, bits, size, outcome);
-    model.changed();
 }
 
 void threshold_many(Threshold& model, Array<double> scores, Array<std::uint8_t> labels,
@@ -547,7 +547,6 @@ void restore(Model& model, nb::bytes bytes) {
         refuse(PyExc_ValueError,
                "these bytes do not describe held samples; they were cut short or changed. "
                "Nothing was changed.");
-    model.changed();
 }
 
 template <class T>
@@ -626,7 +625,7 @@ PyObject* get_threshold(PyObject* self, void*) {
     return guarded([&] {
         T& model = instance<T>(self);
         ObjectLock::Guard guard(model.lock);
-        return PyFloat_FromDouble(threshold_of(model.best()));
+        return PyFloat_FromDouble(threshold_of(model.held.best()));
     });
 }
 
@@ -635,7 +634,7 @@ PyObject* get_loss(PyObject* self, void*) {
     return guarded([&] {
         T& model = instance<T>(self);
         ObjectLock::Guard guard(model.lock);
-        const double loss = model.scale(model.held.loss(model.best()), model.held.bits());
+        const double loss = model.scale(model.held.loss(model.held.best()), model.held.bits());
         return PyFloat_FromDouble(loss);
     });
 }
@@ -653,7 +652,7 @@ Py_ssize_t get_length(PyObject* self) {
 template <class T>
 nb::tuple get_optimum(T& model) {
     ObjectLock::Guard guard(model.lock);
-    const Cut cut = model.best();
+    const Cut cut = model.held.best();
     return optimum(cut, model.scale(model.held.loss(cut), model.held.bits()));
 }
 
@@ -730,7 +729,10 @@ PyType_Slot cut_slots[] = {{Py_tp_methods, cut_methods},
 
 template <class T>
 void bind_shared(nb::class_<T>& type) {
-    type.def("_optimum", &get_optimum<T>)
+    type.def_prop_rw(
+            "_given", [](T& model) { return model.given; },
+            [](T& model, nb::dict given) { model.given = given; })
+        .def("_optimum", &get_optimum<T>)
         .def("_curve", [](T& model) { return curve(model); })
         .def("_state", [](T& model) { return state(model); })
         .def("_restore", [](T& model, nb::bytes bytes) { restore(model, bytes); })

@@ -5,7 +5,7 @@
 // It is learnt from a few drawn scores: cells of equal width, and within a cell as many buckets
 // of equal width as its share of the drawn scores deserves.
 //
-// BucketMap     O(drawn + buckets), where buckets <= 2 * wanted + 1
+// BucketMap     O(drawn + buckets), at most twice as many buckets as wanted
 // bucket        O(1), without a branch
 //
 // It is monotone for every double, as after key_of there are only whole numbers, and none of
@@ -58,7 +58,7 @@ struct BucketMap {
     std::vector<Key> starts;  // the lowest key of every bucket, then the end of the last
     std::vector<Key> common;  // a score drawn more than once from the bucket, else past_all
 
-    // `drawn` is sorted and not empty. All keys to be mapped lie below `end`.
+    // `drawn` is sorted and not empty, wanted >= 2. All keys to be mapped lie below `end`.
     BucketMap(const std::vector<Key>& drawn, std::size_t wanted, Key end)
         : low(drawn.front()), high(drawn.back()) {
         const std::uint64_t range = distance(low, high);

@@ -3,7 +3,7 @@
 // An ordered map from score to its two losses that always knows the cheapest cut.
 //
 // add, remove   O(log n), where n is the number of distinct scores held
-// best          O(log n)
+// best          O(1) unless the last change moved it, then O(log n)
 // load, scan    O(n)
 // memory        28 bytes per slot; leaves are about four fifths full
 //
@@ -46,6 +46,8 @@ struct Cut {
     std::int64_t best = 0;
     double lower = 0, upper = 0;
     bool has_lower = false, has_upper = false;
+
+    bool operator==(const Cut&) const = default;
 };
 
 class CutTree {
@@ -85,8 +87,14 @@ public:
         return leaf->held(slot);
     }
 
-    // Add the sums of `held.count` >= 1 samples of one score.
+    // Add the sums of `held.count` >= 1 samples of one score. `seen` is shown what was held
+    // of it before, once nothing can fail any more.
     void add(const Held& held) {
+        add(held, [](const Held&) {});
+    }
+
+    template <class Seen>
+    void add(const Held& held, Seen&& seen) {
         if (!root_) {
             root_ = leaves_.make();
             height_ = 0;
@@ -99,6 +107,8 @@ public:
         if (slot < leaf->used && leaf->score[slot] == held.score) {
             if (held.count > std::numeric_limits<std::uint32_t>::max() - leaf->count[slot])
                 throw std::overflow_error("more than 4294967295 samples of one score");
+            seen(leaf->held(slot));
+            shift(path, z);
             leaf->below[slot] += held.below;
             leaf->count[slot] += held.count;
             best = kernels_->leaf_add(leaf->prefix, slot, z);
@@ -108,6 +118,8 @@ public:
                 leaf = descend(held.score, path);
                 slot = kernels_->leaf_rank(leaf->score, held.score);
             }
+            seen(Held{held.score, 0, 0, 0});
+            shift(path, z);
             leaf->open(slot);
             leaf->score[slot] = held.score;
             leaf->below[slot] = held.below;
@@ -115,7 +127,8 @@ public:
             best = kernels_->leaf_open(leaf->prefix, slot, z);
             ++distinct_;
         }
-        update(path, best, z);
+        finish(path, best);
+        keep_cut(held.score, z);
     }
 
     // Take sums away from a score if it is held with at least `held.count` samples and
@@ -130,12 +143,15 @@ public:
         if (slot >= leaf->used || leaf->score[slot] != held.score) return false;
         if (leaf->count[slot] < held.count || !allows(leaf->held(slot))) return false;
         const std::int64_t z = held.above - held.below;
+        if (distinct_ == 1 && leaf->count[slot] == held.count) {
+            clear();
+            return true;
+        }
+        shift(path, -z);
         std::int64_t best;
         if (leaf->count[slot] == held.count) {
-            if (--distinct_ == 0) {
-                clear();
-                return true;
-            }
+            --distinct_;
+            if (held.score == cut_.lower || held.score == cut_.upper) cut_known_ = false;
             leaf->close(slot);
             best = kernels_->leaf_close(leaf->prefix, slot, -z);
             if (leaf->used == 0) best = no_cut;
@@ -144,48 +160,19 @@ public:
             leaf->count[slot] -= held.count;
             best = kernels_->leaf_add(leaf->prefix, slot, -z);
         }
-        update(path, best, -z);
+        finish(path, best);
+        keep_cut(held.score, -z);
         if (leaf->used < fewest(leaf_capacity_)) shrink(path);
         return true;
     }
 
     // The best cut, the highest of equals; the one below all scores is worth 0.
-    Cut best() const {
-        if (!root_) return {};
-        Cut cut;
-        const void* at = root_;
-        const void* right = nullptr;  // the subtree that follows the path, as close as known
-        int right_height = 0;
-        cut.best = best_;
-        if (cut.best < 0) {
-            cut.best = 0;
-            cut.has_upper = true;
-            cut.upper = first_score(root_, height_);
-            return cut;
+    const Cut& best() const {
+        if (!cut_known_) {
+            cut_ = find_best();
+            cut_known_ = true;
         }
-        std::int64_t wanted = cut.best;
-        for (int level = height_; level > 0; --level) {
-            const Node* node = static_cast<const Node*>(at);
-            const int child = kernels_->node_last(node->best, wanted);
-            if (child + 1 < node->used) {
-                right = node->child[child + 1];
-                right_height = level - 1;
-            }
-            wanted -= node->before[child];
-            at = node->child[child];
-        }
-        const Leaf* leaf = static_cast<const Leaf*>(at);
-        const int slot = std::min(kernels_->leaf_last(leaf->prefix, wanted), leaf->used - 1);
-        cut.has_lower = true;
-        cut.lower = leaf->score[slot];
-        if (slot + 1 < leaf->used) {
-            cut.has_upper = true;
-            cut.upper = leaf->score[slot + 1];
-        } else if (right) {
-            cut.has_upper = true;
-            cut.upper = first_score(right, right_height);
-        }
-        return cut;
+        return cut_;
     }
 
     // Every score in ascending order.
@@ -209,11 +196,13 @@ public:
         swap(built);
     }
 
-    // Multiply every loss by 2^bits: a finer unit has come.
-    void refine(int bits) {
+    // Multiply every loss by 2^bits, for a finer or coarser unit. Where bits is negative, all
+    // losses must be multiples of 2^-bits.
+    void scale(int bits) {
         if (!root_) return;
-        refine(root_, height_, bits);
-        best_ *= std::int64_t{1} << bits;
+        cut_known_ = false;
+        scale(root_, height_, bits);
+        best_ = scaled(best_, bits);
     }
 
     void clear() {
@@ -223,6 +212,7 @@ public:
         height_ = 0;
         distinct_ = 0;
         best_ = 0;
+        cut_known_ = false;
     }
 
     void swap(CutTree& other) noexcept {
@@ -233,6 +223,8 @@ public:
         std::swap(height_, other.height_);
         std::swap(distinct_, other.distinct_);
         std::swap(best_, other.best_);
+        std::swap(cut_, other.cut_);
+        std::swap(cut_known_, other.cut_known_);
         leaves_.swap(other.leaves_);
         nodes_.swap(other.nodes_);
     }
@@ -243,6 +235,7 @@ public:
             const Subtree root = check(root_, height_, -infinity, infinity, true, seen);
             require(root.best == best_, "the best cut of the root is wrong");
         }
+        require(!cut_known_ || cut_ == find_best(), "the best cut kept is not the best");
         require(seen == distinct_, "the number of distinct scores is wrong");
         require(!root_ || seen > 0, "an empty tree has a root");
     }
@@ -309,25 +302,30 @@ private:
     template <class T>
     class Pool {
     public:
+        // Make sure that the next `nodes` calls of make() cannot fail.
+        void reserve(std::size_t nodes) {
+            if (free_.size() + left_ >= nodes) return;
+            const std::size_t size = std::max(nodes, std::min<std::size_t>(64, made_));
+            free_.reserve(made_ + size);  // so that giving back never allocates
+            chunks_.reserve(chunks_.size() + 1);
+            std::unique_ptr<T[]> chunk(new T[size]);
+            for (; left_ > 0; --left_) free_.push_back(next_++);
+            next_ = chunk.get();
+            left_ = size;
+            made_ += size;
+            chunks_.push_back(std::move(chunk));
+        }
         T* make() {
-            if (!free_.empty()) {
-                T* made = free_.back();
+            reserve(1);
+            T* made = left_ > 0 ? next_ : free_.back();
+            if (left_ > 0) {
+                ++next_;
+                --left_;
+            } else {
                 free_.pop_back();
-                made->reset();
-                return made;
             }
-            if (left_ == 0) {
-                const std::size_t size = std::min<std::size_t>(64, made_ ? made_ : 1);
-                free_.reserve(made_ + size);  // so that giving back never allocates
-                chunks_.reserve(chunks_.size() + 1);
-                chunks_.emplace_back(new T[size]);
-                left_ = size;
-                next_ = chunks_.back().get();
-                made_ += size;
-            }
-            --left_;
-            next_->reset();
-            return next_++;
+            made->reset();
+            return made;
         }
         void give_back(T* node) { free_.push_back(node); }
         void clear() {
@@ -355,6 +353,7 @@ private:
     struct Path {
         Node* node[24];
         int child[24];
+        std::int64_t others[24];  // the best sum of the children not taken
         int depth = 0;
     };
 
@@ -365,6 +364,60 @@ private:
         std::int64_t sum, best;
     };
 
+    Cut find_best() const {
+        Cut cut;
+        if (!root_) return cut;
+        if (best_ < 0) {
+            cut.has_upper = true;
+            cut.upper = first_score(root_, height_);
+            return cut;
+        }
+        cut.best = best_;
+        const void* at = root_;
+        const void* right = nullptr;  // the subtree that follows the path, as close as known
+        int right_height = 0;
+        std::int64_t wanted = best_;
+        for (int level = height_; level > 0; --level) {
+            const Node* node = static_cast<const Node*>(at);
+            const int child = kernels_->node_last(node->best, wanted);
+            if (child + 1 < node->used) {
+                right = node->child[child + 1];
+                right_height = level - 1;
+            }
+            wanted -= node->before[child];
+            at = node->child[child];
+        }
+        const Leaf* leaf = static_cast<const Leaf*>(at);
+        const int slot = std::min(kernels_->leaf_last(leaf->prefix, wanted), leaf->used - 1);
+        cut.has_lower = true;
+        cut.lower = leaf->score[slot];
+        if (slot + 1 < leaf->used) {
+            cut.has_upper = true;
+            cut.upper = leaf->score[slot + 1];
+        } else if (right) {
+            cut.has_upper = true;
+            cut.upper = first_score(right, right_height);
+        }
+        return cut;
+    }
+
+    // Most changes leave the best cut where it was, which costs less to see than to find out:
+    // a change of z at a score shifts all cuts above it alike, so only cuts above a score
+    // whose z grows can overtake one that lies below it. best_ is already up to date.
+    void keep_cut(double score, std::int64_t z) {
+        if (!cut_known_) return;
+        if (cut_.has_lower && score <= cut_.lower) {
+            cut_.best += z;
+        } else if (z >= 0) {
+            cut_known_ = false;
+            return;
+        } else if (!cut_.has_upper || score < cut_.upper) {
+            cut_.has_upper = true;
+            cut_.upper = score;
+        }
+        cut_known_ = cut_.has_lower ? best_ == cut_.best && best_ >= 0 : best_ < 0;
+    }
+
     Leaf* descend(double score, Path& path) const {
         void* at = root_;
         path.depth = 0;
@@ -374,13 +427,13 @@ private:
             path.node[path.depth] = node;
             path.child[path.depth++] = child;
             at = node->child[child];
-            if (level == 1) prefetch(static_cast<const Leaf*>(at));
+            if (level == 1 && height_ > 2) prefetch(static_cast<const Leaf*>(at));
         }
         return static_cast<Leaf*>(at);
     }
 
-    // A leaf is about thirty cache lines, all of them soon needed: ask for them at once
-    // instead of one array after the other.
+    // A leaf of a large tree is in no near cache, and all its lines are soon needed: ask for
+    // them at once instead of one array after the other.
     static void prefetch(const Leaf* leaf) {
 #if defined(__GNUC__) || defined(__clang__)
         const char* line = reinterpret_cast<const char*>(leaf);
@@ -388,11 +441,24 @@ private:
 #endif
     }
 
-    void update(const Path& path, std::int64_t best, std::int64_t z) {
-        for (int i = path.depth - 1; i >= 0; --i) {
+    // Tell the nodes of the path that the leaf below them grows by z. They do not wait for
+    // each other nor for the leaf, so the processor works on all of them at once; finish()
+    // then needs one comparison per node.
+    void shift(Path& path, std::int64_t z) const {
+        for (int i = 0; i < path.depth; ++i) {
             Node* node = path.node[i];
             node->sum += z;
-            best = kernels_->node_add(node->before, node->best, path.child[i], z, best, node->used);
+            path.others[i] =
+                kernels_->node_add(node->before, node->best, path.child[i], z, node->used);
+        }
+    }
+
+    void finish(const Path& path, std::int64_t best) {
+        for (int i = path.depth - 1; i >= 0; --i) {
+            const int child = path.child[i];
+            best += path.node[i]->before[child];
+            path.node[i]->best[child] = best;
+            best = std::max(best, path.others[i]);
         }
         best_ = best;
     }
@@ -502,8 +568,11 @@ private:
         ++height_;
     }
 
-    // One change of shape towards room in the full leaf at the end of the path.
+    // One change of shape towards room in the full leaf at the end of the path. All memory
+    // is had before anything changes.
     void make_room(const Path& path) {
+        leaves_.reserve(1);
+        nodes_.reserve(2);
         if (path.depth == 0) {
             const Leaf* leaf = static_cast<const Leaf*>(root_);
             grow(leaf->prefix[leaf->used - 1]);
@@ -524,7 +593,8 @@ private:
                                             : static_cast<const Leaf*>(node->child[i])->used;
         };
         const int left = used(child - 1), right = used(child + 1);
-        if (std::min(left, right) > leaf_capacity_ - std::max(1, leaf_capacity_ / 8)) return false;
+        // With a single free slot between them, one of the two would stay full.
+        if (std::min(left, right) > leaf_capacity_ - std::max(2, leaf_capacity_ / 8)) return false;
         reshape<Leaf, Held>(node, left <= right ? child - 1 : child, 2, 2);
         return true;
     }
@@ -582,20 +652,23 @@ private:
         }
     }
 
-    static void refine(void* at, int height, int bits) {
-        const std::int64_t factor = std::int64_t{1} << bits;
+    static std::int64_t scaled(std::int64_t units, int bits) {
+        return bits >= 0 ? units * (std::int64_t{1} << bits) : units / (std::int64_t{1} << -bits);
+    }
+
+    static void scale(void* at, int height, int bits) {
         if (height == 0) {
             Leaf* leaf = static_cast<Leaf*>(at);
-            for (int i = 0; i < leaf->used; ++i) leaf->below[i] *= factor;
-            for (std::int64_t& sum : leaf->prefix) sum *= factor;
+            for (int i = 0; i < leaf->used; ++i) leaf->below[i] = scaled(leaf->below[i], bits);
+            for (std::int64_t& sum : leaf->prefix) sum = scaled(sum, bits);
             return;
         }
         Node* node = static_cast<Node*>(at);
-        node->sum *= factor;
+        node->sum = scaled(node->sum, bits);
         for (int i = 0; i < node->used; ++i) {
-            node->before[i] *= factor;
-            node->best[i] *= factor;
-            refine(node->child[i], height - 1, bits);
+            node->before[i] = scaled(node->before[i], bits);
+            node->best[i] = scaled(node->best[i], bits);
+            scale(node->child[i], height - 1, bits);
         }
     }
 
@@ -611,6 +684,7 @@ private:
             const Leaf* leaf = static_cast<const Leaf*>(at);
             require(leaf->used <= leaf_capacity_, "a leaf is too full");
             require(root || leaf->used >= fewest(leaf_capacity_), "a leaf is too empty");
+            require(leaf->zeros[6] == 0, "a leaf does not start at 0");
             for (int i = 0; i < leaf_slots; ++i) {
                 if (i >= leaf->used) {
                     require(leaf->score[i] == infinity, "a free slot is not +inf");
@@ -630,7 +704,7 @@ private:
         }
         const Node* node = static_cast<const Node*>(at);
         require(node->used <= node_capacity_, "a node is too full");
-        require(node->used >= 2, "a node has a single child");
+        require(node->used >= (root ? 2 : fewest(node_capacity_)), "a node is too empty");
         require(node->separator[0] == -infinity, "the first separator is not -inf");
         for (int i = 0; i < node_slots; ++i) {
             if (i >= node->used) {
@@ -656,6 +730,8 @@ private:
     int height_ = 0;
     std::size_t distinct_ = 0;
     std::int64_t best_ = 0;  // of the root
+    mutable Cut cut_;        // valid while cut_known_
+    mutable bool cut_known_ = false;
     Pool<Leaf> leaves_;
     Pool<Node> nodes_;
 };

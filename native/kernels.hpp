@@ -39,10 +39,10 @@ struct Kernels {
     int (*leaf_last)(const std::int64_t* prefix, std::int64_t value);
     // How many separators are at or below the score. Free slots hold nan and never count.
     int (*node_rank)(const double* separators, double score);
-    // Child `child` of `used` grew by delta and its best sum is now child_best: shift what
-    // comes after it; the best sum of the whole node. Free slots of `best` hold `lowest`.
+    // Child `child` of `used` grows by delta: shift what comes after it; the best sum of all
+    // other children. Free slots of `best` hold `lowest`.
     std::int64_t (*node_add)(std::int64_t* before, std::int64_t* best, int child,
-                             std::int64_t delta, std::int64_t child_best, int used);
+                             std::int64_t delta, int used);
     int (*node_last)(const std::int64_t* best, std::int64_t value);
 };
 
@@ -85,11 +85,11 @@ struct PlainLoops {
     }
 
     static LIMEN_INLINE std::int64_t node_add(std::int64_t* before, std::int64_t* best, int child,
-                                              std::int64_t delta, std::int64_t child_best,
-                                              int used) {
-        best[child] = before[child] + child_best;
+                                              std::int64_t delta, int used) {
         for (int i = child + 1; i < used; ++i) before[i] += delta, best[i] += delta;
-        return *std::max_element(best, best + node_slots);
+        std::int64_t others = child ? *std::max_element(best, best + child) : lowest;
+        for (int i = child + 1; i < used; ++i) others = std::max(others, best[i]);
+        return others;
     }
 };
 
@@ -244,24 +244,22 @@ struct VectorLoops {
         return static_cast<int>(total(rank));
     }
 
-    static LIMEN_INLINE std::int64_t node_add(std::int64_t* before, std::int64_t* best,
-                                              int child, std::int64_t delta,
-                                              std::int64_t child_best, int used) {
-        const std::int64_t change = before[child] + child_best - best[child];
-        Largest largest;
+    static LIMEN_INLINE std::int64_t node_add(std::int64_t* before, std::int64_t* best, int child,
+                                              std::int64_t delta, int used) {
+        Largest others;
         const std::int64_t *const on = from(child), *const behind = from(used);
         LIMEN_UNROLL
         for (int i = 0; i < node_slots; i += lanes) {
             const Units later = any_units_at(on + i - 1);
-            const Units after = later & ~any_units_at(behind + i);
             const Units here = any_units_at(on + i) & ~later;
-            const Units shift = after & delta;
+            const Units shift = later & ~any_units_at(behind + i) & delta;
             units_at(before + i) += shift;
-            const Units value = units_at(best + i) + shift + (here & change);
+            const Units value = units_at(best + i) + shift;
             units_at(best + i) = value;
-            largest.see(value, i);
+            const Units other = (value & ~here) | (here & lowest);
+            others.see(other, i);
         }
-        return largest.get();
+        return others.get();
     }
 };
 #endif
@@ -285,8 +283,8 @@ struct VectorLoops {
         }                                                                                        \
         TARGET static int node_rank(const double* k, double s) { return L::node_rank(k, s); }    \
         TARGET static std::int64_t node_add(std::int64_t* b, std::int64_t* m, int c,             \
-                                            std::int64_t d, std::int64_t x, int u) {             \
-            return L::node_add(b, m, c, d, x, u);                                                \
+                                            std::int64_t d, int u) {                             \
+            return L::node_add(b, m, c, d, u);                                                   \
         }                                                                                        \
         TARGET static int node_last(const std::int64_t* p, std::int64_t v) {                     \
             return L::template last_of<node_slots>(p, v);                                        \

@@ -54,7 +54,7 @@ public:
     Held find(double score) const { return tree_.find(score + 0.0); }
 
     // The best cut, and its loss in units of the current fineness.
-    Cut best() const { return tree_.best(); }
+    const Cut& best() const { return tree_.best(); }
     std::int64_t loss(const Cut& cut) const { return above_ - cut.best; }
 
     // The binary places to measure these numbers in: those in use, or more if one needs it.
@@ -76,19 +76,24 @@ public:
     }
 
     // Losses are measured in `bits` places. A sample without any loss is the same as none.
-    Refusal add(double score, const Losses& losses, int bits) {
+    Refusal add(double score, Losses losses, int bits) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
-        if (!fits(Wide{magnitude(losses.below)} + magnitude(losses.above), bits))
-            return Refusal::too_large;
-        refine(bits);
-        try {
-            tree_.add({score + 0.0, losses.below, losses.above, 1});
-        } catch (const std::overflow_error&) {
-            return Refusal::too_many;
+        score += 0.0;
+        if (!fits(size_of(losses), bits)) {
+            std::vector<LossRow> row{{ordered_bits(score), {losses.below, losses.above}}};
+            if (!coarsen_to_fit(row, size_of(losses), bits)) return Refusal::too_large;
+            losses = {row[0].below(), row[0].above()};
         }
+        if (samples_ >= most_of_a_score && tree_.find(score).count == most_of_a_score)
+            return Refusal::too_many;
+        refine(bits);
+        const Held held{score, losses.below, losses.above, 1};
+        undo_unless_held([&] {
+            tree_.add(held, [&](const Held& before) { summed_ += growth(before, held, 1); });
+        });
         ++samples_;
         above_ += losses.above;
-        total_ += magnitude(losses.below) + magnitude(losses.above);
+        total_ += size_of(losses);
         return Refusal::none;
     }
 
@@ -96,41 +101,52 @@ public:
     // that takes away more than is held on its side was never added.
     Refusal remove(double score, const Losses& losses, int bits, bool one_sided) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
-        if (bits > bits_ || Wide{magnitude(losses.below)} + magnitude(losses.above) > total_)
-            return Refusal::not_held;
         const Held asked{score + 0.0, losses.below, losses.above, 1};
-        const bool removed =
-            tree_.remove(asked, [&](const Held& held) { return covers(held, asked, one_sided); });
+        if (samples_ == 0 || !fits(0, bits)) return Refusal::not_held;
+        if (bits > bits_) {
+            // Samples may be finer than their sums; look before the unit changes for nothing.
+            Held held = tree_.find(asked.score);
+            const std::int64_t factor = std::int64_t{1} << (bits - bits_);
+            held.below *= factor;
+            held.above *= factor;
+            if (!covers(held, asked, one_sided)) return Refusal::not_held;
+            refine(bits);
+        }
+        std::int64_t change = 0;
+        const bool removed = tree_.remove(asked, [&](const Held& held) {
+            change = growth(held, asked, -1);
+            return covers(held, asked, one_sided) && leaves_enough(change, size_of(asked));
+        });
         if (!removed) return Refusal::not_held;
-        forget(1, losses.above, magnitude(losses.below) + magnitude(losses.above));
+        summed_ += change;
+        forget(1, losses.above, size_of(losses));
         return Refusal::none;
     }
 
     // Rows are measured in `bits` places and cost something each.
     template <class Row>
     Refusal add_many(std::vector<Row>& rows, int bits) {
-        Wide above = 0, total = 0;
-        for (const Row& row : rows) {
-            above += row.above();
-            total += magnitude(row.below()) + magnitude(row.above());
-            if (total >= most_units) return Refusal::too_large;
-        }
-        if (!fits(total, bits)) return Refusal::too_large;
-        const std::vector<Held> batch = joined(rows);
-        if (samples_ + rows.size() > std::numeric_limits<std::uint32_t>::max())
-            for (const Held& held : batch)
-                if (tree_.find(held.score).count + std::size_t{held.count} >
-                    std::numeric_limits<std::uint32_t>::max())
-                    return Refusal::too_many;
         if (rows.empty()) return Refusal::none;
+        Wide total = 0;
+        for (const Row& row : rows) {
+            total += size_of(row);
+            if (total >= most_units) break;
+        }
+        if (!fits(total, bits) && !coarsen_to_fit(rows, total, bits)) return Refusal::too_large;
+        const std::vector<Held> batch = joined(rows);
+        if (samples_ + rows.size() > most_of_a_score)
+            for (const Held& held : batch)
+                if (tree_.find(held.score).count + std::size_t{held.count} > most_of_a_score)
+                    return Refusal::too_many;
         refine(bits);
-        if (batch.size() >= tree_.distinct() / 4)
-            load_with(batch, 1);
-        else
-            for (const Held& held : batch) tree_.add(held);
+        undo_unless_held([&] {
+            if (batch.size() >= tree_.distinct() / 4)
+                load_with(batch, 1);
+            else
+                insert(batch);
+        });
         samples_ += rows.size();
-        above_ += static_cast<std::int64_t>(above);
-        total_ += static_cast<std::int64_t>(total);
+        for (const Row& row : rows) above_ += row.above(), total_ += size_of(row);
         return Refusal::none;
     }
 
@@ -138,31 +154,12 @@ public:
     template <class Row>
     Refusal remove_many(std::vector<Row>& rows, int bits, bool one_sided, double& missing) {
         if (rows.empty()) return Refusal::none;
-        if (bits > bits_) {
-            missing = score_of(rows[0].order);
-            return Refusal::not_held;
-        }
-        Wide above = 0, total = 0;
-        for (const Row& row : rows) {
-            above += row.above();
-            total += magnitude(row.below()) + magnitude(row.above());
-            if (total <= total_) continue;
-            missing = score_of(row.order);
-            return Refusal::not_held;
-        }
-        const std::vector<Held> batch = joined(rows);
-        for (const Held& asked : batch) {
-            const Held held = tree_.find(asked.score);
-            if (held.count >= asked.count && covers(held, asked, one_sided)) continue;
-            missing = asked.score;
-            return Refusal::not_held;
-        }
-        if (batch.size() >= tree_.distinct() / 4)
-            load_with(batch, -1);
-        else
-            for (const Held& held : batch) tree_.remove(held, [](const Held&) { return true; });
-        forget(rows.size(), static_cast<std::int64_t>(above), static_cast<std::int64_t>(total));
-        return Refusal::none;
+        missing = score_of(rows[0].order);
+        if (samples_ == 0 || !fits(0, bits)) return Refusal::not_held;
+        refine(bits);
+        const Refusal refusal = remove_rows(rows, one_sided, missing);
+        if (refusal != Refusal::none) coarsen();
+        return refusal;
     }
 
     // Every cut in ascending order: visit(loss, lower, upper, has_lower, has_upper).
@@ -184,11 +181,7 @@ public:
     // coarsest that still holds every sum. Little-endian words: bits, samples, total, distinct,
     // then score, below, above, count of each score in ascending order.
     std::string state() const {
-        std::uint64_t used = static_cast<std::uint64_t>(total_);
-        tree_.scan([&](const Held& held) {
-            used |= static_cast<std::uint64_t>(held.below) | static_cast<std::uint64_t>(held.above);
-        });
-        const int spare = used ? std::min(bits_, std::countr_zero(used)) : bits_;
+        const int spare = spare_bits();
         std::string bytes;
         bytes.reserve(8 * (4 + 4 * tree_.distinct()));
         put(bytes, static_cast<std::uint64_t>(bits_ - spare));
@@ -206,39 +199,31 @@ public:
 
     // Become what state() described; false, and unchanged, when the bytes describe nothing.
     bool restore(const std::string& bytes) {
-        if (bytes.size() < 32 || (bytes.size() - 32) % 32 != 0) return false;
+        if (bytes.size() < 32 || bytes.size() % 32 != 0) return false;
         const std::uint64_t bits = get(bytes, 0), samples = get(bytes, 1), total = get(bytes, 2),
                             distinct = get(bytes, 3);
-        if (bits > (unit_.automatic ? finest_bits : 0) || distinct != (bytes.size() - 32) / 32 ||
-            total >= static_cast<std::uint64_t>(most_units))
+        if (bits > (unit_.automatic ? finest_bits : 0) || distinct != bytes.size() / 32 - 1 ||
+            total >= static_cast<std::uint64_t>(most_units) ||
+            (samples == 0 && (bits != 0 || total != 0)))
             return false;
         std::vector<Held> held(distinct);
-        std::uint64_t counted = 0;
-        WideUnsigned summed = 0;
-        std::int64_t above = 0;
+        WideUnsigned counted = 0;
+        Wide summed = 0, above = 0;
         for (std::size_t i = 0; i < distinct; ++i) {
-            const std::uint64_t count = get(bytes, 7 + 4 * i);
-            held[i] = {std::bit_cast<double>(get(bytes, 4 + 4 * i)),
-                       static_cast<std::int64_t>(get(bytes, 5 + 4 * i)),
-                       static_cast<std::int64_t>(get(bytes, 6 + 4 * i)),
-                       static_cast<std::uint32_t>(count)};
-            const bool ascends = i ? held[i - 1].score < held[i].score
-                                   : held[i].score == held[i].score;
-            if (!ascends || count == 0 || count > std::numeric_limits<std::uint32_t>::max() ||
-                held[i].below <= -most_units || held[i].above <= -most_units)
+            if (!get_held(bytes, i, held[i]) || (i && !(held[i - 1].score < held[i].score)))
                 return false;
-            counted += count;
-            summed += static_cast<std::uint64_t>(magnitude(held[i].below)) +
-                      static_cast<std::uint64_t>(magnitude(held[i].above));
-            if (summed > total) return false;
+            counted += held[i].count;
+            summed += size_of(held[i]);
             above += held[i].above;
+            if (summed > static_cast<Wide>(total)) return false;
         }
         if (counted != samples) return false;
         tree_.load(held);
         bits_ = static_cast<int>(bits);
         samples_ = samples;
-        above_ = above;
+        above_ = static_cast<std::int64_t>(above);
         total_ = static_cast<std::int64_t>(total);
+        summed_ = static_cast<std::int64_t>(summed);
         return true;
     }
 
@@ -249,37 +234,110 @@ public:
         tree_.scan([&](const Held& held) {
             samples += held.count;
             above += held.above;
-            summed += magnitude(held.below) + magnitude(held.above);
+            summed += size_of(held);
         });
         if (samples != samples_) throw std::logic_error("the number of samples is wrong");
         if (above != above_) throw std::logic_error("the loss above all cuts is wrong");
-        if (summed > total_) throw std::logic_error("the sum of absolute losses is wrong");
+        if (summed != summed_ || summed > total_)
+            throw std::logic_error("the sum of absolute losses is wrong");
         if (samples_ == 0 && (total_ || bits_)) throw std::logic_error("empty, but not new");
     }
 
 private:
-    static std::int64_t magnitude(std::int64_t value) { return value < 0 ? -value : value; }
+    static constexpr std::uint32_t most_of_a_score = std::numeric_limits<std::uint32_t>::max();
 
-    bool fits(Wide more, int bits) const {
-        return (Wide{total_} << (bits - bits_)) + more < most_units;
+    static std::int64_t magnitude(std::int64_t value) { return value < 0 ? -value : value; }
+    static std::int64_t size_of(const Losses& losses) {
+        return magnitude(losses.below) + magnitude(losses.above);
+    }
+    static std::int64_t size_of(const Held& held) {
+        return magnitude(held.below) + magnitude(held.above);
+    }
+    template <class Row>
+    static std::int64_t size_of(const Row& row) {
+        return magnitude(row.below()) + magnitude(row.above());
     }
 
-    // Measure in more places from now on; every loss held is scaled with it.
-    void refine(int bits) {
-        if (bits <= bits_) return;
-        const std::int64_t factor = std::int64_t{1} << (bits - bits_);
-        tree_.refine(bits - bits_);
-        above_ *= factor;
-        total_ *= factor;
-        bits_ = bits;
+    // How the absolute sums of a score change when losses are added or taken away.
+    static std::int64_t growth(const Held& held, const Held& other, int sign) {
+        return magnitude(held.below + sign * other.below) +
+               magnitude(held.above + sign * other.above) - size_of(held);
     }
 
     static bool covers(const Held& held, const Held& asked, bool one_sided) {
+        if (held.count < asked.count) return false;
         if (held.count == asked.count)
             return held.below == asked.below && held.above == asked.above;
         if (!one_sided) return true;
         return held.below >= asked.below && held.above >= asked.above &&
                (held.below != asked.below || held.above != asked.above);
+    }
+
+    // The samples that stay have at least the absolute losses of their sums; a removal after
+    // which they could not was never added.
+    bool leaves_enough(Wide change, Wide size) const {
+        return Wide{summed_} + change <= Wide{total_} - size;
+    }
+
+    bool fits(Wide more, int bits) const {
+        const int finer = bits > bits_ ? bits - bits_ : 0;
+        return (Wide{total_} << finer) + more < most_units;
+    }
+
+    // Measure in more places from now on; every loss held is scaled with it.
+    void refine(int bits) {
+        if (bits > bits_) scale(bits - bits_);
+    }
+
+    // Measure in as few places as what is held needs.
+    void coarsen() { scale(-spare_bits()); }
+
+    void scale(int bits) {
+        const auto scaled = [&](std::int64_t units) {
+            return bits >= 0 ? units * (std::int64_t{1} << bits)
+                             : units / (std::int64_t{1} << -bits);
+        };
+        if (bits == 0) return;
+        tree_.scale(bits);
+        above_ = scaled(above_);
+        total_ = scaled(total_);
+        summed_ = scaled(summed_);
+        bits_ += bits;
+    }
+
+    int spare_bits() const {
+        std::uint64_t used = static_cast<std::uint64_t>(total_);
+        tree_.scan([&](const Held& held) {
+            used |= static_cast<std::uint64_t>(held.below) | static_cast<std::uint64_t>(held.above);
+        });
+        return used ? std::min(bits_, std::countr_zero(used)) : bits_;
+    }
+
+    // Whether there is room must not depend on samples that are long gone, so before rows are
+    // refused, they and what is held are measured in as few places as they need together.
+    template <class Row>
+    bool coarsen_to_fit(std::vector<Row>& rows, Wide total, int& bits) {
+        if (bits_ == 0 && bits == 0) return false;
+        coarsen();
+        std::uint64_t used = 0;
+        for (const Row& row : rows)
+            used |= static_cast<std::uint64_t>(row.below()) | static_cast<std::uint64_t>(row.above());
+        const int spare = std::min(bits - bits_, std::countr_zero(used));
+        if (!fits(total >> spare, bits - spare)) return false;
+        for (Row& row : rows) row.divide(std::int64_t{1} << spare);
+        bits -= spare;
+        return true;
+    }
+
+    // Memory may run out while samples are added.
+    template <class Work>
+    void undo_unless_held(Work&& work) {
+        try {
+            work();
+        } catch (...) {
+            if (samples_ == 0) bits_ = 0;
+            throw;
+        }
     }
 
     void forget(std::size_t samples, std::int64_t above, std::int64_t total) {
@@ -288,8 +346,52 @@ private:
         total_ -= total;
         if (samples_ == 0) {
             bits_ = 0;
-            above_ = total_ = 0;
+            above_ = total_ = summed_ = 0;
         }
+    }
+
+    void insert(const std::vector<Held>& batch) {
+        const std::int64_t summed = summed_;
+        std::size_t done = 0;
+        try {
+            for (; done < batch.size(); ++done)
+                tree_.add(batch[done], [&](const Held& before) {
+                    summed_ += growth(before, batch[done], 1);
+                });
+        } catch (...) {
+            while (done > 0) tree_.remove(batch[--done], [](const Held&) { return true; });
+            summed_ = summed;
+            throw;
+        }
+    }
+
+    template <class Row>
+    Refusal remove_rows(std::vector<Row>& rows, bool one_sided, double& missing) {
+        Wide above = 0, total = 0;
+        for (const Row& row : rows) {
+            above += row.above();
+            total += size_of(row);
+            if (total <= total_) continue;
+            missing = score_of(row.order);
+            return Refusal::not_held;
+        }
+        const std::vector<Held> batch = joined(rows);
+        Wide change = 0;
+        for (const Held& asked : batch) {
+            const Held held = tree_.find(asked.score);
+            missing = asked.score;
+            if (!covers(held, asked, one_sided)) return Refusal::not_held;
+            change += growth(held, asked, -1);
+        }
+        if (!leaves_enough(change, total)) return Refusal::not_held;
+        const Wide summed = summed_ + change;
+        if (batch.size() >= tree_.distinct() / 4)
+            load_with(batch, -1);
+        else
+            for (const Held& held : batch) tree_.remove(held, [](const Held&) { return true; });
+        summed_ = static_cast<std::int64_t>(summed);
+        forget(rows.size(), static_cast<std::int64_t>(above), static_cast<std::int64_t>(total));
+        return Refusal::none;
     }
 
     // Rebuild the tree from what it holds and a batch, in one pass over both.
@@ -310,6 +412,8 @@ private:
         });
         all.insert(all.end(), batch.begin() + static_cast<std::ptrdiff_t>(next), batch.end());
         tree_.load(all);
+        summed_ = 0;
+        for (const Held& held : all) summed_ += size_of(held);
     }
 
     static void put(std::string& bytes, std::uint64_t word) {
@@ -322,12 +426,28 @@ private:
         return value;
     }
 
+    // One score out of its four words; false when no samples could have left it so.
+    static bool get_held(const std::string& bytes, std::size_t i, Held& held) {
+        const std::uint64_t score = get(bytes, 4 + 4 * i), count = get(bytes, 7 + 4 * i);
+        held = {std::bit_cast<double>(score), static_cast<std::int64_t>(get(bytes, 5 + 4 * i)),
+                static_cast<std::int64_t>(get(bytes, 6 + 4 * i)),
+                static_cast<std::uint32_t>(count)};
+        const bool minus_zero = score == std::bit_cast<std::uint64_t>(-0.0);
+        const auto in_range = [](std::int64_t units) {
+            return units < most_units && units > -most_units;
+        };
+        return held.score == held.score && !minus_zero && in_range(held.below) &&
+               in_range(held.above) && count > 0 && count <= most_of_a_score &&
+               (count > 1 || held.below != 0 || held.above != 0);
+    }
+
     CutTree tree_;
     Unit unit_;
-    int bits_ = 0;               // binary places of the automatic unit
+    int bits_ = 0;  // binary places of the automatic unit
     std::size_t samples_ = 0;
-    std::int64_t above_ = 0;     // the loss when everything lies above the cut
-    std::int64_t total_ = 0;     // the sum of all absolute losses ever added and not removed
+    std::int64_t above_ = 0;   // the loss when everything lies above the cut
+    std::int64_t total_ = 0;   // the sum of the absolute losses of all samples
+    std::int64_t summed_ = 0;  // the sum of the absolute sums of all scores
 };
 
 }  // namespace limen

@@ -37,6 +37,7 @@ struct SignedRow {
     std::int64_t z;
     std::int64_t below() const { return z < 0 ? -z : 0; }
     std::int64_t above() const { return z > 0 ? z : 0; }
+    void divide(std::int64_t by) { z /= by; }
 };
 
 struct LossRow {
@@ -44,6 +45,7 @@ struct LossRow {
     std::int64_t losses[2];
     std::int64_t below() const { return losses[0]; }
     std::int64_t above() const { return losses[1]; }
+    void divide(std::int64_t by) { losses[0] /= by, losses[1] /= by; }
 };
 
 template <class Row>

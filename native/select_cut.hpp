@@ -9,7 +9,8 @@
 // select_cut    O(n): two passes over the scores, now and then a third. O(n log n) at worst
 // first_nan     O(n)
 // memory        16 bytes for each sample that could not be ruled out: a few per cent of them,
-//               or all of them when cuts everywhere are about equally good
+//               or all of them when cuts everywhere are about equally good; at worst four times
+//               over, when scores cluster within clusters. Below a megabyte for the buckets
 //
 // A monotone map sends scores to buckets, and a bucket is summed up by its z and by the positive
 // part of it. No cut inside a bucket is worth more than the cut at its start plus that positive
@@ -22,7 +23,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -31,6 +31,7 @@
 
 #include "bucket_map.hpp"
 #include "isa.hpp"
+#include "sample_sources.hpp"
 
 namespace limen {
 
@@ -76,89 +77,6 @@ auto run(Isa isa, const Kernel& kernel) {
     (void)isa;
     return run_baseline(kernel);
 }
-
-// Samples are taken in blocks. The fixed count of a full one lets its loop be vectorised.
-inline constexpr std::size_t block = 256;
-
-struct Scores {
-    const double* scores;
-    std::size_t n;
-
-    bool is_nan(std::size_t i) const { return scores[i] != scores[i]; }
-    LIMEN_INLINE Key key(std::size_t i) const { return key_of(scores[i]); }
-
-    // How far the keys from place `first` on lie above `low`; keys outside of low..high count
-    // as the nearer of the two, and nan as low. True when there was a nan.
-    LIMEN_INLINE bool offsets(std::size_t first, std::size_t count, Key low, Key high,
-                              std::uint64_t* out) const {
-        const double lowest = score_of(low), highest = score_of(high);
-        std::uint64_t nan = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            double score = scores[first + i];
-            nan |= score != score ? 1u : 0u;
-            score = score > lowest ? score : lowest;
-            score = score < highest ? score : highest;
-            out[i] = distance(low, key_of(score));
-        }
-        return nan != 0;
-    }
-};
-
-struct Sum {
-    std::int64_t z;
-    std::size_t count;
-};
-
-// Each source below adds up the z of a bucket on two sides, so that all z of a side have the
-// same sign and their positive part is known.
-
-template <class Count>  // wide enough for n; the narrower, the fewer bytes per bucket
-struct Labelled : Scores {
-    const std::uint8_t* labels;
-    std::array<std::int64_t, 2> z_of;
-
-    using Side = Count;
-    LIMEN_INLINE std::size_t side(std::size_t i) const { return labels[i] & 1u; }
-    LIMEN_INLINE std::int64_t z(std::size_t i) const { return z_of[side(i)]; }
-    LIMEN_INLINE void add(std::size_t, Side& to) const { ++to; }
-    Sum sum(Side of, std::size_t side) const {
-        return {static_cast<std::int64_t>(of) * z_of[side], static_cast<std::size_t>(of)};
-    }
-};
-
-struct Weighed : Scores {
-    const std::int64_t* zs;
-
-    using Side = Sum;
-    LIMEN_INLINE std::size_t side(std::size_t i) const { return zs[i] < 0; }
-    LIMEN_INLINE std::int64_t z(std::size_t i) const { return zs[i]; }
-    LIMEN_INLINE void add(std::size_t i, Side& to) const { to.z += zs[i], ++to.count; }
-    Sum sum(const Side& of, std::size_t) const { return of; }
-};
-
-struct Sample {
-    Key key;
-    std::int64_t z;
-};
-
-struct Gathered {
-    Sample* samples;
-    std::size_t n;
-
-    using Side = Sum;
-    bool is_nan(std::size_t) const { return false; }
-    LIMEN_INLINE Key key(std::size_t i) const { return samples[i].key; }
-    LIMEN_INLINE std::size_t side(std::size_t i) const { return samples[i].z < 0; }
-    LIMEN_INLINE std::int64_t z(std::size_t i) const { return samples[i].z; }
-    LIMEN_INLINE void add(std::size_t i, Side& to) const { to.z += samples[i].z, ++to.count; }
-    Sum sum(const Side& of, std::size_t) const { return of; }
-    LIMEN_INLINE bool offsets(std::size_t first, std::size_t count, Key low, Key high,
-                              std::uint64_t* out) const {
-        for (std::size_t i = 0; i < count; ++i)
-            out[i] = distance(low, std::clamp(samples[first + i].key, low, high));
-        return false;
-    }
-};
 
 // The best cut so far. Keys below `at` lie below the cut. No `at` belongs to two cuts, so that
 // comparing them tells the higher cut, however either was found.
@@ -224,8 +142,8 @@ struct Tally {
 // A bucket that may hold the best cut, and where its samples are put.
 struct Survivor {
     std::size_t bucket;
-    std::int64_t value, bound;  // of the cut at its start; of any cut inside
-    std::size_t begin, end;
+    std::int64_t value, bound;  // of the cut at its start; of any cut inside, at most
+    std::size_t begin, end;     // its samples among those copied
     Key common;
     std::int64_t common_z;
 };
@@ -337,37 +255,37 @@ inline void search_sorted(Sample* samples, std::size_t n, std::int64_t value, Ke
 template <class Source>
 bool search(const Source& source, std::int64_t value, Key end, BestCut& best,
             const SelectTuning& tuning, Isa isa, int depth = 1) {
-    const auto drawn = std::clamp<std::size_t>(source.n / 16, 2, tuning.max_drawn);
+    const auto to_draw = std::clamp<std::size_t>(source.n / 16, 2, tuning.max_drawn);
     const auto wanted =
         std::clamp<std::size_t>(source.n / tuning.bucket_size, 2, tuning.max_buckets);
-    const BucketMap map(draw(source, drawn), wanted, end);
+    const BucketMap map(draw(source, to_draw), wanted, end);
     std::vector<typename Source::Side> sides(2 * map.size());
     if (!run(isa, Tally<Source>{source, map, sides.data()})) return false;
 
-    std::vector<Survivor> survivors(map.size());
+    std::int64_t start = value;
     for (std::size_t b = 0; b < map.size(); ++b) {
-        const Sum sums[] = {source.sum(sides[2 * b], 0), source.sum(sides[2 * b + 1], 1)};
-        survivors[b] = {b, value, value, 0, sums[0].count + sums[1].count, map.common[b], 0};
-        for (const Sum& sum : sums) {
-            value += sum.z;
-            survivors[b].bound += std::max<std::int64_t>(sum.z, 0);
-        }
-        best.offer(value, map.starts[b + 1]);
+        start += source.sum(sides[2 * b], 0).z + source.sum(sides[2 * b + 1], 1).z;
+        best.offer(start, map.starts[b + 1]);
     }
-    const auto hopeless = [&](const Survivor& bucket) {
-        return bucket.end < 2 || !best.beaten_by(bucket.bound, map.starts[bucket.bucket + 1] - 1);
-    };
-    std::erase_if(survivors, hopeless);
+    std::vector<Survivor> survivors;
+    std::size_t total = 0;
+    start = value;
+    for (std::size_t b = 0; b < map.size(); ++b) {
+        const Sum some = source.sum(sides[2 * b], 0), others = source.sum(sides[2 * b + 1], 1);
+        const std::int64_t bound =
+            start + std::max<std::int64_t>(some.z, 0) + std::max<std::int64_t>(others.z, 0);
+        const std::size_t count = some.count + others.count;
+        if (count > 1 && best.beaten_by(bound, map.starts[b + 1] - 1)) {
+            survivors.push_back({b, start, bound, total, total, map.common[b], 0});
+            total += count;
+        }
+        start += some.z + others.z;
+    }
     if (survivors.empty()) return true;
 
-    std::size_t total = 0;
     std::vector<std::uint32_t> place(map.size(), nowhere);
-    for (Survivor& survivor : survivors) {
-        place[survivor.bucket] = static_cast<std::uint32_t>(&survivor - survivors.data());
-        const std::size_t count = survivor.end;
-        survivor.begin = survivor.end = total;
-        total += count;
-    }
+    for (std::size_t j = 0; j < survivors.size(); ++j)
+        place[survivors[j].bucket] = static_cast<std::uint32_t>(j);
     const auto samples = std::make_unique_for_overwrite<Sample[]>(total);
     run(isa, Gather<Source>{source, map, place.data(), survivors, samples.get()});
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limen import _core
-from limen.online import OnlineCut, OnlineThreshold, _labelled, _with_losses
+from limen.columns import samples_with_labels, samples_with_losses
+from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import LossCurve, Optimum
 
 if TYPE_CHECKING:
@@ -52,10 +53,8 @@ def optimal_threshold(
     >>> optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], false_negative=5)
     Optimum(lower=0.1, upper=0.25, loss=1.0)
     """
-    costs = OnlineThreshold(
-        false_positive=false_positive, false_negative=false_negative, unit=unit
-    )
-    return Optimum(*_core.select_threshold(*_labelled(scores, labels, weights), costs))
+    costs = OnlineThreshold(false_positive=false_positive, false_negative=false_negative, unit=unit)
+    return Optimum(*_core.select_threshold(*samples_with_labels(scores, labels, weights), costs))
 
 
 def optimal_cut(
@@ -79,7 +78,7 @@ def optimal_cut(
     Optimum(lower=0.2, upper=0.6, loss=-3.0)
     """
     costs = OnlineCut(unit=unit)
-    return Optimum(*_core.select_losses(*_with_losses(scores, below, above), costs))
+    return Optimum(*_core.select_losses(*samples_with_losses(scores, below, above), costs))
 
 
 def loss_curve(

@@ -7,7 +7,7 @@ argument, the place and the value. Nothing is dropped, parsed or repaired on the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,16 @@ from limen import _core
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_labels", "as_numbers", "as_scores", "require_same_length"]
+__all__ = [
+    "as_labels",
+    "as_numbers",
+    "as_scores",
+    "require_same_length",
+    "samples_with_labels",
+    "samples_with_losses",
+]
+
+Numbers: TypeAlias = "NDArray[np.int64] | NDArray[np.float64]"
 
 _EXACT = 2**53
 _LABEL_TYPES = {"i": (np.int8, np.int32, np.int64), "u": (np.uint8,), "f": (np.float32, np.float64)}
@@ -44,9 +53,9 @@ def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
 def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Numbers out of an array of Python objects; text and missing values are refused."""
     for at, value in enumerate(array):
-        if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
-            if not hasattr(value, "__index__"):
-                _refuse_object(name, at, value)
+        number = hasattr(value, "__float__") or hasattr(value, "__index__")
+        if isinstance(value, str | bytes) or not number:
+            _refuse_object(name, at, value)
     if all(isinstance(value, int | np.integer | np.bool_) for value in array):
         try:
             return array.astype(np.int64)
@@ -114,7 +123,7 @@ def as_labels(
     return found
 
 
-def as_numbers(values: ArrayLike, name: str) -> NDArray[np.int64] | NDArray[np.float64]:
+def as_numbers(values: ArrayLike, name: str) -> Numbers:
     """Weights or losses: whole numbers as int64, others as float64. O(n).
 
     >>> as_numbers([1, 2], "weights").dtype, as_numbers([1, 0.5], "weights").dtype
@@ -138,3 +147,33 @@ def require_same_length(**arrays: NDArray[Any] | None) -> None:
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
         raise ValueError(f"one entry per sample is needed in each argument, but {listed}.")
+
+
+def samples_with_labels(
+    scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None
+) -> tuple[NDArray[np.float64], NDArray[np.uint8], Numbers | None]:
+    """Scores, labels and weights of one length. O(n).
+
+    >>> samples_with_labels([0.5], [1], None)
+    (array([0.5]), array([1], dtype=uint8), None)
+    """
+    xs = as_scores(scores)
+    ys = as_labels(labels, xs)
+    ws = None if weights is None else as_numbers(weights, "weights")
+    require_same_length(scores=xs, labels=ys, weights=ws)
+    return xs, ys, ws
+
+
+def samples_with_losses(
+    scores: ArrayLike, below: ArrayLike, above: ArrayLike
+) -> tuple[NDArray[np.float64], Numbers, Numbers]:
+    """Scores and the losses on either side of the cut, of one length. O(n).
+
+    >>> samples_with_losses([0.5], [0], [2])
+    (array([0.5]), array([0]), array([2]))
+    """
+    xs = as_scores(scores)
+    lows = as_numbers(below, "below")
+    highs = as_numbers(above, "above")
+    require_same_length(scores=xs, below=lows, above=highs)
+    return xs, lows, highs

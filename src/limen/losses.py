@@ -9,18 +9,16 @@ answer is 0) and above it (the answer is 1), ready for `limen.optimal_cut` and
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.columns import as_labels, as_numbers, require_same_length
+from limen.columns import Numbers, as_labels, as_numbers, require_same_length
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 __all__ = ["classification", "cost_matrix", "linear"]
-
-Losses: TypeAlias = "NDArray[np.int64] | NDArray[np.float64]"
 
 
 def classification(
@@ -29,7 +27,7 @@ def classification(
     false_positive: float = 1,
     false_negative: float = 1,
     weights: ArrayLike | None = None,
-) -> tuple[Losses, Losses]:
+) -> tuple[Numbers, Numbers]:
     """Classification error, with class weights and sample weights. O(n).
 
     Problems 1 to 3 of the paper: ``false_negative / false_positive`` is its alpha and
@@ -52,7 +50,7 @@ def classification(
     return np.where(positive, wrong[1], 0), np.where(positive, 0, wrong[0])
 
 
-def linear(z: ArrayLike, *, outputs: tuple[float, float] = (0, 1)) -> tuple[Losses, Losses]:
+def linear(z: ArrayLike, *, outputs: tuple[float, float] = (0, 1)) -> tuple[Numbers, Numbers]:
     """Any linear loss ``z * output``, with the outputs [Q0, Q1] of the paper. O(n).
 
     A negative z asks for the higher output, a positive one for the lower.
@@ -77,8 +75,8 @@ def cost_matrix(
     fp: ArrayLike = 1,
     fn: ArrayLike = 1,
     tn: ArrayLike = 0,
-) -> tuple[Losses, Losses]:
-    """A cost for each outcome, the same for all rows or one per row. O(n).
+) -> tuple[Numbers, Numbers]:
+    """Price each outcome, the same for all rows or one price per row. O(n).
 
     Negative costs are gains.
 
@@ -99,7 +97,7 @@ def cost_matrix(
     return below, above
 
 
-def _per_row(values: ArrayLike, rows: int, name: str) -> Losses:
+def _per_row(values: ArrayLike, rows: int, name: str) -> Numbers:
     if np.ndim(values) == 0:
         return as_numbers(np.asarray(values).reshape(1), name)
     column = as_numbers(values, name)
@@ -107,8 +105,8 @@ def _per_row(values: ArrayLike, rows: int, name: str) -> Losses:
     return column
 
 
-def _times(values: Losses, factor: Any, name: str) -> Losses:
-    """The product, as int64 while it is whole and as float64 otherwise; never wrapped around."""
+def _times(values: Numbers, factor: Any, name: str) -> Numbers:
+    """Multiply: int64 while it is whole, float64 otherwise, never wrapped around."""
     number = factor if isinstance(factor, int | Fraction) else float(factor)
     if values.dtype == np.int64 and number == int(number):
         largest = int(np.abs(values).max(initial=0)) * abs(int(number))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from limen import _core
-from limen.columns import as_labels, as_numbers, as_scores, require_same_length
+from limen.columns import samples_with_labels, samples_with_losses
 from limen.optimum import LossCurve, Optimum, answer
 from limen.units import Cost, exact_costs, exact_unit
 
@@ -31,9 +31,12 @@ def _unit_parts(unit: Fraction | None, scale: Fraction) -> tuple[int, int, int, 
 class _Online:
     """What the online models share; `_core` brings update, revert, threshold, loss and len."""
 
+    __slots__ = ()
+
     _capacities: ClassVar[tuple[int, int]] = (_core.leaf_slots, _core.node_slots)
 
     if TYPE_CHECKING:
+        _given: dict[str, Any]
 
         @property
         def threshold(self) -> float: ...
@@ -45,9 +48,6 @@ class _Online:
         def _restore(self, state: bytes) -> None: ...
         def _memory(self) -> int: ...
         def __len__(self) -> int: ...
-
-    def _settings(self) -> dict[str, Any]:
-        raise NotImplementedError
 
     @property
     def optimum(self) -> Optimum:
@@ -71,7 +71,7 @@ class _Online:
         return answer(scores, self.threshold)
 
     def curve(self) -> LossCurve:
-        """The loss of every cut. O(n).
+        """Compute the loss of every cut. O(n).
 
         >>> import limen
         >>> cut = limen.OnlineThreshold()
@@ -83,7 +83,7 @@ class _Online:
 
     def copy(self: _Model) -> _Model:
         """Return an independent object that holds the same samples. O(n)."""
-        other = type(self)(**self._settings())
+        other = type(self)(**self._given)
         other._restore(self._state())
         return other
 
@@ -94,13 +94,13 @@ class _Online:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._settings(), self._state())
+        return _rebuild, (type(self), self._given, self._state())
 
     def __sizeof__(self) -> int:
         return self._memory()
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        given = ", ".join(f"{name}={value!r}" for name, value in self._given.items())
         return (
             f"<{type(self).__name__}({given}): {len(self):,} samples, "
             f"threshold {self.threshold!r}, loss {self.loss!r}>"
@@ -160,16 +160,19 @@ class OnlineThreshold(_Online, _core.Threshold):
     (0.175, 1.0)
     """
 
+    __slots__ = ()
+
     def __init__(
         self, *, false_positive: Cost = 1, false_negative: Cost = 1, unit: Cost | None = None
     ) -> None:
         positive, negative, scale = exact_costs(false_positive, false_negative)
         parts = _unit_parts(exact_unit(unit), scale)
         super().__init__(positive, negative, *parts, *self._capacities)
-        self._given = (false_positive, false_negative, unit)
-
-    def _settings(self) -> dict[str, Any]:
-        return dict(zip(("false_positive", "false_negative", "unit"), self._given, strict=True))
+        self._given = {
+            "false_positive": false_positive,
+            "false_negative": false_negative,
+            "unit": unit,
+        }
 
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
@@ -183,7 +186,7 @@ class OnlineThreshold(_Online, _core.Threshold):
         >>> len(cut), cut.threshold
         (4, 0.625)
         """
-        self._many(*_labelled(scores, labels, weights), True)
+        self._many(*samples_with_labels(scores, labels, weights), True)
 
     def revert_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
@@ -198,7 +201,7 @@ class OnlineThreshold(_Online, _core.Threshold):
         >>> len(cut), cut.threshold
         (0, inf)
         """
-        self._many(*_labelled(scores, labels, weights), False)
+        self._many(*samples_with_labels(scores, labels, weights), False)
 
 
 class OnlineCut(_Online, _core.Cut):
@@ -228,12 +231,11 @@ class OnlineCut(_Online, _core.Cut):
     (0.4, 0.0)
     """
 
+    __slots__ = ()
+
     def __init__(self, *, unit: Cost | None = None) -> None:
         super().__init__(*_unit_parts(exact_unit(unit), Fraction(1)), *self._capacities)
-        self._given = unit
-
-    def _settings(self) -> dict[str, Any]:
-        return {"unit": self._given}
+        self._given = {"unit": unit}
 
     def update_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
         """Add many samples at once: all of them, or on an error none.
@@ -246,27 +248,11 @@ class OnlineCut(_Online, _core.Cut):
         >>> cut.threshold, cut.loss
         (0.4, -2.0)
         """
-        self._many(*_with_losses(scores, below, above), True)
+        self._many(*samples_with_losses(scores, below, above), True)
 
     def revert_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
         """Take back many samples at once: all of them, or on an error none.
 
         Costs what `update_many` costs.
         """
-        self._many(*_with_losses(scores, below, above), False)
-
-
-def _labelled(scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None) -> tuple[Any, ...]:
-    xs = as_scores(scores)
-    ys = as_labels(labels, xs)
-    ws = None if weights is None else as_numbers(weights, "weights")
-    require_same_length(scores=xs, labels=ys, weights=ws)
-    return xs, ys, ws
-
-
-def _with_losses(scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> tuple[Any, ...]:
-    xs = as_scores(scores)
-    lows = as_numbers(below, "below")
-    highs = as_numbers(above, "above")
-    require_same_length(scores=xs, below=lows, above=highs)
-    return xs, lows, highs
+        self._many(*samples_with_losses(scores, below, above), False)

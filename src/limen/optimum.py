@@ -82,7 +82,7 @@ class Optimum:
         return answer(scores, self.threshold)
 
     def as_sigmoid(self) -> tuple[float, float]:
-        """The slope a and offset b of ``1 / (1 + exp(-(a * score + b)))`` that decide alike.
+        """Return a and b such that ``1 / (1 + exp(-(a * score + b)))`` decides alike.
 
         The sigmoid is at least 1/2 exactly for the scores that are answered 1 (up to rounding
         next to the threshold itself), and the gap between `lower` and `upper` is wide enough
@@ -100,7 +100,7 @@ class Optimum:
         return slope, -slope * self.threshold
 
     def as_bins(self) -> tuple[tuple[float, float, float], tuple[float, float]]:
-        """The two bins of a histogram calibration that decides alike: edges and probabilities.
+        """Return edges and probabilities of the two histogram bins that decide alike.
 
         >>> Optimum(lower=0.5, upper=0.75, loss=0.0).as_bins()
         ((-inf, 0.625, inf), (0.0, 1.0))
@@ -135,7 +135,8 @@ class LossCurve:
     @property
     def cheapest(self) -> NDArray[np.float64]:
         """The thresholds of all cuts that share the lowest loss; the last is the optimum's."""
-        return self.thresholds[self.losses == self.losses.min()]
+        cheapest: NDArray[np.float64] = self.thresholds[self.losses == self.losses.min()]
+        return cheapest
 
     def __len__(self) -> int:
         return len(self.thresholds)

@@ -74,7 +74,7 @@ def exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, F
 
 
 def exact_unit(unit: Cost | None) -> Fraction | None:
-    """The unit as a fraction; None stays None.
+    """Read the unit as a fraction; None stays None.
 
     >>> exact_unit(0.01)
     Fraction(1, 100)

@@ -1,0 +1,880 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cut tree against an ordered map that is scanned from end to end, with nodes so small that
+// they split, share and merge all the time, for every instruction set of this processor.
+
+#define LIMEN_TEST_MAIN
+#include "cut_tree.hpp"
+
+#include <cfloat>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <type_traits>
+
+#include "testing.hpp"
+#include "testing_memory.hpp"
+
+namespace {
+
+using namespace limen;
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double tiny = std::numeric_limits<double>::denorm_min();
+constexpr std::int64_t limit = std::int64_t{1} << 62;
+
+using Random = std::mt19937_64;
+
+#ifdef LIMEN_SANITIZED
+constexpr int thoroughness = 1;
+#else
+constexpr int thoroughness = 6;
+#endif
+
+struct Capacity {
+    int leaf, node;
+};
+const std::vector<Capacity> capacities = {{4, 4}, {5, 4}, {8, 5}, {leaf_slots, node_slots}};
+
+std::vector<Isa> supported() {
+    std::vector<Isa> all;
+    for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
+        if (isa_supported(isa)) all.push_back(isa);
+    return all;
+}
+
+std::string with_seed(std::uint64_t seed) { return ", seed " + std::to_string(seed); }
+
+// ---- the oracle ----
+
+struct Sums {
+    std::int64_t below = 0, above = 0;
+    std::uint32_t count = 0;
+};
+
+using Ordered = std::map<double, Sums>;
+
+Cut best_of(const Ordered& sums) {
+    Cut cut;
+    std::int64_t value = 0;
+    auto above = sums.begin();
+    for (auto at = sums.begin(); at != sums.end(); ++at) {
+        value += at->second.above - at->second.below;
+        if (value >= cut.best) cut.best = value, above = std::next(at);
+    }
+    cut.has_lower = above != sums.begin();
+    cut.has_upper = above != sums.end();
+    if (cut.has_lower) cut.lower = std::prev(above)->first;
+    if (cut.has_upper) cut.upper = above->first;
+    return cut;
+}
+
+bool same(const Cut& a, const Cut& b) {
+    return a.best == b.best && a.has_lower == b.has_lower && a.has_upper == b.has_upper &&
+           a.lower == b.lower && a.upper == b.upper;
+}
+
+bool same(const Held& a, const Held& b) {
+    return a.score == b.score && a.below == b.below && a.above == b.above && a.count == b.count;
+}
+
+bool same(const std::vector<Held>& a, const std::vector<Held>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const Held& x, const Held& y) { return same(x, y); });
+}
+
+std::vector<Held> listed(const CutTree& tree) {
+    std::vector<Held> all;
+    tree.scan([&](const Held& held) { all.push_back(held); });
+    return all;
+}
+
+std::vector<Held> listed(const Ordered& sums) {
+    std::vector<Held> all;
+    for (const auto& [score, held] : sums)
+        all.push_back({score, held.below, held.above, held.count});
+    return all;
+}
+
+const auto always = [](const Held&) { return true; };
+
+// One tree per instruction set beside the oracle; all are given the same samples.
+class Trees {
+public:
+    explicit Trees(Capacity capacity) {
+        for (Isa isa : supported()) trees.emplace_back(capacity.leaf, capacity.node, isa);
+    }
+
+    void add(const Held& held) {
+        for (CutTree& tree : trees) tree.add(held);
+        Sums& sums = ordered[held.score];
+        sums.below += held.below;
+        sums.above += held.above;
+        sums.count += held.count;
+    }
+
+    void remove(const Held& held, const std::string& note) {
+        const auto at = ordered.find(held.score);
+        const Held expected{held.score, at->second.below, at->second.above, at->second.count};
+        for (CutTree& tree : trees)
+            CHECK_NOTE(tree.remove(held, [&](const Held& now) { return same(now, expected); }),
+                       note);
+        at->second.below -= held.below;
+        at->second.above -= held.above;
+        if ((at->second.count -= held.count) == 0) ordered.erase(at);
+    }
+
+    void load() {
+        for (CutTree& tree : trees) tree.load(listed(ordered));
+    }
+
+    void check_best(const std::string& note) const {
+        const Cut expected = best_of(ordered);
+        for (const CutTree& tree : trees) {
+            CHECK_NOTE(same(expected, tree.best()), note);
+            CHECK_NOTE(ordered.size() == tree.distinct(), note);
+        }
+    }
+
+    void check_all(const std::string& note) const {
+        check_best(note);
+        const std::vector<Held> expected = listed(ordered);
+        for (const CutTree& tree : trees) {
+            tree.check();
+            CHECK_NOTE(same(expected, listed(tree)), note);
+            for (const Held& held : expected) {
+                CHECK_NOTE(same(held, tree.find(held.score)), note);
+                for (double beside : {std::nextafter(held.score, -inf),
+                                      std::nextafter(held.score, inf)})
+                    CHECK_NOTE(ordered.count(beside) || tree.find(beside).count == 0, note);
+            }
+        }
+    }
+
+    std::vector<CutTree> trees;
+    Ordered ordered;
+};
+
+// ---- streams, named by shape ----
+
+struct Shape {
+    const char* name;
+    std::function<double(Random&, int)> score;  // of a step
+};
+
+double steps_from(double start, int steps) {
+    for (; steps > 0; --steps) start = std::nextafter(start, inf);
+    for (; steps < 0; ++steps) start = std::nextafter(start, -inf);
+    return start + 0.0;
+}
+
+const std::vector<Shape> shapes = {
+    {"ascending", [](Random&, int step) { return step; }},
+    {"descending", [](Random&, int step) { return -step; }},
+    {"zigzag_outwards", [](Random&, int step) { return step % 2 ? step : -step; }},
+    {"zigzag_inwards",
+     [](Random&, int step) { return step % 2 ? 1.0 / (1 + step) : -1.0 / (1 + step); }},
+    {"uniform",
+     [](Random& r, int) { return std::uniform_real_distribution<double>(-1, 1)(r); }},
+    {"ties_everywhere", [](Random& r, int) { return double(r() % 40) / 8 - 2; }},
+    {"few_distinct_scores", [](Random& r, int) { return double(r() % 6); }},
+    {"clusters",
+     [](Random& r, int step) { return double(step / 50 * 7919 % 13) + double(r() % 1000) * 1e-9; }},
+    {"infinities",
+     [](Random& r, int) { return r() % 3 ? double(r() % 90) : r() % 2 ? inf : -inf; }},
+    {"neighbouring_doubles",
+     [](Random& r, int) { return steps_from(1.0, static_cast<int>(r() % 120) - 60); }},
+    {"neighbours_of_zero",
+     [](Random& r, int) { return steps_from(0.0, static_cast<int>(r() % 120) - 60); }},
+    {"denormals",
+     [](Random& r, int) { return (r() % 2 ? tiny : -tiny) * double(r() % 5000) + 0.0; }},
+    {"ends_of_the_doubles",
+     [](Random& r, int) {
+         const int steps = static_cast<int>(r() % 30);
+         return r() % 2 ? steps_from(inf, -steps) : steps_from(-inf, steps);
+     }},
+};
+
+struct Kind {
+    const char* name;
+    std::function<Held(Random&, double)> sample;
+};
+
+const std::vector<Kind> kinds = {
+    {"labels",
+     [](Random& r, double score) { return r() % 2 ? Held{score, 1, 0, 1} : Held{score, 0, 1, 1}; }},
+    {"many_equal_cuts",
+     [](Random& r, double score) {
+         const auto below = static_cast<std::int64_t>(r() % 3);
+         return Held{score, below, 1, 1};
+     }},
+    {"negative_losses_and_counts",
+     [](Random& r, double score) {
+         const auto count = static_cast<std::uint32_t>(1 + r() % 3);
+         return Held{score, static_cast<std::int64_t>(r() % 9) - 4,
+                     static_cast<std::int64_t>(r() % 9) - 4, count};
+     }},
+    {"one_to_two_to_the_forty",
+     [](Random& r, double score) {
+         const std::int64_t size = std::int64_t{1} << r() % 41;
+         return r() % 2 ? Held{score, size, 0, 1} : Held{score, 0, size, 1};
+     }},
+};
+
+// Adds and removes at the given odds, so that the trees grow and shrink again and again.
+void churn(Trees& trees, std::vector<Held>& samples, const Shape& shape, const Kind& kind,
+           Random& random, int steps, unsigned adds_of_ten, bool every_step,
+           const std::string& note) {
+    for (int step = 0; step < steps; ++step) {
+        if (samples.empty() || random() % 10 < adds_of_ten) {
+            samples.push_back(kind.sample(random, shape.score(random, step)));
+            trees.add(samples.back());
+        } else {
+            const std::size_t at = random() % samples.size();
+            std::swap(samples[at], samples.back());
+            trees.remove(samples.back(), note);
+            samples.pop_back();
+        }
+        const std::string where = note + ", step " + std::to_string(step);
+        if (every_step)
+            for (const CutTree& tree : trees.trees) tree.check();
+        if (every_step || step % 16 == 0) trees.check_best(where);
+        if (step % 128 == 0) trees.check_all(where);
+    }
+    trees.check_all(note);
+}
+
+// ---- parts of a tree that are nobody's business but those of a test that breaks them ----
+
+// The arguments of an explicit instantiation may name what is private; a friend hands it out.
+template <class Tag, auto member>
+struct Exposed {
+    friend auto expose(Tag) { return member; }
+};
+template <class Tag, class Type>
+struct ExposedType {
+    friend auto expose(Tag) { return std::type_identity<Type>{}; }
+};
+struct TheRoot {
+    friend auto expose(TheRoot);
+};
+struct TheBest {
+    friend auto expose(TheBest);
+};
+struct TheKeptCut {
+    friend auto expose(TheKeptCut);
+};
+struct TheDistinct {
+    friend auto expose(TheDistinct);
+};
+struct TheLeaf {
+    friend auto expose(TheLeaf);
+};
+struct TheNode {
+    friend auto expose(TheNode);
+};
+
+template struct Exposed<TheRoot, &CutTree::root_>;
+template struct Exposed<TheBest, &CutTree::best_>;
+template struct Exposed<TheKeptCut, &CutTree::cut_>;
+template struct Exposed<TheDistinct, &CutTree::distinct_>;
+template struct ExposedType<TheLeaf, CutTree::Leaf>;
+template struct ExposedType<TheNode, CutTree::Node>;
+
+using Leaf = decltype(expose(TheLeaf{}))::type;
+using Node = decltype(expose(TheNode{}))::type;
+
+void* root_of(CutTree& tree) { return tree.*expose(TheRoot{}); }
+std::int64_t& best_in(CutTree& tree) { return tree.*expose(TheBest{}); }
+std::size_t& distinct_in(CutTree& tree) { return tree.*expose(TheDistinct{}); }
+
+// Three levels: a root, nodes, leaves of four at most.
+CutTree three_levels() {
+    CutTree tree(4, 4, Isa::baseline);
+    for (int i = 0; i < 30; ++i) tree.add({double(i), i % 3, i % 2, 2});
+    return tree;
+}
+
+Node& root(CutTree& tree) { return *static_cast<Node*>(root_of(tree)); }
+Node& inner(CutTree& tree) { return *static_cast<Node*>(root(tree).child[1]); }
+Leaf& leaf(CutTree& tree) { return *static_cast<Leaf*>(inner(tree).child[1]); }
+
+std::string complaint(const CutTree& tree) {
+    try {
+        tree.check();
+    } catch (const std::logic_error& broken) {
+        return broken.what();
+    }
+    return "none";
+}
+
+}  // namespace
+
+TEST_CASE("an empty tree has one cut and it costs nothing") {
+    for (Isa isa : supported()) {
+        CutTree tree(4, 4, isa);
+        tree.check();
+        tree.scale(3);
+        tree.load({});
+
+        CHECK(same(Cut{}, tree.best()));
+        CHECK(tree.distinct() == 0 && tree.memory() == 0 && listed(tree).empty());
+        CHECK(same(Held{0.5, 0, 0, 0}, tree.find(0.5)));
+        CHECK(!tree.remove({0.5, 0, 0, 1}, always));
+        tree.check();
+    }
+}
+
+TEST_CASE("a single score lies below the cut unless that costs more") {
+    for (double score : {-inf, -1.0, 0.0, tiny, inf})
+        for (std::int64_t z : {-7, 0, 7})
+            for (Isa isa : supported()) {
+                CutTree tree(4, 4, isa);
+                tree.add({score, z < 0 ? -z : 0, z > 0 ? z : 0, 1});
+                tree.check();
+                const Cut cut = tree.best();
+
+                CHECK(cut.best == std::max(z, std::int64_t{0}));
+                CHECK(cut.has_lower == (z >= 0) && cut.has_upper == (z < 0));
+                CHECK((z < 0 ? cut.upper : cut.lower) == score);
+            }
+}
+
+TEST_CASE("capacities outside the slots are refused and those at the ends are not") {
+    const auto refused = [](int leaf_capacity, int node_capacity) {
+        try {
+            CutTree tree(leaf_capacity, node_capacity);
+        } catch (const std::invalid_argument&) {
+            return true;
+        }
+        return false;
+    };
+
+    CHECK(refused(3, 4) && refused(4, 3) && refused(leaf_slots + 1, 4) &&
+          refused(4, node_slots + 1) && refused(-1, -1));
+    CHECK(!refused(4, 4) && !refused(leaf_slots, node_slots));
+}
+
+TEST_CASE("every leaf capacity takes ascending, descending and inward scores") {
+    for (int leaf_capacity = 4; leaf_capacity <= leaf_slots; ++leaf_capacity)
+        for (std::size_t s : {0u, 1u, 3u}) {
+            CutTree tree(leaf_capacity, 4 + leaf_capacity % 13);
+            Random random(0);
+            for (int step = 0; step < 6 * leaf_capacity; ++step) {
+                tree.add({shapes[s].score(random, step), 0, 1, 1});
+                if (step % 7 == 0) tree.check();
+            }
+            tree.check();
+
+            CHECK(tree.best().best == 6 * leaf_capacity);
+        }
+}
+
+TEST_CASE("streams of every shape agree with an ordered map after every step") {
+    std::uint64_t seed = 0;
+    for (const Capacity& capacity : capacities)
+        for (const Shape& shape : shapes)
+            for (const Kind& kind : kinds)
+                for (int round = 0; round < thoroughness; ++round) {
+                    Random random(++seed);
+                    const std::string note =
+                        std::string(shape.name) + ", " + kind.name + with_seed(seed);
+                    Trees trees(capacity);
+                    std::vector<Held> samples;
+                    churn(trees, samples, shape, kind, random, 100, 8, true, note + ", growing");
+                    churn(trees, samples, shape, kind, random, 80, 2, true, note + ", shrinking");
+                    churn(trees, samples, shape, kind, random, 60, 6, true, note + ", again");
+                    while (!samples.empty()) {
+                        trees.remove(samples.back(), note);
+                        samples.pop_back();
+                        for (const CutTree& tree : trees.trees) tree.check();
+                        trees.check_best(note + ", emptying");
+                    }
+                }
+}
+
+// Reading the best cut keeps it, and later changes decide whether it is still the best.
+TEST_CASE("the best cut is right after any few changes, whichever of them it was read between") {
+    constexpr int scores = 3, kinds_of_z = 5, changes = scores * (kinds_of_z + 1);
+    constexpr int length = thoroughness > 1 ? 4 : 3;
+    int sequences = 1;
+    for (int i = 0; i < length; ++i) sequences *= changes;
+    for (int sequence = 0; sequence < sequences; ++sequence)
+        for (bool read_always : {true, false}) {
+            CutTree tree(4, 4);
+            Ordered ordered;
+            std::vector<Held> added[scores];
+            int rest = sequence;
+            for (int step = 0; step < length; ++step, rest /= changes) {
+                const int at = rest % scores;
+                const std::int64_t z = rest / scores % (kinds_of_z + 1) - 2;
+                Sums& sums = ordered[at];
+                if (z <= 2) {
+                    const Held held{double(at), z < 0 ? -z : 0, z > 0 ? z : 0, 1};
+                    tree.add(held);
+                    added[at].push_back(held);
+                    sums.below += held.below, sums.above += held.above, ++sums.count;
+                } else if (!added[at].empty()) {
+                    const Held held = added[at].front();
+                    CHECK(tree.remove(held, always));
+                    added[at].erase(added[at].begin());
+                    sums.below -= held.below, sums.above -= held.above, --sums.count;
+                }
+                if (sums.count == 0) ordered.erase(at);
+                const std::string note = "sequence " + std::to_string(sequence);
+                if (read_always || step + 1 == length || sequence % (step + 2) == 0)
+                    CHECK_NOTE(same(best_of(ordered), tree.best()), note);
+            }
+            tree.check();
+        }
+}
+
+TEST_CASE("trees of several thousand scores agree with an ordered map") {
+    std::uint64_t seed = 10000;
+    for (const Capacity& capacity : capacities)
+        for (const char* name : {"ascending", "uniform", "zigzag_inwards"}) {
+            const Shape& shape = *std::find_if(shapes.begin(), shapes.end(), [&](const Shape& s) {
+                return std::string(s.name) == name;
+            });
+            Random random(++seed);
+            Trees trees(capacity);
+            std::vector<Held> samples;
+            const std::string note = shape.name + with_seed(seed);
+            for (int step = 0; step < 1000 * (1 + thoroughness); ++step) {
+                samples.push_back(kinds[0].sample(random, shape.score(random, step)));
+                trees.add(samples.back());
+                if (step % 97 == 0) trees.check_best(note);
+            }
+            trees.check_all(note);
+            while (!samples.empty()) {
+                const std::size_t at = random() % samples.size();
+                std::swap(samples[at], samples.back());
+                trees.remove(samples.back(), note);
+                samples.pop_back();
+                if (samples.size() % 97 == 0) trees.check_best(note);
+                if (samples.size() % 997 == 0) trees.check_all(note);
+            }
+        }
+}
+
+TEST_CASE("sliding windows in either direction agree with an ordered map") {
+    std::uint64_t seed = 20000;
+    for (const Capacity& capacity : capacities)
+        for (int width : {1, 3, 4, 5, 17, 120})
+            for (int direction : {1, -1}) {
+                Random random(++seed);
+                Trees trees(capacity);
+                std::vector<Held> samples;
+                const std::string note = "width " + std::to_string(width) + with_seed(seed);
+                for (int step = 0; step < 100 + 100 * thoroughness; ++step) {
+                    samples.push_back(kinds[0].sample(random, direction * step));
+                    trees.add(samples.back());
+                    if (step >= width)
+                        trees.remove(samples[static_cast<std::size_t>(step - width)], note);
+                    for (const CutTree& tree : trees.trees) tree.check();
+                    trees.check_best(note);
+                }
+                trees.check_all(note);
+            }
+}
+
+TEST_CASE("a loaded tree of any size up to 500 holds what it was given and can change") {
+    for (const Capacity& capacity : capacities)
+        for (int size = 0; size <= 500; size += size < 70 ? 1 : 1 + 12 / thoroughness) {
+            const auto seed = static_cast<std::uint64_t>(30000 + size);
+            Random random(seed);
+            Trees trees(capacity);
+            std::vector<Held> samples;
+            const std::string note = "size " + std::to_string(size) + with_seed(seed);
+            for (int i = 0; i < size; ++i) {
+                samples.push_back(kinds[2].sample(random, i % 2 ? i : i + 0.5));
+                Sums& sums = trees.ordered[samples.back().score];
+                sums = {samples.back().below, samples.back().above, samples.back().count};
+            }
+            trees.load();
+            trees.check_all(note);
+            churn(trees, samples, shapes[5], kinds[2], random, 12, 5, true, note);
+            trees.load();
+            trees.check_all(note + ", loaded again");
+        }
+}
+
+TEST_CASE("a loaded tree gives up its scores from the left, the right and the middle") {
+    for (const Capacity& capacity : capacities)
+        for (int end = 0; end < 3; ++end) {
+            const auto seed = static_cast<std::uint64_t>(40000 + end);
+            Random random(seed);
+            Trees trees(capacity);
+            for (int i = 0; i < 400; ++i) trees.ordered[i] = {i % 3, i % 2, 1};
+            trees.load();
+            while (!trees.ordered.empty()) {
+                const auto steps = static_cast<std::ptrdiff_t>(trees.ordered.size());
+                const auto at = std::next(trees.ordered.begin(),
+                                          end == 0 ? 0 : end == 1 ? steps - 1 : steps / 2);
+                trees.remove({at->first, at->second.below, at->second.above, 1}, with_seed(seed));
+                for (const CutTree& tree : trees.trees) tree.check();
+                trees.check_best(with_seed(seed));
+            }
+        }
+}
+
+TEST_CASE("the highest of equally good cuts is chosen across leaves and nodes") {
+    for (const Capacity& capacity : capacities)
+        for (int pairs = 1; pairs < 120; pairs += 1 + pairs / 8) {
+            Trees trees(capacity);
+            for (int i = 0; i < 2 * pairs; ++i)
+                trees.add(i % 2 ? Held{double(i), 1, 0, 1} : Held{double(i), 0, 1, 1});
+            for (const CutTree& tree : trees.trees) {
+                const Cut cut = tree.best();
+
+                CHECK(cut.best == 1 && cut.lower == 2 * pairs - 2 && cut.upper == 2 * pairs - 1);
+            }
+            trees.add({-1.0, 1, 0, 1});
+            for (const CutTree& tree : trees.trees) {
+                const Cut cut = tree.best();
+
+                CHECK(cut.best == 0 && cut.has_lower && cut.lower == 2 * pairs - 2);
+            }
+            trees.check_all("one more below everything");
+        }
+}
+
+TEST_CASE("losses that add up to just below two to the 62 do not overflow") {
+    const std::int64_t most = limit - 1;
+    for (const Capacity& capacity : capacities)
+        for (int scores : {1, 2, 5, 30, 200})
+            for (int pattern = 0; pattern < 4; ++pattern) {
+                Trees trees(capacity);
+                std::vector<Held> samples;
+                const std::int64_t share = most / scores;
+                for (int i = 0; i < scores; ++i) {
+                    const bool above = pattern == 0 || (pattern == 1 && i % 2) ||
+                                       (pattern == 2 && i < scores / 2);
+                    const double score = i * 37 % 211;
+                    samples.push_back({score, above ? 0 : share, above ? share : 0, 1});
+                    trees.add(samples.back());
+                    trees.check_best("pattern " + std::to_string(pattern));
+                }
+                trees.check_all("pattern " + std::to_string(pattern));
+                for (const Held& sample : samples) {
+                    trees.remove(sample, "pattern " + std::to_string(pattern));
+                    for (const CutTree& tree : trees.trees) tree.check();
+                    trees.check_best("pattern " + std::to_string(pattern));
+                }
+            }
+}
+
+TEST_CASE("a single huge loss among small ones can be anywhere") {
+    for (const Capacity& capacity : capacities)
+        for (int at = 0; at < 60; at += 7)
+            for (std::int64_t sign : {-1, 1}) {
+                Trees trees(capacity);
+                for (int i = 0; i < 60; ++i) trees.add({double(i), i % 2, (i + 1) % 2, 1});
+                const std::int64_t size = limit - 100;
+                const Held huge{double(at), sign < 0 ? size : 0, sign > 0 ? size : 0, 1};
+                trees.add(huge);
+                trees.check_all("added");
+                for (int i = 0; i < 60; ++i)
+                    if (i != at) trees.remove({double(i), i % 2, (i + 1) % 2, 1}, "the others");
+                trees.check_all("alone");
+            }
+}
+
+TEST_CASE("removing what is not held changes nothing") {
+    for (const Capacity& capacity : capacities)
+        for (Isa isa : supported()) {
+            CutTree tree(capacity.leaf, capacity.node, isa);
+            for (int i = 0; i < 100; ++i) tree.add({double(2 * i), i % 3, i % 2, 2});
+            const std::vector<Held> before = listed(tree);
+            const Cut cut = tree.best();
+            for (int i = -1; i <= 100; ++i) CHECK(!tree.remove({2.0 * i + 1, 0, 0, 1}, always));
+            for (double score : {-inf, inf, tiny, -tiny})
+                CHECK(!tree.remove({score, 0, 0, 1}, always));
+            for (int i = 0; i < 100; ++i)
+                CHECK(!tree.remove({2.0 * i, i % 3, i % 2, 3}, always));
+            tree.check();
+
+            CHECK(same(before, listed(tree)) && same(cut, tree.best()));
+        }
+}
+
+TEST_CASE("a removal that is not allowed changes nothing and is asked about once") {
+    CutTree tree(4, 4);
+    for (int i = 0; i < 50; ++i) tree.add({double(i), 2 * i, i, 2});
+    const std::vector<Held> before = listed(tree);
+    for (int i = 0; i < 50; ++i) {
+        int asked = 0;
+        const auto refuse = [&](const Held& held) {
+            asked += same(held, Held{double(i), 2 * i, i, 2});
+            return false;
+        };
+        CHECK(!tree.remove({double(i), 2 * i, i, 2}, refuse));
+        CHECK(!tree.remove({double(i), i, 0, 1}, refuse));
+        CHECK(asked == 2);
+    }
+    tree.check();
+
+    CHECK(same(before, listed(tree)));
+}
+
+TEST_CASE("a score holds as many samples as can be counted and refuses one more") {
+    constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
+    CutTree tree(4, 4);
+    tree.add({1.0, 1, 0, 1});
+    tree.add({2.0, 5, 3, most - 1});
+    tree.add({2.0, 1, 0, 1});
+    const std::vector<Held> before = listed(tree);
+    bool refused = false;
+    try {
+        tree.add({2.0, 1, 1, 1});
+    } catch (const std::overflow_error&) {
+        refused = true;
+    }
+    tree.check();
+
+    CHECK(refused);
+    CHECK(same(before, listed(tree)));
+}
+
+TEST_CASE("a finer unit multiplies every loss and moves no cut") {
+    std::uint64_t seed = 50000;
+    for (const Capacity& capacity : capacities)
+        for (int size : {1, 4, 60, 300})
+            for (int bits : {0, 1, 7, 20}) {
+                Random random(++seed);
+                Trees trees(capacity);
+                std::vector<Held> samples;
+                const std::string note = "bits " + std::to_string(bits) + with_seed(seed);
+                churn(trees, samples, shapes[4], kinds[2], random, size, 9, false, note);
+                for (CutTree& tree : trees.trees) tree.scale(bits);
+                for (auto& [score, sums] : trees.ordered) {
+                    sums.below *= std::int64_t{1} << bits;
+                    sums.above *= std::int64_t{1} << bits;
+                }
+                for (Held& sample : samples) {
+                    sample.below *= std::int64_t{1} << bits;
+                    sample.above *= std::int64_t{1} << bits;
+                }
+                trees.check_all(note);
+                churn(trees, samples, shapes[4], kinds[2], random, 60, 3, true, note + ", refined");
+            }
+}
+
+TEST_CASE("a finer unit may fill all but the last of two to the 62") {
+    CutTree tree(4, 4);
+    const std::int64_t share = (std::int64_t{1} << 42) / 64;
+    for (int i = 0; i < 63; ++i) tree.add({double(i), i % 2 ? share : 0, i % 2 ? 0 : share, 1});
+    tree.scale(20);
+    tree.check();
+
+    CHECK(tree.best().best == share << 20);
+}
+
+TEST_CASE("a large tree needs at most 45 bytes per score however they arrive") {
+    for (std::size_t s : {0u, 1u, 3u, 4u}) {
+        CutTree tree;
+        Random random(60000);
+        for (int step = 0; step < 30000; ++step) tree.add({shapes[s].score(random, step), 0, 1, 1});
+
+        CHECK_NOTE(tree.memory() <= 45 * tree.distinct(), shapes[s].name);
+        const std::vector<Held> all = listed(tree);
+        tree.load(all);
+        CHECK_NOTE(tree.memory() <= 45 * tree.distinct(), shapes[s].name);
+    }
+}
+
+TEST_CASE("small trees stay small, and a window that moves on takes no more memory") {
+    CutTree tree;
+    tree.add({0.0, 0, 1, 1});
+    CHECK(tree.memory() < 2000);
+    const int width = 500;
+    std::size_t after_one_window = 0;
+    for (int step = 1; step < 40 * width; ++step) {
+        tree.add({double(step), 0, 1, 1});
+        if (step >= width) tree.remove({double(step - width), 0, 1, 1}, always);
+        if (step == 3 * width) after_one_window = tree.memory();
+    }
+
+    CHECK(tree.memory() == after_one_window);
+}
+
+TEST_CASE("an emptied tree gives its nodes back and starts anew") {
+    CutTree tree(4, 4);
+    for (int i = 0; i < 1000; ++i) tree.add({double(i), 1, 0, 1});
+    const std::size_t full = tree.memory();
+    for (int i = 0; i < 1000; ++i) tree.remove({double(i), 1, 0, 1}, always);
+    tree.check();
+
+    CHECK(tree.distinct() == 0 && tree.memory() < full / 50);
+    CHECK(same(Cut{}, tree.best()));
+    for (int i = 0; i < 1000; ++i) tree.add({double(i), 0, 1, 1});
+    tree.check();
+    CHECK(tree.memory() == full && tree.best().best == 1000);
+    tree.clear();
+    tree.check();
+    CHECK(tree.distinct() == 0 && tree.find(1.0).count == 0);
+}
+
+TEST_CASE("a moved tree takes everything along and leaves an empty tree") {
+    CutTree source(5, 4);
+    for (int i = 0; i < 100; ++i) source.add({double(i), i % 3, i % 2, 1});
+    const std::vector<Held> all = listed(source);
+    const Cut cut = source.best();
+    CutTree target(std::move(source));
+    source.check();
+    target.check();
+
+    CHECK(source.distinct() == 0 && same(Cut{}, source.best()) && source.find(1.0).count == 0);
+    CHECK(target.leaf_capacity() == 5 && target.node_capacity() == 4);
+    CHECK(same(all, listed(target)) && same(cut, target.best()));
+    for (int i = 100; i < 200; ++i) target.add({double(i), 0, 1, 1});
+    target.check();
+    CutTree assigned(8, 5);
+    assigned.add({7.0, 1, 0, 1});
+    assigned = std::move(target);
+    assigned.check();
+    CHECK(assigned.distinct() == 200 && assigned.leaf_capacity() == 5);
+}
+
+TEST_CASE("swapped trees keep their capacities, kernels and scores") {
+    for (Isa isa : supported()) {
+        CutTree left(4, 4, isa), right(8, 5, Isa::baseline);
+        for (int i = 0; i < 60; ++i) left.add({double(i), 0, 1, 1});
+        for (int i = 0; i < 90; ++i) right.add({double(i), 1, 0, 1});
+        left.swap(right);
+        for (int i = 0; i < 60; ++i) left.add({i + 0.5, 1, 0, 1});
+        for (int i = 0; i < 60; ++i) right.add({i + 0.5, 0, 1, 1});
+        left.check();
+        right.check();
+
+        CHECK(left.leaf_capacity() == 8 && left.distinct() == 150 && left.best().best == 0);
+        CHECK(right.leaf_capacity() == 4 && right.distinct() == 120 && right.best().best == 120);
+    }
+}
+
+TEST_CASE("an addition without memory for it changes nothing") {
+    for (const Capacity& capacity : {Capacity{4, 4}, Capacity{8, 5}})
+        for (std::size_t s : {0u, 1u, 3u}) {
+            CutTree tree(capacity.leaf, capacity.node);
+            Random random(0);
+            for (int step = 0; step < 150; ++step) {
+                const Held held{shapes[s].score(random, step), step % 3, step % 2, 1};
+                const std::vector<Held> before = listed(tree);
+                const Cut cut = tree.best();
+                for (long granted = 0;
+                     !testing::succeeds_with(granted, [&] { tree.add(held); }); ++granted) {
+                    tree.check();
+                    CHECK_NOTE(same(before, listed(tree)), shapes[s].name);
+                    CHECK_NOTE(same(cut, tree.best()), shapes[s].name);
+                }
+                tree.check();
+            }
+        }
+}
+
+TEST_CASE("a load without memory for it changes nothing") {
+    CutTree tree(4, 4);
+    tree.add({1.0, 1, 0, 1});
+    std::vector<Held> many;
+    for (int i = 0; i < 200; ++i) many.push_back({double(i), 0, 1, 1});
+    for (long granted = 0; !testing::succeeds_with(granted, [&] { tree.load(many); }); ++granted) {
+        tree.check();
+        CHECK(tree.distinct() == 1 && tree.find(1.0).count == 1);
+    }
+    tree.check();
+
+    CHECK(same(many, listed(tree)));
+}
+
+TEST_CASE("removing needs no memory") {
+    for (const Capacity& capacity : capacities) {
+        CutTree tree(capacity.leaf, capacity.node);
+        for (int i = 0; i < 500; ++i) tree.add({double(i), 0, 1, 1});
+        const bool enough = testing::succeeds_with(0, [&] {
+            for (int i = 0; i < 500; ++i) tree.remove({double(i * 7 % 500), 0, 1, 1}, always);
+        });
+        tree.check();
+
+        CHECK(enough && tree.distinct() == 0);
+    }
+}
+
+TEST_CASE("every broken invariant is told apart") {
+    struct Damage {
+        const char* told;
+        void (*inflict)(CutTree&);
+    };
+    const Damage damages[] = {
+        {"a leaf is too full", [](CutTree& t) { leaf(t).used = 5; }},
+        {"a leaf is too empty", [](CutTree& t) { leaf(t).used = 1; }},
+        {"a free slot is not +inf", [](CutTree& t) { leaf(t).score[leaf_slots - 1] = 99; }},
+        {"a free slot has a sum of its own", [](CutTree& t) { ++leaf(t).prefix[leaf_slots - 1]; }},
+        {"scores do not ascend", [](CutTree& t) { leaf(t).score[1] = leaf(t).score[0]; }},
+        {"a score is astray", [](CutTree& t) { leaf(t).score[0] = -1000; }},
+        {"a score is astray", [](CutTree& t) { leaf(t).score[leaf(t).used - 1] = 1000; }},
+        {"a score is held without samples", [](CutTree& t) { leaf(t).count[0] = 0; }},
+        {"the best cut of a child is wrong", [](CutTree& t) { leaf(t).prefix[0] += 1000; }},
+        {"a node is too full", [](CutTree& t) { inner(t).used = 5; }},
+        {"a node is too empty", [](CutTree& t) { inner(t).used = 1; }},
+        {"the first separator is not -inf", [](CutTree& t) { inner(t).separator[0] = 0; }},
+        {"a free separator is not nan", [](CutTree& t) { inner(t).separator[node_slots - 1] = 0; }},
+        {"a free slot has a best cut", [](CutTree& t) { inner(t).best[node_slots - 1] = 0; }},
+        {"a score is astray", [](CutTree& t) { inner(t).separator[1] = leaf(t).score[1]; }},
+        {"a child starts at a wrong sum", [](CutTree& t) { ++inner(t).before[1]; }},
+        {"the best cut of a child is wrong", [](CutTree& t) { ++inner(t).best[1]; }},
+        {"the best cut of a child is wrong", [](CutTree& t) { ++root(t).best[1]; }},
+        {"the sum of a node is wrong", [](CutTree& t) { ++inner(t).sum; }},
+        {"the sum of a node is wrong", [](CutTree& t) { ++root(t).sum; }},
+        {"the best cut of the root is wrong", [](CutTree& t) { ++best_in(t); }},
+        {"the best cut kept is not the best",
+         [](CutTree& t) { t.best(), ++(t.*expose(TheKeptCut{})).upper; }},
+        {"the number of distinct scores is wrong", [](CutTree& t) { ++distinct_in(t); }},
+    };
+    for (const Damage& damage : damages) {
+        CutTree tree = three_levels();
+        CHECK(complaint(tree) == "none");
+        damage.inflict(tree);
+
+        CHECK_NOTE(complaint(tree).find(damage.told) != std::string::npos,
+                   damage.told + (", but was told: " + complaint(tree)));
+    }
+}
+
+TEST_CASE("a root without scores is a broken tree") {
+    CutTree tree(4, 4);
+    tree.add({1.0, 0, 0, 1});
+    Leaf& only = *static_cast<Leaf*>(root_of(tree));
+    only.used = 0;
+    only.score[0] = inf;
+    best_in(tree) = lowest;
+    distinct_in(tree) = 0;
+
+    CHECK(complaint(tree).find("an empty tree has a root") != std::string::npos);
+}
+
+// Opening the first slot of a leaf reads the zero before it; a wrong one would enter every sum.
+TEST_CASE("a leaf that does not start at 0 is a broken tree") {
+    CutTree tree = three_levels();
+    leaf(tree).zeros[6] = 1;
+
+    CHECK(complaint(tree).find("a leaf does not start at 0") != std::string::npos);
+}
+
+TEST_CASE("a node with fewer children than a quarter of its slots is a broken tree") {
+    CutTree tree(4, 16);
+    for (int i = 0; i < 400; ++i) tree.add({double(i), 0, 0, 1});
+    CHECK(complaint(tree) == "none");
+    Node& node = inner(tree);
+    for (int i = 3; i < node_slots; ++i) {
+        node.separator[i] = std::numeric_limits<double>::quiet_NaN();
+        node.best[i] = lowest;
+    }
+    node.used = 3;
+    std::size_t left = 0;
+    tree.scan([&](const Held&) { ++left; });
+    distinct_in(tree) = left;
+
+    CHECK(complaint(tree).find("a node is too empty") != std::string::npos);
+}
