@@ -81,8 +81,8 @@ std::string power_of_ten(double exponent) { return shown(std::pow(10.0, exponent
 [[noreturn]] void refuse_lost(const Unit& unit, const std::string& where, double value,
                               const char* outcome) {
     refuse(PyExc_ValueError,
-           where + " is " + shown(value) + ", which is not even half of the unit " +
-               unit_text(unit, finest_bits) + " and would be lost. Choose a finer one, for " +
+           where + " is " + shown(value) + ", which rounds to 0 units of " +
+               unit_text(unit, finest_bits) + " and would be lost. Choose a finer unit, for " +
                "example unit=" + power_of_ten(std::floor(std::log10(std::fabs(value)))) + "." +
                outcome);
 }
@@ -319,9 +319,13 @@ private:
         const char* outcome = adding ? nothing_added : nothing_changed;
         const std::int64_t cost = label ? costs.false_negative : costs.false_positive;
         ObjectLock::Guard guard(lock);
-        const int bits = held.bits_for(weight);
+        int bits = held.bits_for(weight);
         std::int64_t units = 0;
         Refusal refusal = held.measure(weight, cost, bits, units);
+        if (refusal == Refusal::too_large && held.coarsen()) {
+            bits = held.bits_for(weight);
+            refusal = held.measure(weight, cost, bits, units);
+        }
         if (refusal == Refusal::lost)
             refuse_lost(held.unit(), "weight", static_cast<double>(weight), outcome);
         const Losses losses = label ? Losses{units, 0} : Losses{0, units};
@@ -350,25 +354,34 @@ public:
             if (!std::isfinite(numbers[i].real))
                 refuse_number(i ? "above" : "below", shown(args[1 + i]), wanted_loss, outcome);
         ObjectLock::Guard guard(lock);
-        int bits = held.bits();
-        for (const Number& number : numbers)
-            if (!number.whole) bits = std::max(bits, held.bits_for(number.real));
-        std::int64_t units[2];
-        Refusal refusal = Refusal::none;
-        for (int i = 0; i < 2; ++i) {
-            const Number& number = numbers[i];
-            const Refusal found = number.whole ? held.measure(number.integer, 1, bits, units[i])
-                                               : held.measure(number.real, 1, bits, units[i]);
-            if (found == Refusal::lost)
-                refuse_lost(held.unit(), i ? "above" : "below", number.real, outcome);
-            if (found != Refusal::none) refusal = found;
-        }
-        const Losses losses{units[0], units[1]};
+        int bits = 0;
+        Losses losses;
+        Refusal refusal = measure(numbers, bits, losses, outcome);
+        if (refusal == Refusal::too_large && held.coarsen())
+            refusal = measure(numbers, bits, losses, outcome);
         if (refusal == Refusal::none)
             refusal = adding ? held.add(score, losses, bits)
                              : held.remove(score, losses, bits, false);
         require(refusal, score, bits, std::fabs(numbers[0].real) + std::fabs(numbers[1].real),
                 outcome);
+    }
+
+private:
+    Refusal measure(const Number (&numbers)[2], int& bits, Losses& losses, const char* outcome) {
+        bits = held.bits();
+        for (const Number& number : numbers)
+            if (!number.whole) bits = std::max(bits, held.bits_for(number.real));
+        std::int64_t* units[2] = {&losses.below, &losses.above};
+        Refusal refusal = Refusal::none;
+        for (int i = 0; i < 2; ++i) {
+            const Number& number = numbers[i];
+            const Refusal found = number.whole ? held.measure(number.integer, 1, bits, *units[i])
+                                               : held.measure(number.real, 1, bits, *units[i]);
+            if (found == Refusal::lost)
+                refuse_lost(held.unit(), i ? "above" : "below", number.real, outcome);
+            if (found != Refusal::none) refusal = found;
+        }
+        return refusal;
     }
 };
 
@@ -422,6 +435,10 @@ void apply_rows(Model& model, bool adding, bool one_sided, Make&& make) {
         nb::gil_scoped_release released;
         std::vector<Row> rows;
         trouble = make(bits, rows);
+        if (trouble.kind == Trouble::too_large && model.held.coarsen()) {
+            bits = model.held.bits();
+            trouble = make(bits, rows);
+        }
         if (!trouble) {
             refusal = adding ? model.held.add_many(rows, bits)
                              : model.held.remove_many(rows, bits, one_sided, missing);

@@ -22,21 +22,12 @@
 #include <vector>
 
 #include "isa.hpp"
+#include "score_key.hpp"
 
 namespace limen::select_detail {
 
-// The bits of a double as a whole number of the same order.
-using Key = std::int64_t;
 inline constexpr Key before_all = std::numeric_limits<Key>::min();
 inline constexpr Key past_all = std::numeric_limits<Key>::max();
-
-LIMEN_INLINE std::int64_t flip_negative(std::int64_t bits) {
-    return bits ^ static_cast<std::int64_t>(static_cast<std::uint64_t>(bits >> 63) >> 1);
-}
-LIMEN_INLINE Key key_of(double score) {
-    return flip_negative(std::bit_cast<std::int64_t>(score + 0.0));  // -0.0 + 0.0 is 0.0
-}
-LIMEN_INLINE double score_of(Key key) { return std::bit_cast<double>(flip_negative(key)); }
 
 // Unsigned, as the whole range of keys does not fit into a Key.
 LIMEN_INLINE std::uint64_t distance(Key from, Key to) {

@@ -600,6 +600,25 @@ TEST_CASE("removing what is not held changes nothing") {
         }
 }
 
+TEST_CASE("an addition shows what was held before, once, and nothing when it is refused") {
+    CutTree tree(4, 4);
+    int seen = 0;
+    for (int i = 0; i < 60; ++i) {
+        const Held held{double(i % 20), i, 2 * i, 1}, before = tree.find(held.score);
+        tree.add(held, [&](const Held& shown) { seen += same(shown, before); });
+    }
+    CHECK(seen == 60);
+    const Held crowd{100, 1, 0, std::numeric_limits<std::uint32_t>::max()};
+    tree.add(crowd);
+    try {
+        tree.add({100, 1, 0, 1}, [&](const Held&) { ++seen; });
+    } catch (const std::overflow_error&) {
+    }
+    tree.check();
+
+    CHECK(seen == 60 && same(crowd, tree.find(100)));
+}
+
 TEST_CASE("a removal that is not allowed changes nothing and is asked about once") {
     CutTree tree(4, 4);
     for (int i = 0; i < 50; ++i) tree.add({double(i), 2 * i, i, 2});
@@ -638,7 +657,7 @@ TEST_CASE("a score holds as many samples as can be counted and refuses one more"
     CHECK(same(before, listed(tree)));
 }
 
-TEST_CASE("a finer unit multiplies every loss and moves no cut") {
+TEST_CASE("a finer unit multiplies every loss and moves no cut, and a coarser one leads back") {
     std::uint64_t seed = 50000;
     for (const Capacity& capacity : capacities)
         for (int size : {1, 4, 60, 300})
@@ -659,6 +678,16 @@ TEST_CASE("a finer unit multiplies every loss and moves no cut") {
                 }
                 trees.check_all(note);
                 churn(trees, samples, shapes[4], kinds[2], random, 60, 3, true, note + ", refined");
+                std::vector<Held> finer = listed(trees.ordered);
+                for (CutTree& tree : trees.trees) {
+                    tree.scale(5);
+                    tree.check();
+                    tree.best();
+                    tree.scale(-5);
+                    tree.check();
+                    CHECK_NOTE(same(finer, listed(tree)), note);
+                }
+                trees.check_all(note + ", and back");
             }
 }
 

@@ -75,6 +75,14 @@ public:
         return Refusal::none;
     }
 
+    // Measure in as few places as what is held needs; whether that changed anything. O(n).
+    // Whether there is room must not depend on fine samples that are long gone.
+    bool coarsen() {
+        const int spare = spare_bits();
+        scale(-spare);
+        return spare > 0;
+    }
+
     // Losses are measured in `bits` places. A sample without any loss is the same as none.
     Refusal add(double score, Losses losses, int bits) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
@@ -289,9 +297,6 @@ private:
         if (bits > bits_) scale(bits - bits_);
     }
 
-    // Measure in as few places as what is held needs.
-    void coarsen() { scale(-spare_bits()); }
-
     void scale(int bits) {
         const auto scaled = [&](std::int64_t units) {
             return bits >= 0 ? units * (std::int64_t{1} << bits)
@@ -313,8 +318,8 @@ private:
         return used ? std::min(bits_, std::countr_zero(used)) : bits_;
     }
 
-    // Whether there is room must not depend on samples that are long gone, so before rows are
-    // refused, they and what is held are measured in as few places as they need together.
+    // Before rows are refused, they and what is held are measured in as few places as they
+    // need together.
     template <class Row>
     bool coarsen_to_fit(std::vector<Row>& rows, Wide total, int& bits) {
         if (bits_ == 0 && bits == 0) return false;

@@ -295,6 +295,32 @@ OnlineCut crowded() {
     return restored(bytes);
 }
 
+// A finer sample that came and went, beside one that stays.
+OnlineCut once_finer() {
+    OnlineCut cut({}, 4, 4);
+    add(cut, {0.5, 1, 0});
+    add(cut, {0.25, std::ldexp(1.0, -20), 0});
+    CHECK(remove(cut, {0.25, std::ldexp(1.0, -20), 0}, true) == Refusal::none);
+    return cut;
+}
+
+// As many weights as fit into a new object, and some more.
+void check_room(double weight) {
+    for (bool batch : {false, true}) {
+        OnlineCut always_whole({}, 4, 4), cut = once_finer();
+        add(always_whole, {0.5, 1, 0});
+        for (int i = 0; i < 6; ++i) {
+            const Sample sample{0.75 + i % 2, 0, weight};
+            const Refusal expected = add(always_whole, sample);
+
+            CHECK_NOTE((batch ? add_many(cut, {sample}) : add(cut, sample)) == expected,
+                       std::to_string(weight));
+            cut.check();
+            CHECK(cut.state() == always_whole.state());
+        }
+    }
+}
+
 // Everything a caller could notice.
 std::string all_of(const OnlineCut& cut) {
     return cut.state() + "/" + std::to_string(cut.bits()) + "/" + std::to_string(cut.total()) +
@@ -548,6 +574,11 @@ TEST_CASE("a removal finer than what is held is refused and leaves the unit alon
         CHECK(all_of(cut) == before);
     }
     cut.check();
+    OnlineCut pair;
+    for (int i = 0; i < 2; ++i) CHECK(add(pair, {0.5, 5, 0}) == Refusal::none);
+    const std::string both = all_of(pair);
+    CHECK(remove(pair, {0.5, -3.5, 0}, false) == Refusal::not_held && all_of(pair) == both);
+    CHECK(remove_many(pair, {{0.5, -3.5, 0}}, false) == Refusal::not_held && all_of(pair) == both);
 }
 
 TEST_CASE("what is not held is refused, named and changes nothing") {
@@ -664,6 +695,27 @@ TEST_CASE("rows that are too large only together are refused together") {
     CHECK(cut.find(0.5).below == most_units / 4 * 3 + 1);
 }
 
+TEST_CASE("room for many weights does not depend on finer samples that have gone") {
+    for (int power : {30, 41, 42}) check_room(std::ldexp(1.0, power) - 1);
+}
+
+// Measuring comes before adding, and must not measure in places that nothing needs any more.
+TEST_CASE("room for one large weight does not depend on finer samples that have gone") {
+    for (int power : {43, 55, 60, 61}) check_room(std::ldexp(1.0, power));
+}
+
+TEST_CASE("rows that reach two to the 62 only with the last of them are refused") {
+    OnlineCut cut = once_finer();
+    const std::string before = cut.state();
+    const int bits = cut.bits();
+    const std::int64_t largest = ((std::int64_t{1} << (62 - bits)) - 1) * (std::int64_t{1} << bits);
+    std::vector<SignedRow> rows((std::size_t{1} << 20) + 16, {ordered_bits(0.75), largest});
+    CHECK(cut.add_many(rows, bits) == Refusal::too_large);
+    cut.check();
+
+    CHECK(cut.state() == before);
+}
+
 TEST_CASE("a finer unit is refused exactly when what is held would reach two to the 62") {
     const std::int64_t border = std::int64_t{1} << 42;
     for (bool batch : {false, true})
@@ -715,6 +767,14 @@ TEST_CASE("false removals of two-sided losses are refused or leave an object lik
         huge.check();
         huge.add(1, {quarter, 0}, 0);
         huge.check();
+    }
+    const std::int64_t most = most_units - 1, nearly = most_units / 4 - 1;
+    for (std::int64_t sign : {-1, 1}) {
+        OnlineCut pair;
+        for (int i = 0; i < 2; ++i) CHECK(pair.add(1, {nearly, nearly}, 0) == Refusal::none);
+        CHECK(pair.remove(1, {sign * most, sign * most}, 0, false) == Refusal::not_held);
+        CHECK(pair.remove(1, {sign * most, -sign * most}, 0, false) == Refusal::not_held);
+        pair.check();
     }
     for (int round = 0; round < 30 * thoroughness; ++round) {
         const auto seed = static_cast<std::uint64_t>(4000 + round);

@@ -10,25 +10,22 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "cut_tree.hpp"
+#include "score_key.hpp"
 
 namespace limen {
 
-// A score whose unsigned order is the order of the doubles; -0.0 becomes 0.0. No nan.
+// The key of a score with the order of unsigned numbers, and back.
 inline std::uint64_t ordered_bits(double score) {
-    const auto bits = std::bit_cast<std::uint64_t>(score + 0.0);
-    return bits ^ ((bits >> 63) ? ~std::uint64_t{0} : std::uint64_t{1} << 63);
+    return static_cast<std::uint64_t>(key_of(score)) ^ std::uint64_t{1} << 63;
 }
-
 inline double score_of(std::uint64_t ordered) {
-    return std::bit_cast<double>(ordered ^ ((ordered >> 63) ? std::uint64_t{1} << 63
-                                                            : ~std::uint64_t{0}));
+    return score_of(static_cast<Key>(ordered ^ std::uint64_t{1} << 63));
 }
 
 // A sample that costs something on one side only: z > 0 above, z < 0 below the cut.

@@ -101,7 +101,7 @@ double uniform(Random& random) { return std::uniform_real_distribution<double>(0
 double normal(Random& random) { return std::normal_distribution<double>(0, 1)(random); }
 
 double steps_from(double start, std::int64_t steps) {
-    return select_detail::score_of(select_detail::key_of(start) + steps);
+    return limen::score_of(limen::key_of(start) + steps);
 }
 
 struct Shape {

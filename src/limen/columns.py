@@ -28,7 +28,7 @@ __all__ = [
 Numbers: TypeAlias = "NDArray[np.int64] | NDArray[np.float64]"
 
 _EXACT = 2**53
-_LABEL_TYPES = {"i": (np.int8, np.int32, np.int64), "u": (np.uint8,), "f": (np.float32, np.float64)}
+_LABEL_TYPES = (np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64)
 
 
 def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -108,10 +108,11 @@ def as_labels(
     array = np.ascontiguousarray(_one_dimensional(labels, name))
     if array.dtype.kind == "b":
         return array.view(np.uint8)
-    known = _LABEL_TYPES[array.dtype.kind]
-    if array.dtype.type not in known:
-        array = array.astype(np.result_type(array.dtype, known[-1], np.float64))
-    found, bad = _core.labels_from(array)
+    if array.dtype in _LABEL_TYPES:
+        found, bad = _core.labels_from(array)
+    else:
+        found, known = (array == 1).astype(np.uint8), (array == 0) | (array == 1)
+        bad = len(array) if known.all() else int(known.argmin())
     if bad < len(array):
         swapped = scores is not None and len(scores) and np.isin(scores, (0.0, 1.0)).all()
         hint = (

@@ -101,8 +101,9 @@ class _Online:
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self._given.items())
+        samples = "1 sample" if len(self) == 1 else f"{len(self):,} samples"
         return (
-            f"<{type(self).__name__}({given}): {len(self):,} samples, "
+            f"<{type(self).__name__}({given}): {samples}, "
             f"threshold {self.threshold!r}, loss {self.loss!r}>"
         )
 

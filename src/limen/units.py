@@ -9,6 +9,8 @@ from fractions import Fraction
 from numbers import Rational
 from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -25,12 +27,14 @@ _LARGEST_UNIT_PART = 2**62 - 1
 def _as_typed(value: Any, name: str) -> Fraction:
     """Read a positive number; a float is the decimal it prints as, so that 0.1 is a tenth."""
     number: Fraction | None = None
-    if isinstance(value, Rational | Decimal) and not isinstance(value, bool):
+    if isinstance(value, bool | np.bool_ | str | bytes):
+        pass
+    elif isinstance(value, Rational | Decimal):
         try:
             number = Fraction(value)
         except (ValueError, OverflowError):
-            number = None
-    elif isinstance(value, SupportsFloat) and not isinstance(value, str | bytes):
+            pass
+    elif isinstance(value, SupportsFloat):
         real = float(value)
         if math.isfinite(real):
             number = Fraction(repr(real))

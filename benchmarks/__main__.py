@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask every question, print the ratios, and keep the raw result with the machine's description."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import sys
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.questions import QUESTIONS
+from benchmarks.timing import Finding
+from limen import _core
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = re.search(r"model name\s*:\s*(.+)", text)
+    return found.group(1).strip() if found else platform.machine()
+
+
+def describe() -> dict[str, str]:
+    return {
+        "date": datetime.date.today().isoformat(),
+        "processor": processor(),
+        "cores": str(os.cpu_count()),
+        "instruction set in use": _core.isa,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "sortedcontainers": version("sortedcontainers"),
+        "limen": version("limen"),
+        "command": "make bench",
+        "clock": "thread CPU time, medians, contenders in turns",
+    }
+
+
+def line(finding: Finding) -> str:
+    ratio = "" if finding.ratio is None else f"{finding.ratio:,.1f}x"
+    peer = "" if finding.peer is None else f"{finding.peer:,.1f}"
+    kept = {True: "kept", False: "MISSED", None: ""}[finding.kept]
+    return (
+        f"| {finding.question} | {finding.size} | {finding.limen:,.1f} | {peer} "
+        f"| {finding.unit} | {ratio} | {finding.promise} | {kept} |"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("only", nargs="*", help="names of the questions to ask; all by default")
+    parser.add_argument("--dry", action="store_true", help="do not write benchmarks/results/")
+    options = parser.parse_args()
+    asked = [ask for ask in QUESTIONS if not options.only or ask.__name__ in options.only]
+    header = "| question | n | limen | peer | unit | ratio | promised | |\n" + "|---" * 8 + "|"
+    print(header)
+    findings = []
+    for ask in asked:
+        for finding in ask():
+            findings.append(finding)
+            print(line(finding), flush=True)
+    if not options.dry:
+        machine = describe()
+        name = re.sub(r"[^a-z0-9]+", "-", f"{machine['date']}-{machine['processor']}".lower())
+        folder = RESULTS / f"{name.strip('-')}-{machine['cores']}-cores"
+        folder.mkdir(parents=True, exist_ok=True)
+        raw = {"machine": machine, "findings": [asdict(finding) for finding in findings]}
+        (folder / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+        setup = "\n".join(f"- {key}: {value}" for key, value in machine.items())
+        table = "\n".join([header, *(line(finding) for finding in findings)])
+        (folder / "README.md").write_text(f"# Result\n\n{setup}\n\n{table}\n")
+        print(f"\nwritten to benchmarks/results/{folder.name}", file=sys.stderr)
+    missed = [finding for finding in findings if finding.kept is False]
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

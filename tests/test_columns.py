@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever `numpy.asarray` takes is taken without surprise, or refused with its place."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from limen import OnlineThreshold, optimal_threshold
+from limen.columns import as_labels, as_numbers, as_scores, require_same_length
+
+SCORES = [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [0, 1, 2, 3],
+        (0.0, 1.0, 2.0, 3.0),
+        range(4),
+        np.arange(4, dtype=np.int8),
+        np.arange(4, dtype=np.uint64),
+        np.arange(4, dtype=np.float16),
+        np.arange(4, dtype=np.float32),
+        np.arange(4, dtype=">f8"),
+        np.arange(8.0)[::2] / 2,
+        np.asfortranarray(np.arange(4.0)),
+        np.array([0, 1.0, Fraction(2), Decimal(3)], dtype=object),
+        [np.float64(0), np.int64(1), True + 1, 3],
+    ],
+)
+def test_scores_of_any_kind_of_number_are_the_same_scores(given) -> None:
+    found = as_scores(given)
+
+    assert (np.float64, SCORES) == (found.dtype, found.tolist())
+    assert found.flags.c_contiguous
+
+
+def test_read_only_arrays_are_read() -> None:
+    scores, labels = np.arange(4.0), np.array([0, 0, 1, 1])
+    for array in (scores, labels):
+        array.setflags(write=False)
+
+    assert 1.5 == optimal_threshold(scores, labels).threshold
+
+
+def test_float32_scores_are_equal_when_their_float32_are() -> None:
+    scores = np.array([0.1, 0.1, 0.3], dtype=np.float32)
+
+    assert 3 == len(np.append(optimal_threshold(scores, [0, 1, 1]).predict(scores), []))
+    assert float(np.float32(0.1)) == as_scores(scores)[0]
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, 2**63 - 1])
+def test_whole_scores_that_no_double_can_hold_are_refused(value: int) -> None:
+    with pytest.raises(ValueError, match=rf"scores\[1\] is {value}, which has no exact float64"):
+        as_scores([0, value])
+    with pytest.raises(ValueError, match="no exact float64"):
+        OnlineThreshold().update(value, 1)
+
+
+def test_whole_scores_that_a_double_can_hold_are_taken() -> None:
+    assert [2.0**53, 2.0**60] == as_scores([2**53, 2**60]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        (["0.5", "0.6"], TypeError, "scores must be numbers"),
+        ([0.5, None], TypeError, r"scores\[1\] is None"),
+        (np.array([0.5, "0.6"], dtype=object), TypeError, r"scores\[1\] is '0.6'"),
+        ([1 + 2j], TypeError, "scores must be numbers"),
+        (np.array(["2020-01-01"], dtype="M8[D]"), TypeError, "scores must be numbers"),
+        ([[0.1, 0.9], [0.2, 0.8]], ValueError, r"shape \(2, 2\).*predict_proba\(X\)\[:, 1\]"),
+        (0.5, ValueError, r"one-dimensional, got shape \(\)"),
+        (np.ma.masked_array([0.1, 0.2], mask=[False, True]), ValueError, r"scores\[1\] is masked"),
+    ],
+)
+def test_what_is_no_column_of_scores_is_refused_with_its_place(given, error, told: str) -> None:
+    with pytest.raises(error, match=told):
+        as_scores(given)
+
+
+def test_a_generator_is_refused() -> None:
+    with pytest.raises(ValueError, match="one-dimensional"):
+        as_scores(score for score in SCORES)
+
+
+def test_a_masked_array_without_masked_values_is_taken() -> None:
+    assert [0.1, 0.2] == as_scores(np.ma.masked_array([0.1, 0.2])).tolist()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [0, 1, 1],
+        [False, True, True],
+        [0.0, 1.0, 1.0],
+        *(np.array([0, 1, 1], dtype=kind) for kind in "?bBhHiIlLqQefdg"),
+        np.array([0, 1, True], dtype=object),
+        [np.bool_(False), np.int64(1), 1],
+    ],
+)
+def test_labels_of_any_kind_of_number_are_the_same_labels(given) -> None:
+    found = as_labels(given)
+
+    assert (np.uint8, [0, 1, 1]) == (found.dtype, found.tolist())
+
+
+@pytest.mark.parametrize(
+    "given", [[0, 2], [0, -1], [0, 0.5], [0, math.nan], [0, math.inf], [0, 2**40], [0, 1 + 2**-40]]
+)
+def test_labels_other_than_0_and_1_are_refused_with_place_and_value(given) -> None:
+    with pytest.raises(ValueError, match=r"labels must be 0 or 1, got .* at labels\[1\]"):
+        as_labels(given)
+
+
+@pytest.mark.parametrize("given", [["yes", "no"], [b"1", b"0"]])
+def test_labels_of_text_are_refused(given) -> None:
+    with pytest.raises(TypeError, match="labels must be numbers"):
+        as_labels(given)
+
+
+def test_swapped_arguments_are_recognised() -> None:
+    with pytest.raises(ValueError, match=r"got 0.3 at labels\[0\].*Scores come first"):
+        as_labels([0.3, 0.7], np.array([0.0, 1.0]))
+    with pytest.raises(ValueError, match="labels == positive"):
+        as_labels([3, 7], np.array([0.2, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ([1, 2], np.int64),
+        ([True, False], np.int64),
+        (np.array([1, 2], dtype=np.uint8), np.int64),
+        ([1.0, 2.5], np.float64),
+        (np.array([1, 2], dtype=np.float32), np.float64),
+        ([Fraction(1, 2), Decimal("0.25")], np.float64),
+        ([2**62, 1], np.int64),
+    ],
+)
+def test_whole_numbers_stay_whole(given, kind) -> None:
+    found = as_numbers(given, "weights")
+
+    assert (kind, [float(value) for value in given]) == (found.dtype, found.astype(float).tolist())
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        (np.array([1, 2**63], dtype=np.uint64), OverflowError, r"weights\[1\]"),
+        (["1"], TypeError, "weights must be numbers"),
+        ([[1.0]], ValueError, "one-dimensional"),
+    ],
+)
+def test_what_is_no_column_of_numbers_is_refused(given, error, told: str) -> None:
+    with pytest.raises(error, match=told):
+        as_numbers(given, "weights")
+
+
+def test_lengths_that_differ_are_told_by_name() -> None:
+    with pytest.raises(ValueError, match="scores has 2, labels has 3"):
+        require_same_length(scores=np.zeros(2), labels=np.zeros(3), weights=None)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example in the README, the docs and the docstrings runs and shows what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import limen
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(limen.__path__, "limen.")
+    if not module.name.endswith(("._core", ".__main__"))
+)
+
+
+def run(examples: doctest.DocTest) -> int:
+    runner = doctest.DocTestRunner(verbose=False)
+    runner.run(examples)
+    result = runner.summarize(verbose=False)
+
+    assert 0 == result.failed
+    return result.attempted
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_the_page_show_what_they_say(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
+
+
+@pytest.mark.parametrize("name", ["limen", *MODULES])
+def test_examples_of_the_module_show_what_they_say(name: str) -> None:
+    module = importlib.import_module(name)
+    for examples in doctest.DocTestFinder(exclude_empty=True).find(module):
+        run(examples)
+
+
+@pytest.mark.parametrize("method", ["update", "revert"])
+@pytest.mark.parametrize("model", [limen.OnlineThreshold, limen.OnlineCut])
+def test_examples_of_native_methods_show_what_they_say(model: type, method: str) -> None:
+    text = inspect.getdoc(getattr(model, method))
+
+    assert text is not None
+    assert run(doctest.DocTestParser().get_doctest(text, {}, method, None, 0)) > 0
+
+
+def test_the_readme_has_examples() -> None:
+    parsed = doctest.DocTestParser().get_examples((ROOT / "README.md").read_text(encoding="utf-8"))
+
+    assert len(parsed) >= 6
+
+
+def test_the_demonstration_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    demo = importlib.import_module("limen.demo.__main__")
+    demo.main()
+
+    assert "the same to the last bit" in capsys.readouterr().out

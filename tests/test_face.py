@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public face: names, signatures, copies, pickles and what people do with classes."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import sys
+
+import pytest
+
+import limen
+from limen import OnlineCut, OnlineThreshold
+
+NAMES = {
+    "LossCurve",
+    "NotHeld",
+    "OnlineCut",
+    "OnlineThreshold",
+    "Optimum",
+    "loss_curve",
+    "losses",
+    "optimal_cut",
+    "optimal_threshold",
+}
+
+
+def filled_threshold() -> OnlineThreshold:
+    cut = OnlineThreshold(false_positive=0.1, false_negative=0.3, unit=0.01)
+    cut.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], [1, 2, 0.5, 0.25])
+    return cut
+
+
+def filled_cut() -> OnlineCut:
+    cut = OnlineCut()
+    cut.update_many([0.1, 0.25, 0.5], [0, -2, 1], [0.5, 0, 3])
+    return cut
+
+
+MODELS = [filled_threshold, filled_cut]
+
+
+def test_the_public_names_are_the_promised_ones() -> None:
+    assert NAMES == set(limen.__all__)
+    assert all(hasattr(limen, name) for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters"),
+    [
+        (
+            limen.optimal_threshold,
+            ["scores", "labels", "false_positive", "false_negative", "weights", "unit"],
+        ),
+        (limen.optimal_cut, ["scores", "below", "above", "unit"]),
+        (
+            limen.loss_curve,
+            ["scores", "labels", "false_positive", "false_negative", "weights", "unit"],
+        ),
+        (limen.losses.classification, ["labels", "false_positive", "false_negative", "weights"]),
+        (limen.losses.linear, ["z", "outputs"]),
+        (limen.losses.cost_matrix, ["labels", "tp", "fp", "fn", "tn"]),
+        (OnlineThreshold.__init__, ["self", "false_positive", "false_negative", "unit"]),
+        (OnlineCut.__init__, ["self", "unit"]),
+        (OnlineThreshold.update, ["self", "score", "label", "weight"]),
+        (OnlineThreshold.revert, ["self", "score", "label", "weight"]),
+        (OnlineThreshold.update_many, ["self", "scores", "labels", "weights"]),
+        (OnlineThreshold.revert_many, ["self", "scores", "labels", "weights"]),
+        (OnlineCut.update, ["self", "score", "below", "above"]),
+        (OnlineCut.revert, ["self", "score", "below", "above"]),
+        (OnlineCut.update_many, ["self", "scores", "below", "above"]),
+        (OnlineCut.revert_many, ["self", "scores", "below", "above"]),
+    ],
+)
+def test_signatures_are_the_promised_ones(function: object, parameters: list[str]) -> None:
+    assert parameters == list(inspect.signature(function).parameters)
+
+
+def test_costs_and_units_go_by_name_only() -> None:
+    with pytest.raises(TypeError):
+        OnlineThreshold(1, 5)
+    with pytest.raises(TypeError):
+        limen.optimal_threshold([0.5], [1], 1)
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("make", MODELS)
+def test_a_pickle_brings_back_the_same_state(make, protocol: int) -> None:
+    cut = make()
+    back = pickle.loads(pickle.dumps(cut, protocol))
+
+    assert type(cut) is type(back)
+    assert cut._state() == back._state()
+    assert cut._given == back._given
+    assert (cut.optimum, cut.loss, len(cut)) == (back.optimum, back.loss, len(back))
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda cut: cut.copy()])
+@pytest.mark.parametrize("make", MODELS)
+def test_a_copy_goes_its_own_way(make, duplicate) -> None:
+    cut = make()
+    before = cut._state()
+    other = duplicate(cut)
+    other.update(0.9, 0, 1)
+
+    assert before == cut._state()
+    assert before != other._state()
+    other.revert(0.9, 0, 1)
+    assert before == other._state()
+
+
+def test_bytes_that_were_changed_are_refused_and_nothing_changes() -> None:
+    cut = filled_threshold()
+    before = cut._state()
+    for damaged in (b"", before[:-1], before + b"\0" * 32, b"\xff" * len(before)):
+        with pytest.raises(ValueError, match="cut short or changed"):
+            cut._restore(damaged)
+
+        assert before == cut._state()
+
+
+def test_arguments_may_be_named() -> None:
+    cut = OnlineThreshold()
+    cut.update(score=0.5, label=1, weight=2)
+    cut.update(0.25, label=0)
+    cut.revert(weight=2, label=1, score=0.5)
+
+    assert (1, 0.0) == (len(cut), cut.loss)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda cut: cut.update(), "needs score"),
+        (lambda cut: cut.update(0.5), "needs label"),
+        (lambda cut: cut.update(0.5, 1, 1, 1), "at most 3 arguments, got 4"),
+        (lambda cut: cut.update(0.5, 1, w=1), "no argument 'w'"),
+        (lambda cut: cut.update(0.5, 1, score=0.5), "two values for score"),
+        (lambda cut: cut.revert(0.5), "needs label"),
+    ],
+)
+def test_wrong_arguments_are_told_and_nothing_is_added(call, told: str) -> None:
+    cut = OnlineThreshold()
+    with pytest.raises(TypeError, match=told):
+        call(cut)
+
+    assert 0 == len(cut)
+
+
+class Named(OnlineThreshold):
+    """A subclass with an argument and an attribute of its own."""
+
+    def __init__(self, name: str = "", **given: object) -> None:
+        super().__init__(**given)
+        self.name = name
+
+
+def test_a_subclass_keeps_its_methods_and_attributes() -> None:
+    cut = Named("fraud", false_negative=5)
+    cut.update(0.5, 1)
+
+    assert ("fraud", 1, 0.0) == (cut.name, len(cut), cut.loss)
+
+
+class Careless(OnlineThreshold):
+    """A subclass that forgets to initialise what it extends."""
+
+    def __init__(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda cut: cut.update(0.5, 1),
+        lambda cut: cut.revert(0.5, 1),
+        lambda cut: cut.threshold,
+        lambda cut: cut.loss,
+        len,
+    ],
+)
+def test_a_subclass_that_forgets_its_base_is_told_so(use) -> None:
+    with pytest.raises(RuntimeError, match=r"super\(\)\.__init__"):
+        use(Careless())
+
+
+def test_the_representation_tells_costs_samples_and_answer() -> None:
+    cut = OnlineThreshold(false_negative=5)
+    cut.update(0.5, 1)
+
+    assert (
+        "<OnlineThreshold(false_positive=1, false_negative=5, unit=None): "
+        "1 sample, threshold -inf, loss 0.0>"
+    ) == repr(cut)
+
+
+def test_sizes_grow_with_what_is_held() -> None:
+    small, large = OnlineThreshold(), OnlineThreshold()
+    large.update_many([i / 1000 for i in range(1000)], [1] * 1000)
+
+    assert 1000 * 28 <= sys.getsizeof(large) - sys.getsizeof(small) <= 1000 * 60
+
+
+def test_not_held_is_a_key_error_that_reads_like_a_sentence() -> None:
+    with pytest.raises(KeyError) as caught:
+        OnlineThreshold().revert(0.42, 1)
+
+    assert isinstance(caught.value, limen.NotHeld)
+    assert str(caught.value).startswith("cannot revert score 0.42: no sample with this score")

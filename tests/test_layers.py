@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Imports point down only, and importing limen loads NumPy and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import limen
+
+PACKAGE = Path(limen.__file__).parent
+
+# A module may import from limen only what stands in its row.
+ALLOWED: dict[str, set[str]] = {
+    "paper": set(),
+    "errors": set(),
+    "units": set(),
+    "columns": {"_core"},
+    "losses": {"columns"},
+    "optimum": {"_core", "columns"},
+    "online": {"_core", "columns", "optimum", "units"},
+    "batch": {"_core", "columns", "online", "optimum", "units"},
+    "__init__": {"losses", "batch", "errors", "online", "optimum"},
+    "demo": set(),
+    "demo.__main__": {"", "demo"},
+}
+
+
+def imports_of(source: str) -> set[str]:
+    """The modules of limen that a source imports; "" is the package itself."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module == "limen":
+            names = {alias.name for alias in node.names}
+            modules = {name for name in names if name in ALLOWED or name == "_core"}
+            found |= modules or {""}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("limen."):
+            found.add((node.module or "").removeprefix("limen."))
+        elif isinstance(node, ast.Import):
+            found |= {
+                alias.name.removeprefix("limen").removeprefix(".")
+                for alias in node.names
+                if alias.name.split(".")[0] == "limen"
+            }
+    return found
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
+
+
+def test_every_module_has_its_row() -> None:
+    found = {module_name(path) for path in PACKAGE.rglob("*.py")}
+
+    assert set(ALLOWED) == found
+
+
+def test_imports_point_down_only() -> None:
+    upwards = {
+        module_name(path): imports_of(path.read_text()) - ALLOWED[module_name(path)]
+        for path in PACKAGE.rglob("*.py")
+    }
+
+    assert {} == {name: wrong for name, wrong in upwards.items() if wrong}
+
+
+def test_importing_limen_loads_numpy_and_the_standard_library_only() -> None:
+    program = (
+        "import sys, numpy; before = set(sys.modules); import limen; "
+        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    foreign = {
+        name for name in loaded - {"limen", "numpy"} if name not in sys.stdlib_module_names
+    }
+
+    assert set() == {name for name in foreign if not name.startswith("_editable")}
