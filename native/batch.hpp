@@ -100,7 +100,10 @@ inline Trouble labelled_z(const std::uint8_t* labels, std::size_t n, const Colum
         z.assign(n, units[0]);
     } else {
         if (Trouble found = survey(weights, n, false, held, bits)) return found;
-        if (Trouble found = measure(weights, n, bits, held, z)) return found;
+        if (Trouble found = measure(weights, n, bits, held, z)) {
+            found.size *= static_cast<double>(std::max(costs.false_positive, costs.false_negative));
+            return found;
+        }
     }
     for (std::size_t i = 0; i < n; ++i) {
         const std::int64_t cost = labels[i] ? -costs.false_negative : costs.false_positive;

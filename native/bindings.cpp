@@ -27,6 +27,7 @@ template <class T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double largest_double = std::numeric_limits<double>::max();
 
 // ---- refusals -------------------------------------------------------------------------
 
@@ -91,11 +92,14 @@ std::string power_of_ten(double exponent) { return shown(std::pow(10.0, exponent
 [[noreturn]] void refuse_large(const Unit& unit, int bits, double size, const char* outcome) {
     const double current = std::log10(unit_size(unit, bits));
     const double needed = std::log10(std::max(size, 1e-300)) - 18;  // 2^62 is above 10^18
-    refuse(PyExc_OverflowError,
-           "the losses would add up to 2**62 units of " + unit_text(unit, bits) +
-               " or more. Choose a coarser unit, for example unit=" +
-               power_of_ten(std::ceil(std::max(needed, current)) + 1) +
-               ", or smaller weights and costs." + outcome);
+    const double proposed = std::ceil(std::max(needed, current)) + 1;
+    const std::string sum =
+        "the losses would add up to 2**62 units of " + unit_text(unit, bits) + " or more. ";
+    if (proposed > 18)  // no unit is that large
+        refuse(PyExc_OverflowError, sum + "Use smaller weights and costs." + outcome);
+    refuse(PyExc_OverflowError, sum + "Choose a coarser unit, for example unit=" +
+                                    power_of_ten(proposed) + ", or smaller weights and costs." +
+                                    outcome);
 }
 
 [[noreturn]] void refuse_many(const char* outcome) {
@@ -153,7 +157,7 @@ double to_double(PyObject* object, const char* name) {
     return value;
 }
 
-bool to_label(PyObject* object, const char* outcome) {
+bool to_label(PyObject* object, double score, const char* outcome) {
     // Small whole numbers are single objects. One test for both labels, because which of the
     // two it is cannot be predicted.
     static PyObject* const one = PyLong_FromLong(1);
@@ -161,12 +165,15 @@ bool to_label(PyObject* object, const char* outcome) {
     const bool yes = (object == Py_True) | (object == one);
     if (yes | (object == Py_False) | (object == zero)) return yes;
     double value = PyLong_Check(object) ? PyLong_AsDouble(object) : PyFloat_AsDouble(object);
-    if (value == -1.0 && PyErr_Occurred()) PyErr_Clear();
+    if (value == -1.0 && PyErr_Occurred()) PyErr_Clear();  // -1 is no label either
     if (value == 1.0) return true;
     if (value == 0.0) return false;
-    refuse(PyExc_ValueError, "label must be 0 or 1, got " + shown(object) +
-                                 ". For other classes pass whether it is the positive one." +
-                                 outcome);
+    const bool swapped = (score == 0 || score == 1) && value != std::floor(value);
+    refuse(PyExc_ValueError,
+           "label must be 0 or 1, got " + shown(object) +
+               (swapped ? ". The score is 0 or 1: were the two swapped? Scores come first."
+                        : ". For other classes pass whether it is the positive one.") +
+               outcome);
 }
 
 // A weight or loss: whole numbers stay whole.
@@ -183,7 +190,12 @@ Number to_number(PyObject* object, const char* name) {
         int overflow = 0;
         const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
         if (overflow == 0) return {true, value, static_cast<double>(value)};
-        return {false, 0, overflow > 0 ? 1e300 : -1e300};  // too large for any unit
+        const double nearest = PyLong_AsDouble(integer.ptr());
+        if (nearest == -1.0 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return {false, 0, overflow > 0 ? largest_double : -largest_double};
+        }
+        return {false, 0, nearest};
     }
     return {false, 0, to_double(object, name)};
 }
@@ -299,7 +311,7 @@ public:
     void one(PyObject* const* args, bool adding) {
         const char* outcome = adding ? nothing_added : nothing_changed;
         const double score = to_double(args[0], "score");
-        const bool label = to_label(args[1], outcome);
+        const bool label = to_label(args[1], score, outcome);
         if (score != score) refuse_nan(-1, outcome);
         if (!args[2]) return apply(score, label, std::int64_t{1}, adding);
         const Number weight = to_number(args[2], "weight");
@@ -332,6 +344,8 @@ private:
         if (refusal == Refusal::none)
             refusal = adding ? held.add(score, losses, bits)
                              : held.remove(score, losses, bits, true);
+        else if (!adding)
+            refusal = Refusal::not_held;
         require(refusal, score, bits, static_cast<double>(weight) * static_cast<double>(cost),
                 outcome);
     }
@@ -362,6 +376,8 @@ public:
         if (refusal == Refusal::none)
             refusal = adding ? held.add(score, losses, bits)
                              : held.remove(score, losses, bits, false);
+        else if (!adding)
+            refusal = Refusal::not_held;
         require(refusal, score, bits, std::fabs(numbers[0].real) + std::fabs(numbers[1].real),
                 outcome);
     }
@@ -384,6 +400,21 @@ private:
         return refusal;
     }
 };
+
+template <class T>
+T& instance(PyObject* self) {
+    if (!nb::inst_ready(self))
+        refuse(PyExc_RuntimeError, "the object is not initialised: call super().__init__().");
+    return *nb::inst_ptr<T>(self);
+}
+
+// The same for methods that nanobind binds, which have not looked at their self.
+template <class T>
+T& checked(nb::handle self) {
+    if (!nb::isinstance<T>(self))
+        refuse(PyExc_TypeError, "a method of limen was called on " + shown(self.ptr()) + ".");
+    return instance<T>(self.ptr());
+}
 
 // ---- whole columns: read without the interpreter, refused with it ---------------------------
 
@@ -424,7 +455,7 @@ struct OwnedColumn {
 
 // Measure rows by `make` and hold or forget them, without the interpreter but with the object.
 template <class Row, class Make>
-void apply_rows(Model& model, bool adding, bool one_sided, Make&& make) {
+void apply_rows(Model& model, const double* scores, bool adding, bool one_sided, Make&& make) {
     const char* outcome = adding ? nothing_added : nothing_changed;
     ObjectLock::Guard guard(model.lock);
     Trouble trouble;
@@ -445,24 +476,28 @@ void apply_rows(Model& model, bool adding, bool one_sided, Make&& make) {
             if (refusal == Refusal::too_large) size = size_of(rows, model.held.unit(), bits);
         }
     }
+    if (trouble.kind == Trouble::too_large && !adding)
+        model.require(Refusal::not_held, scores[trouble.index], bits, size, outcome);
     if (trouble) refuse_trouble(trouble, model, outcome);
     model.require(refusal, missing, bits, size, outcome);
 }
 
-void threshold_many(Threshold& model, Array<double> scores, Array<std::uint8_t> labels,
+void threshold_many(nb::handle self, Array<double> scores, Array<std::uint8_t> labels,
                     nb::object weights, bool adding) {
+    Threshold& model = checked<Threshold>(self);
     const OwnedColumn owned(weights, "weights");
-    apply_rows<SignedRow>(model, adding, true, [&](int& bits, std::vector<SignedRow>& rows) {
+    apply_rows<SignedRow>(model, scores.data(), adding, true, [&](int& bits, std::vector<SignedRow>& rows) {
         return labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
                              model.costs, model.held, bits, rows);
     });
 }
 
-void cut_many(AnyCut& model, Array<double> scores, nb::object below, nb::object above,
+void cut_many(nb::handle self, Array<double> scores, nb::object below, nb::object above,
               bool adding) {
+    AnyCut& model = checked<AnyCut>(self);
     const OwnedColumn low(below, "below"), high(above, "above");
     const Column columns[2] = {low.column, high.column};
-    apply_rows<LossRow>(model, adding, false, [&](int& bits, std::vector<LossRow>& rows) {
+    apply_rows<LossRow>(model, scores.data(), adding, false, [&](int& bits, std::vector<LossRow>& rows) {
         return loss_rows(scores.data(), scores.shape(0), columns, model.held, bits, rows);
     });
 }
@@ -564,13 +599,6 @@ void restore(Model& model, nb::bytes bytes) {
         refuse(PyExc_ValueError,
                "these bytes do not describe held samples; they were cut short or changed. "
                "Nothing was changed.");
-}
-
-template <class T>
-T& instance(PyObject* self) {
-    if (!nb::inst_ready(self))
-        refuse(PyExc_RuntimeError, "the object is not initialised: call super().__init__().");
-    return *nb::inst_ptr<T>(self);
 }
 
 // Run `body` at the border to Python: nothing but Python errors may cross it.
@@ -746,21 +774,23 @@ PyType_Slot cut_slots[] = {{Py_tp_methods, cut_methods},
 
 template <class T>
 void bind_shared(nb::class_<T>& type) {
+    const auto with = [](auto body) {
+        return [body](nb::handle self) { return body(checked<T>(self)); };
+    };
     type.def_prop_rw(
-            "_given", [](T& model) { return model.given; },
-            [](T& model, nb::dict given) { model.given = given; })
-        .def("_optimum", &get_optimum<T>)
-        .def("_curve", [](T& model) { return curve(model); })
-        .def("_state", [](T& model) { return state(model); })
-        .def("_restore", [](T& model, nb::bytes bytes) { restore(model, bytes); })
-        .def("_check",
-             [](T& model) {
+            "_given", with([](T& model) { return model.given; }),
+            [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
+        .def("_optimum", with([](T& model) { return get_optimum(model); }))
+        .def("_curve", with([](T& model) { return curve(model); }))
+        .def("_state", with([](T& model) { return state(model); }))
+        .def("_restore",
+             [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
+        .def("_check", with([](T& model) {
                  ObjectLock::Guard guard(model.lock);
                  model.held.check();
-             })
-        .def("_memory", [](T& model) { return model.held.memory() + sizeof(T); })
-        .def("_distinct", [](T& model) { return model.held.distinct(); })
-;
+             }))
+        .def("_memory", with([](T& model) { return model.held.memory() + sizeof(T); }))
+        .def("_distinct", with([](T& model) { return model.held.distinct(); }));
 }
 
 }  // namespace

@@ -100,6 +100,20 @@ std::vector<Held> listed(const Ordered& sums) {
 
 const auto always = [](const Held&) { return true; };
 
+std::string complaint(const CutTree& tree) {
+    try {
+        tree.check();
+    } catch (const std::logic_error& broken) {
+        return broken.what();
+    }
+    return "none";
+}
+
+void check_sound(const CutTree& tree, const std::string& note) {
+    const std::string told = complaint(tree);
+    CHECK_NOTE(told == "none", told + ", " + note);
+}
+
 // One tree per instruction set beside the oracle; all are given the same samples.
 class Trees {
 public:
@@ -142,7 +156,7 @@ public:
         check_best(note);
         const std::vector<Held> expected = listed(ordered);
         for (const CutTree& tree : trees) {
-            tree.check();
+            check_sound(tree, note);
             CHECK_NOTE(same(expected, listed(tree)), note);
             for (const Held& held : expected) {
                 CHECK_NOTE(same(held, tree.find(held.score)), note);
@@ -239,7 +253,7 @@ void churn(Trees& trees, std::vector<Held>& samples, const Shape& shape, const K
         }
         const std::string where = note + ", step " + std::to_string(step);
         if (every_step)
-            for (const CutTree& tree : trees.trees) tree.check();
+            for (const CutTree& tree : trees.trees) check_sound(tree, where);
         if (every_step || step % 16 == 0) trees.check_best(where);
         if (step % 128 == 0) trees.check_all(where);
     }
@@ -300,15 +314,6 @@ CutTree three_levels() {
 Node& root(CutTree& tree) { return *static_cast<Node*>(root_of(tree)); }
 Node& inner(CutTree& tree) { return *static_cast<Node*>(root(tree).child[1]); }
 Leaf& leaf(CutTree& tree) { return *static_cast<Leaf*>(inner(tree).child[1]); }
-
-std::string complaint(const CutTree& tree) {
-    try {
-        tree.check();
-    } catch (const std::logic_error& broken) {
-        return broken.what();
-    }
-    return "none";
-}
 
 }  // namespace
 
@@ -389,7 +394,7 @@ TEST_CASE("streams of every shape agree with an ordered map after every step") {
                     while (!samples.empty()) {
                         trees.remove(samples.back(), note);
                         samples.pop_back();
-                        for (const CutTree& tree : trees.trees) tree.check();
+                        for (const CutTree& tree : trees.trees) check_sound(tree, note);
                         trees.check_best(note + ", emptying");
                     }
                 }
@@ -473,7 +478,7 @@ TEST_CASE("sliding windows in either direction agree with an ordered map") {
                     trees.add(samples.back());
                     if (step >= width)
                         trees.remove(samples[static_cast<std::size_t>(step - width)], note);
-                    for (const CutTree& tree : trees.trees) tree.check();
+                    for (const CutTree& tree : trees.trees) check_sound(tree, note);
                     trees.check_best(note);
                 }
                 trees.check_all(note);
@@ -514,7 +519,7 @@ TEST_CASE("a loaded tree gives up its scores from the left, the right and the mi
                 const auto at = std::next(trees.ordered.begin(),
                                           end == 0 ? 0 : end == 1 ? steps - 1 : steps / 2);
                 trees.remove({at->first, at->second.below, at->second.above, 1}, with_seed(seed));
-                for (const CutTree& tree : trees.trees) tree.check();
+                for (const CutTree& tree : trees.trees) check_sound(tree, with_seed(seed));
                 trees.check_best(with_seed(seed));
             }
         }

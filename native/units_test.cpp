@@ -21,7 +21,8 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double tiny = std::numeric_limits<double>::denorm_min();
 constexpr std::int64_t largest_int = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t lowest_int = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t parts_most = std::int64_t{1} << 31;
+constexpr std::int64_t parts_most = most_units - 1;  // of a unit, above and below the line
+constexpr std::int64_t middle = std::int64_t{1} << 31;
 
 using Random = std::mt19937_64;
 
@@ -163,9 +164,12 @@ constexpr Unit fixed(std::int64_t numerator, std::int64_t denominator) {
 const std::vector<Unit> units = {
     fixed(1, 1),          fixed(1, 100),          fixed(1, 3),
     fixed(100, 1),        fixed(7, 3),            fixed(1, 2),
-    fixed(2, 1),          fixed(3, 1000),         fixed(1, parts_most),
-    fixed(parts_most, 1), fixed(1, parts_most - 1), fixed(parts_most - 1, 1),
+    fixed(2, 1),          fixed(3, 1000),         fixed(1, middle),
+    fixed(middle, 1),     fixed(middle - 1, middle), fixed(middle, middle - 1),
+    fixed(1, parts_most), fixed(1, parts_most - 1), fixed(1, most_units / 2),
+    fixed(parts_most, 1), fixed(parts_most - 1, 1), fixed(most_units / 2, 1),
     fixed(parts_most, parts_most - 1), fixed(parts_most - 1, parts_most),
+    fixed(parts_most, middle), fixed(middle, parts_most),
 };
 
 std::string note(double value, const Unit& unit, int bits) {
@@ -291,7 +295,7 @@ TEST_CASE("whole numbers of all sizes are rounded to the nearest unit") {
 TEST_CASE("the ends of the whole numbers are right in every unit") {
     std::vector<std::int64_t> ends;
     for (std::int64_t end : {std::int64_t{0}, most_units, -most_units, largest_int - 3,
-                             lowest_int + 3, most_units / 100, most_units / 3, parts_most})
+                             lowest_int + 3, most_units / 100, most_units / 3, middle})
         for (std::int64_t step = -3; step <= 3; ++step) ends.push_back(end + step);
     for (std::int64_t end : ends) {
         for (const Unit& unit : units)
@@ -346,31 +350,33 @@ TEST_CASE("numbers just inside and just outside two to the 62 units are told apa
     }
 }
 
+// A mantissa times a part of a unit comes with an exponent, a whole number times it without.
 TEST_CASE("divisions of any size it may be asked for are exact") {
+    const auto is_exact = [](WideUnsigned top, int exponent, WideUnsigned bottom, bool negative) {
+        return is_nearest(divide(top, exponent, bottom, negative), top, exponent, bottom, negative);
+    };
     Random random(300);
     for (int round = 0; round < 4 * rounds; ++round) {
-        const auto top = ((static_cast<WideUnsigned>(random()) << 64 | random()) >> 34) >>
-                         random() % 94;
-        const auto bottom = static_cast<WideUnsigned>(1 + (random() >> 33 >> random() % 31));
-        const int exponent = round % 8 ? static_cast<int>(random() % 200) - 130
-                                       : static_cast<int>(random() % 2100) - 1075;
+        const auto any = static_cast<WideUnsigned>(random()) << 64 | random();
+        const auto bottom = static_cast<WideUnsigned>(1 + (random() >> 2 >> random() % 62));
+        const int exponent = round % 8 == 0   ? static_cast<int>(random() % 2100) - 1075
+                             : round % 8 == 1 ? 0
+                                              : static_cast<int>(random() % 260) - 190;
+        const WideUnsigned top = any >> (exponent ? 13 : 3) >> random() % 115;
         if (top == 0) continue;
-        const bool negative = random() % 2;
 
-        CHECK_NOTE(is_nearest(divide(top, exponent, bottom, negative), top, exponent, bottom,
-                              negative),
+        CHECK_NOTE(is_exact(top, exponent, bottom, random() % 2),
                    "round " + std::to_string(round) + ", seed 300");
     }
-    const WideUnsigned tops[] = {1, 2, 3, (WideUnsigned{1} << 94) - 1, WideUnsigned{1} << 94};
-    for (WideUnsigned top : tops)
-        for (WideUnsigned bottom : {WideUnsigned{1}, WideUnsigned{parts_most} - 1,
-                                    WideUnsigned{parts_most}})
-            for (int exponent = -130; exponent <= 130; ++exponent) {
-                if (top >> 94 && exponent != 0) continue;
-                CHECK_NOTE(is_nearest(divide(top, exponent, bottom, false), top, exponent, bottom,
-                                      false),
+    const WideUnsigned one = 1, end = one << 115;
+    for (WideUnsigned top : {one, one + 1, one + 2, end / 2, end - 1})
+        for (WideUnsigned bottom : {one, one + 1, static_cast<WideUnsigned>(middle),
+                                    static_cast<WideUnsigned>(parts_most)})
+            for (int exponent = -200; exponent <= 130; ++exponent)
+                CHECK_NOTE(is_exact(top, exponent, bottom, false),
                            "exponent " + std::to_string(exponent));
-            }
+
+    CHECK(is_exact(one << 125, 0, 1, false) && is_exact(one << 125, 0, parts_most, true));
 }
 
 TEST_CASE("a double is taken apart into an odd whole number and a power of two") {

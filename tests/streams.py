@@ -195,9 +195,7 @@ AWKWARD_SCORES = [
 ]
 
 scores = (
-    st.sampled_from(AWKWARD_SCORES)
-    | st.integers(-20, 20).map(float)
-    | st.floats(allow_nan=False)
+    st.sampled_from(AWKWARD_SCORES) | st.integers(-20, 20).map(float) | st.floats(allow_nan=False)
 )
 finite_scores = scores.filter(math.isfinite)
 labels = st.integers(0, 1)

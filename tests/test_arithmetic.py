@@ -42,10 +42,12 @@ def test_a_computed_cost_is_rounded_to_the_finest_unit() -> None:
 def test_a_cost_that_is_not_positive_and_finite_is_refused_by_name(cost) -> None:
     with pytest.raises(ValueError, match="false_negative must be a positive, finite number"):
         OnlineThreshold(false_negative=cost)
+
+
+@pytest.mark.parametrize("unit", [0, -0.01, float("nan"), float("inf"), "1", True])
+def test_a_unit_that_is_not_positive_and_finite_is_refused(unit) -> None:
     with pytest.raises(ValueError, match="unit must be a positive, finite number"):
-        if cost is None:
-            raise ValueError("unit must be a positive, finite number, and None is automatic")
-        OnlineThreshold(unit=cost)
+        OnlineThreshold(unit=unit)
 
 
 def test_a_cost_that_would_round_to_nothing_is_refused() -> None:
@@ -150,10 +152,7 @@ def test_a_sum_at_the_limit_is_refused_with_a_unit_that_works(fraction: bool) ->
         cut.update(0.5, 1, weight)
     before = cut._state()
     with pytest.raises(OverflowError, match=r"unit=\S+") as caught:
-        if fraction:
-            cut.update(0.5, 1, 0.1)
-        else:
-            cut.update(0.5, 1, weights[2])
+        cut.update(0.5, 1, 0.1 if fraction else weights[2])
 
     assert before == cut._state()
     named = float(str(caught.value).split("unit=")[1].split(",")[0])

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import streams
 from hypothesis import given
 from hypothesis import strategies as st
+from streams import as_typed, at_the_door, sorted_best, whole_losses
 
 import limen
-import streams
 from limen import OnlineCut, OnlineThreshold, loss_curve, optimal_cut, optimal_threshold, paper
-from streams import as_typed, at_the_door, sorted_best, whole_losses
 
 labelled = st.lists(st.tuples(streams.scores, streams.labels, streams.weights), max_size=40)
 with_losses = st.lists(
@@ -46,9 +46,7 @@ def test_optimal_threshold_is_the_cheapest_of_all_cuts(rows, costs):
     best = paper.brute_force(scores, z)
     loss = float(best.L1 + sum(below for _, below, _ in samples))
     xs, ys, ws = columns(rows)
-    found = optimal_threshold(
-        xs, ys, weights=ws, false_positive=costs[0], false_negative=costs[1]
-    )
+    found = optimal_threshold(xs, ys, weights=ws, false_positive=costs[0], false_negative=costs[1])
 
     assert (best.X0, best.X1, loss) == (found.lower, found.upper, found.loss)
 
@@ -72,9 +70,7 @@ def test_loss_curve_has_the_loss_of_every_cut(rows, costs):
     cuts = paper.every_cut([s for s, _, _ in samples], [up - low for _, low, up in samples])
     xs, ys, ws = columns(rows)
     curve = loss_curve(xs, ys, weights=ws, false_positive=costs[0], false_negative=costs[1])
-    best = optimal_threshold(
-        xs, ys, weights=ws, false_positive=costs[0], false_negative=costs[1]
-    )
+    best = optimal_threshold(xs, ys, weights=ws, false_positive=costs[0], false_negative=costs[1])
 
     assert len({score for score, _, _ in samples}) + 1 == len(curve)
     assert [float(base + cut.L1) for cut in cuts] == curve.losses.tolist()
@@ -119,9 +115,7 @@ def test_search_without_sorting_finds_what_sorting_finds_with_weights(shape, n):
         random = np.random.default_rng(seed)
         weights = 2 ** random.integers(0, 40, n) * (random.random(n) < 0.8)
         heard = weights > 0
-        expected = sorted_best(
-            scores[heard], *whole_losses(labels[heard], 3, 2, weights[heard])
-        )
+        expected = sorted_best(scores[heard], *whole_losses(labels[heard], 3, 2, weights[heard]))
         found = optimal_threshold(
             scores, labels, weights=weights, false_positive=3, false_negative=2
         )
@@ -192,8 +186,8 @@ def test_batch_and_online_agree_on_weights_with_fractions(shape):
 @pytest.mark.parametrize("shape", streams.SHAPES)
 def test_batch_and_online_agree_on_any_losses(shape):
     scores, labels = streams.SHAPES[shape](3_000)
-    losses = np.random.default_rng(8).normal(size=(2, 3_000)) + [1 * labels, 1 - labels]
-    losses = np.round(losses, 3)
+    noise = np.random.default_rng(8).normal(size=(2, 3_000))
+    losses = np.round(noise + np.stack([labels, 1 - labels]), 3)
     cut = OnlineCut(unit=0.001)
     cut.update_many(scores, *losses)
 

@@ -121,7 +121,7 @@ def test_labels_other_than_0_and_1_are_refused_with_place_and_value(given) -> No
 
 @pytest.mark.parametrize("given", [["yes", "no"], [b"1", b"0"]])
 def test_labels_of_text_are_refused(given) -> None:
-    with pytest.raises(TypeError, match="labels must be numbers"):
+    with pytest.raises(ValueError, match=r"labels must be 0 or 1, got b?'.*' at labels\[0\]"):
         as_labels(given)
 
 
@@ -153,7 +153,7 @@ def test_whole_numbers_stay_whole(given, kind) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "told"),
     [
-        (np.array([1, 2**63], dtype=np.uint64), OverflowError, r"weights\[1\]"),
+        ([1, 10**400], OverflowError, r"weights\[1\] is too large"),
         (["1"], TypeError, "weights must be numbers"),
         ([[1.0]], ValueError, "one-dimensional"),
     ],

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from streams import SmallNodeThreshold, sorted_best, whole_losses
 
 from limen import OnlineThreshold, loss_curve, optimal_threshold
-from streams import SmallNodeThreshold, sorted_best, whole_losses
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 NAMES = sorted(path.stem for path in (SHARED / "expected").glob("*.json"))

@@ -76,8 +76,6 @@ def test_importing_limen_loads_numpy_and_the_standard_library_only() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.splitlines()[-1].split())
-    foreign = {
-        name for name in loaded - {"limen", "numpy"} if name not in sys.stdlib_module_names
-    }
+    foreign = {name for name in loaded - {"limen", "numpy"} if name not in sys.stdlib_module_names}
 
     assert set() == {name for name in foreign if not name.startswith("_editable")}

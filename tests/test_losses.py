@@ -35,7 +35,7 @@ def test_classification_losses_give_the_optimal_threshold(samples, positive, neg
 
 @given(rows, st.integers(1, 9))
 def test_the_z_of_classification_is_that_of_the_paper(samples, alpha) -> None:
-    """z = beta - beta (alpha + 1) y, problem 3; with beta = 1 problem 2, with alpha = 1 problem 1."""
+    """Problem 3: z = beta - beta (alpha + 1) y; beta = 1 is problem 2, alpha = 1 problem 1."""
     labels = np.array([label for _, label, _ in samples])
     beta = np.array([weight for _, _, weight in samples])
     below, above = losses.classification(labels, false_negative=alpha, weights=beta)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import streams
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,10 +23,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-
-import streams
-from limen import NotHeld, OnlineCut, OnlineThreshold, optimal_cut, optimal_threshold, paper
 from streams import SmallNodeCut, SmallNodeThreshold, as_typed, at_the_door, sorted_best
+
+from limen import NotHeld, OnlineCut, OnlineThreshold, optimal_cut, optimal_threshold, paper
 
 
 def threshold_between(lower: float | None, upper: float | None) -> float:
@@ -196,9 +196,7 @@ class ThresholdMachine(ModelMachine):
     @rule(data=st.data(), rows=st.lists(st.tuples(streams.scores, streams.labels), max_size=16))
     def update_many(self, data, rows):
         weights = [data.draw(self.weights()) for _ in rows]
-        samples = [
-            self.sample((*row, weight)) for row, weight in zip(rows, weights, strict=True)
-        ]
+        samples = [self.sample((*row, weight)) for row, weight in zip(rows, weights, strict=True)]
         self.model.update_many([row[0] for row in rows], [row[1] for row in rows], weights)
         self.add(samples)
 
@@ -306,7 +304,7 @@ def test_any_sequence_of_calls_answers_like_the_paper(machine):
     # What is left out explains a failure at great length and slowly.
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=300, stateful_step_count=40, phases=phases)
+        machine, settings=settings(max_examples=200, stateful_step_count=30, phases=phases)
     )
 
 

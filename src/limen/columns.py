@@ -7,6 +7,7 @@ argument, the place and the value. Nothing is dropped, parsed or repaired on the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -32,6 +33,7 @@ _LABEL_TYPES = (np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64)
 
 
 def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Make an array of one dimension and any type."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = int(np.flatnonzero(np.ma.getmaskarray(values))[0])
         raise ValueError(f"{name}[{at}] is masked. Drop or fill masked values before the call.")
@@ -43,6 +45,12 @@ def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
             else " Pass one value per sample."
         )
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.{hint}")
+    return array
+
+
+def _numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Make an array of one dimension that holds numbers."""
+    array = _one_dimensional(values, name)
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
     if array.dtype.kind not in "biuf":
@@ -65,8 +73,12 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     for at, value in enumerate(array):
         try:
             converted[at] = float(value)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError):
             _refuse_object(name, at, value)
+        except OverflowError:
+            raise OverflowError(
+                f"{name}[{at}] is too large for a float64. Use smaller numbers."
+            ) from None
     return converted
 
 
@@ -82,14 +94,17 @@ def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
     >>> as_scores([0, 1, 0.5])
     array([0. , 1. , 0.5])
     """
-    array = _one_dimensional(scores, name)
+    array = _numbers(scores, name)
     converted = np.ascontiguousarray(array, dtype=np.float64)
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
-        suspects = np.flatnonzero(np.abs(converted) >= _EXACT)
+    if not hasattr(scores, "dtype") or array.dtype.kind in "iuO":
+        # Only what was given knows: an integer next to a float is a float in any array.
+        with np.errstate(invalid="ignore"):
+            suspects = np.flatnonzero((np.abs(converted) >= _EXACT) & np.isfinite(converted))
         for at in suspects:
-            if int(converted[at]) != int(array[at]):
+            value: Any = scores[int(at)] if isinstance(scores, Sequence) else array[at]
+            if isinstance(value, int | np.integer) and int(converted[at]) != int(value):
                 raise ValueError(
-                    f"{name}[{at}] is {array[at]}, which has no exact float64. Scale the scores "
+                    f"{name}[{at}] is {value}, which has no exact float64. Scale the scores "
                     "down, or convert them to float yourself."
                 )
     return converted
@@ -111,8 +126,11 @@ def as_labels(
     if array.dtype in _LABEL_TYPES:
         found, bad = _core.labels_from(array)
     else:
-        found, known = (array == 1).astype(np.uint8), (array == 0) | (array == 1)
-        bad = len(array) if known.all() else int(known.argmin())
+        if not isinstance(labels, np.ndarray) and array.dtype.kind in "SU":
+            array = np.asarray(labels, dtype=object)  # numbers next to text became text
+        yes = np.array([bool(value == 1) for value in array], dtype=bool)
+        known = yes | np.array([bool(value == 0) for value in array], dtype=bool)
+        found, bad = yes.view(np.uint8), len(array) if known.all() else int(known.argmin())
     if bad < len(array):
         swapped = scores is not None and len(scores) and np.isin(scores, (0.0, 1.0)).all()
         hint = (
@@ -120,7 +138,8 @@ def as_labels(
             if swapped
             else "For other classes pass whether each is the positive one: labels == positive."
         )
-        raise ValueError(f"{name} must be 0 or 1, got {array[bad]} at {name}[{bad}]. {hint}")
+        shown = array[bad] if array.dtype.kind in "biuf" else repr(array[bad])
+        raise ValueError(f"{name} must be 0 or 1, got {shown} at {name}[{bad}]. {hint}")
     return found
 
 
@@ -130,12 +149,10 @@ def as_numbers(values: ArrayLike, name: str) -> Numbers:
     >>> as_numbers([1, 2], "weights").dtype, as_numbers([1, 0.5], "weights").dtype
     (dtype('int64'), dtype('float64'))
     """
-    array = _one_dimensional(values, name)
-    if array.dtype.kind == "f":
+    array = _numbers(values, name)
+    beyond = array.dtype.kind == "u" and array.size and array.max() >= 2**63
+    if array.dtype.kind == "f" or beyond:
         return np.ascontiguousarray(array, dtype=np.float64)
-    if array.dtype.kind == "u" and array.size and array.max() >= 2**63:
-        at = int(array.argmax())
-        raise OverflowError(f"{name}[{at}] is {array[at]}, which is too large. Scale them down.")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 

@@ -47,6 +47,7 @@ class _Online:
         def _state(self) -> bytes: ...
         def _restore(self, state: bytes) -> None: ...
         def _memory(self) -> int: ...
+        def _begin(self, **given: Any) -> None: ...
         def __len__(self) -> int: ...
 
     @property
@@ -83,8 +84,9 @@ class _Online:
 
     def copy(self: _Model) -> _Model:
         """Return an independent object that holds the same samples. O(n)."""
-        other = type(self)(**self._given)
-        other._restore(self._state())
+        other = _rebuild(type(self), self._given, self._state())
+        if hasattr(self, "__dict__"):
+            vars(other).update(vars(self))
         return other
 
     def __copy__(self: _Model) -> _Model:
@@ -94,7 +96,8 @@ class _Online:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._given, self._state())
+        arguments = type(self), self._given, self._state()
+        return _rebuild, arguments, getattr(self, "__dict__", None) or None
 
     def __sizeof__(self) -> int:
         return self._memory()
@@ -108,8 +111,10 @@ class _Online:
         )
 
 
-def _rebuild(cls: type[_Model], settings: dict[str, Any], state: bytes) -> _Model:
-    model = cls(**settings)
+def _rebuild(cls: type[_Model], given: dict[str, Any], state: bytes) -> _Model:
+    # Not by cls(): a subclass may want other arguments.
+    model = cls.__new__(cls)
+    model._begin(**given)
     model._restore(state)
     return model
 
@@ -166,14 +171,13 @@ class OnlineThreshold(_Online, _core.Threshold):
     def __init__(
         self, *, false_positive: Cost = 1, false_negative: Cost = 1, unit: Cost | None = None
     ) -> None:
-        positive, negative, scale = exact_costs(false_positive, false_negative)
-        parts = _unit_parts(exact_unit(unit), scale)
-        super().__init__(positive, negative, *parts, *self._capacities)
-        self._given = {
-            "false_positive": false_positive,
-            "false_negative": false_negative,
-            "unit": unit,
-        }
+        self._begin(false_positive=false_positive, false_negative=false_negative, unit=unit)
+
+    def _begin(self, **given: Any) -> None:
+        positive, negative, scale = exact_costs(given["false_positive"], given["false_negative"])
+        parts = _unit_parts(exact_unit(given["unit"]), scale)
+        _core.Threshold.__init__(self, positive, negative, *parts, *self._capacities)
+        self._given = given
 
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
@@ -235,8 +239,12 @@ class OnlineCut(_Online, _core.Cut):
     __slots__ = ()
 
     def __init__(self, *, unit: Cost | None = None) -> None:
-        super().__init__(*_unit_parts(exact_unit(unit), Fraction(1)), *self._capacities)
-        self._given = {"unit": unit}
+        self._begin(unit=unit)
+
+    def _begin(self, **given: Any) -> None:
+        parts = _unit_parts(exact_unit(given["unit"]), Fraction(1))
+        _core.Cut.__init__(self, *parts, *self._capacities)
+        self._given = given
 
     def update_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
         """Add many samples at once: all of them, or on an error none.

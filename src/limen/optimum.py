@@ -84,19 +84,24 @@ class Optimum:
     def as_sigmoid(self) -> tuple[float, float]:
         """Return a and b such that ``1 / (1 + exp(-(a * score + b)))`` decides alike.
 
-        The sigmoid is at least 1/2 exactly for the scores that are answered 1 (up to rounding
-        next to the threshold itself), and the gap between `lower` and `upper` is wide enough
-        for it to be 0 on one side and 1 on the other. Needs a gap with two finite ends.
+        The sigmoid is at least 1/2 exactly for the scores that are answered 1, and it is 0 on
+        one side of the gap and 1 on the other unless the gap is too narrow for that in
+        doubles. Needs a gap with two finite ends.
 
         >>> Optimum(lower=0.5, upper=0.75, loss=0.0).as_sigmoid()
-        (6400.0, -4000.0)
+        (8192.0, -5120.0)
         """
         if self.lower is None or self.upper is None:
             raise ValueError("a sigmoid needs a score on either side of the cut.")
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             raise ValueError("a sigmoid needs finite scores on either side of the cut.")
-        # exp(-800) is below the smallest double, so the sigmoid saturates on both sides.
-        slope = 800 / ((self.upper - self.lower) / 2)
+        # exp(-800) is below the smallest double, so the sigmoid saturates on both sides. A
+        # power of two multiplies without rounding, so the sign is right next to the threshold;
+        # it stays small enough for the largest score.
+        half = self.upper / 2 - self.lower / 2 or self.upper - self.lower
+        largest = math.frexp(max(abs(self.lower), abs(self.upper)))[1]
+        exponent = min(math.frexp(800)[1] - math.frexp(half)[1] + 1, 1023 - largest, 1023)
+        slope = math.ldexp(1.0, exponent)
         return slope, -slope * self.threshold
 
     def as_bins(self) -> tuple[tuple[float, float, float], tuple[float, float]]:

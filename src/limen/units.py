@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -30,10 +31,8 @@ def _as_typed(value: Any, name: str) -> Fraction:
     if isinstance(value, bool | np.bool_ | str | bytes):
         pass
     elif isinstance(value, Rational | Decimal):
-        try:
+        with suppress(ValueError, OverflowError):  # a Decimal may be nan or infinite
             number = Fraction(value)
-        except (ValueError, OverflowError):
-            pass
     elif isinstance(value, SupportsFloat):
         real = float(value)
         if math.isfinite(real):
