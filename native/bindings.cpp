@@ -797,11 +797,7 @@ void bind_shared(nb::class_<T>& type) {
 
 NB_MODULE(_core, module) {
     module.doc() = "The native core of limen. Private: use the names in limen itself.";
-    try {
-        module.attr("isa") = isa_name(active_isa());
-    } catch (const std::invalid_argument& error) {
-        refuse(PyExc_ImportError, error.what());
-    }
+    module.attr("isa") = isa_name(active_isa());  // what it throws becomes an ImportError
     module.attr("leaf_slots") = leaf_slots;
     module.attr("node_slots") = node_slots;
 
