@@ -67,4 +67,4 @@ build/native/%: native/%.cpp $(HEADERS)
 
 build/sanitized/%: native/%.cpp $(HEADERS)
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -DLIMEN_SANITIZED $< -o $@
+	$(CXX) $(CXXFLAGS) -Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DLIMEN_SANITIZED $< -o $@

@@ -5,7 +5,7 @@
 // add, remove   O(log n), where n is the number of distinct scores held
 // best          O(1) unless the last change moved it, then O(log n)
 // load, scan    O(n)
-// memory        28 bytes per slot; leaves are about four fifths full
+// memory        1,408 bytes per leaf of 48 slots, which are about four fifths full
 //
 // A B+-tree. A leaf holds scores in ascending order with the running sum of z = above - below
 // inside the leaf; an inner node holds for each child where it starts (`before`) and the best
@@ -15,7 +15,8 @@
 // neighbouring runs, the best cut lies in one, and `before` and `best` tell which.
 //
 // Scores are doubles without nan, -0.0 given as 0.0. The sum of all |z| stays below 2^62;
-// both are the caller's duty. Not safe for concurrent writers. check() throws on a broken invariant, in release builds too.
+// both are the caller's duty. Not safe for concurrent use, not even of best(), which remembers.
+// check() throws on a broken invariant, in release builds too.
 
 #pragma once
 
@@ -59,10 +60,10 @@ public:
           node_capacity_(node_capacity) {
         if (leaf_capacity < 4 || leaf_capacity > leaf_slots || node_capacity < 4 ||
             node_capacity > node_slots)
-            throw std::invalid_argument("node capacities must be from 4 to 64 and from 4 to 32");
+            throw std::invalid_argument("capacities must be from 4 to the slots of a leaf or node");
     }
 
-    CutTree(CutTree&& other) noexcept { swap(other); }
+    CutTree(CutTree&& other) noexcept : kernels_(other.kernels_) { swap(other); }
     CutTree& operator=(CutTree&& other) noexcept {
         swap(other);
         return *this;

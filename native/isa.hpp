@@ -14,9 +14,9 @@
 
 #if (defined(__x86_64__) || defined(__amd64__)) && (defined(__GNUC__) || defined(__clang__))
 #define LIMEN_X86 1
-#define LIMEN_AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+#define LIMEN_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define LIMEN_AVX512 \
-    __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt,avx512f,avx512dq,avx512vl,avx512bw")))
+    __attribute__((target("avx2,bmi,bmi2,popcnt,avx512f,avx512dq,avx512vl,avx512bw")))
 #else
 #define LIMEN_X86 0
 #endif
@@ -43,11 +43,14 @@ inline const char* isa_name(Isa isa) {
 inline bool isa_supported(Isa isa) {
 #if LIMEN_X86
     __builtin_cpu_init();
+    // Every instruction set that the target attributes above allow the compiler to use.
+    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                          __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
     if (isa == Isa::avx512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        return has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
     if (isa == Isa::avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+        return has_avx2;
 #endif
     return isa == Isa::baseline;
 }

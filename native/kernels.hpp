@@ -31,7 +31,8 @@ struct Kernels {
     int (*leaf_rank)(const double* keys, double score);
     // The running sums of a leaf: add delta from a slot on, after opening that slot, closing
     // it, or neither; the largest sum that results. Free slots repeat the last sum, before
-    // and after, so they never change the largest; the number before the first sum is 0.
+    // and after, so they never change the largest. The number before the first sum is 0, and
+    // the one behind the last may be read.
     std::int64_t (*leaf_add)(std::int64_t* prefix, int slot, std::int64_t delta);
     std::int64_t (*leaf_open)(std::int64_t* prefix, int slot, std::int64_t delta);
     std::int64_t (*leaf_close)(std::int64_t* prefix, int slot, std::int64_t delta);

@@ -4,7 +4,7 @@
 //
 // Losses come in as numbers, are rounded once to whole units, and from then on are only added
 // and taken away, so that any order of arrival leaves the same sums. Every call either does
-// all it was asked for or changes nothing and tells why.
+// all it was asked for or tells why and leaves what is held, and so state(), as it was.
 //
 // add, remove               O(log n)
 // add_many, remove_many     O(m) to sort, then O(m log n), or O(n + m) for large batches
@@ -110,17 +110,21 @@ public:
     Refusal remove(double score, const Losses& losses, int bits, bool one_sided) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
         const Held asked{score + 0.0, losses.below, losses.above, 1};
-        if (samples_ == 0 || !fits(0, bits)) return Refusal::not_held;
+        if (tree_.distinct() == 0) return Refusal::not_held;
+        if (!fits(0, bits))  // no unit can tell, and nothing may be said to be missing
+            return tree_.find(asked.score).count ? Refusal::too_large : Refusal::not_held;
         if (bits > bits_) {
             // Samples may be finer than their sums; look before the unit changes for nothing.
             Held held = tree_.find(asked.score);
             const std::int64_t factor = std::int64_t{1} << (bits - bits_);
             held.below *= factor;
             held.above *= factor;
-            if (!covers(held, asked, one_sided)) return Refusal::not_held;
+            const Wide left = summed_ * factor + growth(held, asked, -1);
+            if (!covers(held, asked, one_sided) || left > Wide{total_} * factor - size_of(asked))
+                return Refusal::not_held;
             refine(bits);
         }
-        std::int64_t change = 0;
+        Wide change = 0;
         const bool removed = tree_.remove(asked, [&](const Held& held) {
             change = growth(held, asked, -1);
             return covers(held, asked, one_sided) && leaves_enough(change, size_of(asked));
@@ -136,10 +140,7 @@ public:
     Refusal add_many(std::vector<Row>& rows, int bits) {
         if (rows.empty()) return Refusal::none;
         Wide total = 0;
-        for (const Row& row : rows) {
-            total += size_of(row);
-            if (total >= most_units) break;
-        }
+        for (const Row& row : rows) total += size_of(row);
         if (!fits(total, bits) && !coarsen_to_fit(rows, total, bits)) return Refusal::too_large;
         const std::vector<Held> batch = joined(rows);
         if (samples_ + rows.size() > most_of_a_score)
@@ -231,14 +232,15 @@ public:
         samples_ = samples;
         above_ = static_cast<std::int64_t>(above);
         total_ = static_cast<std::int64_t>(total);
-        summed_ = static_cast<std::int64_t>(summed);
+        summed_ = summed;
         return true;
     }
 
     void check() const {
         tree_.check();
         std::uint64_t samples = 0;
-        std::int64_t above = 0, summed = 0;
+        std::int64_t above = 0;
+        Wide summed = 0;
         tree_.scan([&](const Held& held) {
             samples += held.count;
             above += held.above;
@@ -267,8 +269,8 @@ private:
     }
 
     // How the absolute sums of a score change when losses are added or taken away.
-    static std::int64_t growth(const Held& held, const Held& other, int sign) {
-        return magnitude(held.below + sign * other.below) +
+    static Wide growth(const Held& held, const Held& other, int sign) {
+        return Wide{magnitude(held.below + sign * other.below)} +
                magnitude(held.above + sign * other.above) - size_of(held);
     }
 
@@ -284,7 +286,7 @@ private:
     // The samples that stay have at least the absolute losses of their sums; a removal after
     // which they could not was never added.
     bool leaves_enough(Wide change, Wide size) const {
-        return Wide{summed_} + change <= Wide{total_} - size;
+        return summed_ + change <= Wide{total_} - size;
     }
 
     bool fits(Wide more, int bits) const {
@@ -306,7 +308,7 @@ private:
         tree_.scale(bits);
         above_ = scaled(above_);
         total_ = scaled(total_);
-        summed_ = scaled(summed_);
+        summed_ = bits >= 0 ? summed_ * (Wide{1} << bits) : summed_ / (Wide{1} << -bits);
         bits_ += bits;
     }
 
@@ -351,12 +353,13 @@ private:
         total_ -= total;
         if (samples_ == 0) {
             bits_ = 0;
-            above_ = total_ = summed_ = 0;
+            above_ = total_ = 0;
+            summed_ = 0;
         }
     }
 
     void insert(const std::vector<Held>& batch) {
-        const std::int64_t summed = summed_;
+        const Wide summed = summed_;
         std::size_t done = 0;
         try {
             for (; done < batch.size(); ++done)
@@ -394,7 +397,7 @@ private:
             load_with(batch, -1);
         else
             for (const Held& held : batch) tree_.remove(held, [](const Held&) { return true; });
-        summed_ = static_cast<std::int64_t>(summed);
+        summed_ = summed;
         forget(rows.size(), static_cast<std::int64_t>(above), static_cast<std::int64_t>(total));
         return Refusal::none;
     }
@@ -452,7 +455,7 @@ private:
     std::size_t samples_ = 0;
     std::int64_t above_ = 0;   // the loss when everything lies above the cut
     std::int64_t total_ = 0;   // the sum of the absolute losses of all samples
-    std::int64_t summed_ = 0;  // the sum of the absolute sums of all scores
+    Wide summed_ = 0;          // the sum of the absolute sums of all scores
 };
 
 }  // namespace limen

@@ -66,7 +66,7 @@ void sort_rows(std::vector<Row>& rows) {
     }
 }
 
-// Sort the rows and join those of equal score.
+// Sort the rows and join those of equal score. At most 2^32 - 1 rows.
 template <class Row>
 std::vector<Held> joined(std::vector<Row>& rows) {
     sort_rows(rows);
