@@ -157,13 +157,13 @@ double to_double(PyObject* object, const char* name) {
     return value;
 }
 
+PyObject *small_zero = nullptr, *small_one = nullptr;  // set when the module is loaded
+
 bool to_label(PyObject* object, double score, const char* outcome) {
     // Small whole numbers are single objects. One test for both labels, because which of the
     // two it is cannot be predicted.
-    static PyObject* const one = PyLong_FromLong(1);
-    static PyObject* const zero = PyLong_FromLong(0);
-    const bool yes = (object == Py_True) | (object == one);
-    if (yes | (object == Py_False) | (object == zero)) return yes;
+    const bool yes = (object == Py_True) | (object == small_one);
+    if (yes | (object == Py_False) | (object == small_zero)) return yes;
     double value = PyLong_Check(object) ? PyLong_AsDouble(object) : PyFloat_AsDouble(object);
     if (value == -1.0 && PyErr_Occurred()) PyErr_Clear();  // -1 is no label either
     if (value == 1.0) return true;
@@ -342,7 +342,7 @@ private:
             refuse_lost(held.unit(), "weight", static_cast<double>(weight), outcome);
         const Losses losses = label ? Losses{units, 0} : Losses{0, units};
         if (refusal == Refusal::none)
-            refusal = adding ? held.add(score, losses, bits)
+            refusal = adding ? held.add(score, losses, bits, true)
                              : held.remove(score, losses, bits, true);
         else if (!adding)
             refusal = Refusal::not_held;
@@ -798,6 +798,8 @@ void bind_shared(nb::class_<T>& type) {
 NB_MODULE(_core, module) {
     module.doc() = "The native core of limen. Private: use the names in limen itself.";
     module.attr("isa") = isa_name(active_isa());  // what it throws becomes an ImportError
+    small_zero = PyLong_FromLong(0);
+    small_one = PyLong_FromLong(1);
     module.attr("leaf_slots") = leaf_slots;
     module.attr("node_slots") = node_slots;
 

@@ -8,10 +8,15 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 
 #include "isa.hpp"
+
+#if LIMEN_X86
+#include <immintrin.h>
+#endif
 
 namespace limen {
 
@@ -265,6 +270,34 @@ struct VectorLoops {
 };
 #endif
 
+#if LIMEN_X86
+// With AVX2, counting the bits of a mask is the shortest way from a comparison to a number,
+// and an update waits for one such count per node.
+struct Avx2Loops : VectorLoops<Vectors4> {
+    LIMEN_AVX2 static int leaf_rank(const double* keys, double score) {
+        return count<_CMP_LT_OQ, leaf_slots>(keys, score);
+    }
+    LIMEN_AVX2 static int node_rank(const double* separators, double score) {
+        return count<_CMP_LE_OQ, node_slots>(separators, score);
+    }
+
+private:
+    template <int compared, int slots>
+    LIMEN_AVX2 static int count(const double* keys, double score) {
+        static_assert(slots <= 64);
+        const __m256d wanted = _mm256_set1_pd(score);
+        std::uint64_t found = 0;
+        LIMEN_UNROLL
+        for (int i = 0; i < slots; i += 4) {
+            const __m256d yes = _mm256_cmp_pd(_mm256_load_pd(keys + i), wanted, compared);
+            found |= static_cast<std::uint64_t>(_mm256_movemask_pd(yes)) << i;
+        }
+        return std::popcount(found);
+    }
+};
+using Avx512Loops = VectorLoops<Vectors8>;
+#endif
+
 // One set of entry points per instruction set; the loops are inlined into each.
 #define LIMEN_KERNELS(NAME, LOOPS, TARGET)                                                       \
     struct NAME {                                                                                \
@@ -296,8 +329,8 @@ struct VectorLoops {
 
 LIMEN_KERNELS(BaselineKernels, PlainLoops, )
 #if LIMEN_X86
-LIMEN_KERNELS(Avx2Kernels, VectorLoops<Vectors4>, LIMEN_AVX2)
-LIMEN_KERNELS(Avx512Kernels, VectorLoops<Vectors8>, LIMEN_AVX512)
+LIMEN_KERNELS(Avx2Kernels, Avx2Loops, LIMEN_AVX2)
+LIMEN_KERNELS(Avx512Kernels, Avx512Loops, LIMEN_AVX512)
 #endif
 #undef LIMEN_KERNELS
 

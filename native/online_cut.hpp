@@ -84,7 +84,8 @@ public:
     }
 
     // Losses are measured in `bits` places. A sample without any loss is the same as none.
-    Refusal add(double score, Losses losses, int bits) {
+    // `one_sided`: this and all samples held cost on one side only, and nothing negative.
+    Refusal add(double score, Losses losses, int bits, bool one_sided = false) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
         score += 0.0;
         if (!fits(size_of(losses), bits)) {
@@ -97,7 +98,12 @@ public:
         refine(bits);
         const Held held{score, losses.below, losses.above, 1};
         undo_unless_held([&] {
-            tree_.add(held, [&](const Held& before) { summed_ += growth(before, held, 1); });
+            if (one_sided) {
+                tree_.add(held);
+                summed_ += size_of(losses);
+            } else {
+                tree_.add(held, [&](const Held& before) { summed_ += growth(before, held, 1); });
+            }
         });
         ++samples_;
         above_ += losses.above;
@@ -105,8 +111,8 @@ public:
         return Refusal::none;
     }
 
-    // `one_sided`: each sample costs on one side only and nothing is negative, so a sample
-    // that takes away more than is held on its side was never added.
+    // Where all is one-sided, a sample that takes away more than is held on its side was
+    // never added.
     Refusal remove(double score, const Losses& losses, int bits, bool one_sided) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
         const Held asked{score + 0.0, losses.below, losses.above, 1};
