@@ -99,7 +99,7 @@ def update_against_numpy() -> Iterator[Finding]:
     scores, labels = samples("uniform", n)
     order = np.argsort(scores)
     ranked, z = scores[order], 1 - 2 * labels[order]
-    stream = arrivals(300, seed=2)
+    stream = arrivals(1_000, seed=2)
 
     def recompute(extra: list[tuple[float, int]]) -> float:
         xs, zs, threshold = ranked, z, np.nan
@@ -117,7 +117,7 @@ def update_against_numpy() -> Iterator[Finding]:
     assert cut.threshold == expected
     undo()
     runs = in_turns(
-        {"limen": ours, "NumPy": lambda: recompute(stream) and None}, rounds=7, per=len(stream)
+        {"limen": ours, "NumPy": lambda: recompute(stream) and None}, rounds=5, per=len(stream)
     )
     yield faster_by(
         "update + threshold against NumPy insert + cumsum + argmax",

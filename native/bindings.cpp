@@ -227,17 +227,20 @@ private:
         return true;
     }
 #endif
-    void acquire() {
-        while (!take()) {
+    LIMEN_INLINE void acquire() {
+        if (!take()) wait();
+    }
+    void wait() {
+        do {
             ++waiting_;
             {
                 nb::gil_scoped_release released;
                 taken_.wait(true);
             }
             --waiting_;
-        }
+        } while (!take());
     }
-    void release() {
+    LIMEN_INLINE void release() {
         taken_.store(false, std::memory_order_release);
         if (waiting_.load()) taken_.notify_all();
     }
@@ -313,7 +316,10 @@ public:
         const double score = to_double(args[0], "score");
         const bool label = to_label(args[1], score, outcome);
         if (score != score) refuse_nan(-1, outcome);
-        if (!args[2]) return apply(score, label, std::int64_t{1}, adding);
+        if (!args[2]) {
+            if (adding && add_one(score, label)) return;
+            return apply(score, label, std::int64_t{1}, adding);
+        }
         const Number weight = to_number(args[2], "weight");
         if (!(weight.real >= 0) || weight.real == infinity)
             refuse_number("weight", shown(args[2]), wanted_weight, outcome);
@@ -326,6 +332,15 @@ public:
     const Costs costs;
 
 private:
+    // The common case, a weight of 1 in the unit of whole numbers, without any conversion.
+    LIMEN_INLINE bool add_one(double score, bool label) {
+        const std::int64_t cost = label ? costs.false_negative : costs.false_positive;
+        ObjectLock::Guard guard(lock);
+        if (!held.unit().automatic || held.bits() != 0) return false;
+        const Losses losses{label ? cost : 0, label ? 0 : cost};
+        return held.add(score, losses, 0, true) == Refusal::none;
+    }
+
     template <class Weight>
     void apply(double score, bool label, Weight weight, bool adding) {
         const char* outcome = adding ? nothing_added : nothing_changed;
