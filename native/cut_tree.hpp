@@ -224,8 +224,7 @@ public:
         std::swap(height_, other.height_);
         std::swap(distinct_, other.distinct_);
         std::swap(best_, other.best_);
-        std::swap(cut_, other.cut_);
-        std::swap(cut_known_, other.cut_known_);
+        cut_known_ = other.cut_known_ = false;
         leaves_.swap(other.leaves_);
         nodes_.swap(other.nodes_);
     }
@@ -236,7 +235,7 @@ public:
             const Subtree root = check(root_, height_, -infinity, infinity, true, seen);
             require(root.best == best_, "the best cut of the root is wrong");
         }
-        require(!cut_known_ || cut_ == find_best(), "the best cut kept is not the best");
+        if (cut_known_) check_cut();
         require(seen == distinct_, "the number of distinct scores is wrong");
         require(!root_ || seen > 0, "an empty tree has a root");
     }
@@ -365,58 +364,93 @@ private:
         std::int64_t sum, best;
     };
 
+    // Cuts above the best one, by the range of their lower scores: from here up to the next.
+    struct Rivals {
+        double from;
+        std::int64_t lead;  // of the best cut over the best of these, or less
+    };
+    static constexpr int most_rivals = 8;
+
+    // The best cut, and how far it leads: right of the path, near rivals last.
     Cut find_best() const {
         Cut cut;
+        rivals_used_ = 0;
         if (!root_) return cut;
         if (best_ < 0) {
             cut.has_upper = true;
             cut.upper = first_score(root_, height_);
+            meet({cut.upper, -best_});
             return cut;
         }
         cut.best = best_;
+        cut.has_lower = true;
         const void* at = root_;
-        const void* right = nullptr;  // the subtree that follows the path, as close as known
-        int right_height = 0;
         std::int64_t wanted = best_;
         for (int level = height_; level > 0; --level) {
             const Node* node = static_cast<const Node*>(at);
             const int child = kernels_->node_last(node->best, wanted);
             if (child + 1 < node->used) {
-                right = node->child[child + 1];
-                right_height = level - 1;
+                cut.has_upper = true;
+                cut.upper = first_score(node->child[child + 1], level - 1);
+                meet({cut.upper, wanted - *std::max_element(node->best + child + 1,
+                                                            node->best + node->used)});
             }
             wanted -= node->before[child];
             at = node->child[child];
         }
         const Leaf* leaf = static_cast<const Leaf*>(at);
         const int slot = std::min(kernels_->leaf_last(leaf->prefix, wanted), leaf->used - 1);
-        cut.has_lower = true;
         cut.lower = leaf->score[slot];
         if (slot + 1 < leaf->used) {
             cut.has_upper = true;
             cut.upper = leaf->score[slot + 1];
-        } else if (right) {
-            cut.has_upper = true;
-            cut.upper = first_score(right, right_height);
+            meet({cut.upper, wanted - *std::max_element(leaf->prefix + slot + 1,
+                                                        leaf->prefix + leaf->used)});
         }
         return cut;
     }
 
+    // Rivals come from far to near; when there is no room, the two nearest become one.
+    void meet(const Rivals& rivals) const {
+        if (rivals_used_ < most_rivals) {
+            rivals_[rivals_used_++] = rivals;
+        } else {
+            Rivals& nearest = rivals_[most_rivals - 1];
+            nearest = {rivals.from, std::min(rivals.lead, nearest.lead)};
+        }
+    }
+
     // Most changes leave the best cut where it was, which costs less to see than to find out:
     // a change of z at a score shifts all cuts above it alike, so only cuts above a score
-    // whose z grows can overtake one that lies below it. best_ is already up to date.
+    // whose z grows can overtake a cut below it, and only once they have made up its lead.
+    // best_ is already up to date.
     void keep_cut(double score, std::int64_t z) {
         if (!cut_known_) return;
         if (cut_.has_lower && score <= cut_.lower) {
             cut_.best += z;
         } else if (z >= 0) {
-            cut_known_ = false;
-            return;
+            cut_known_ = still_leads(score, z);
+            if (!cut_known_) return;
         } else if (!cut_.has_upper || score < cut_.upper) {
             cut_.has_upper = true;
             cut_.upper = score;
         }
         cut_known_ = cut_.has_lower ? best_ == cut_.best && best_ >= 0 : best_ < 0;
+    }
+
+    // All cuts above the score gain z. False when that may be enough, or nothing is known.
+    // A lead is also one over the cut just below its range: when the first score of a range
+    // goes, either its z was not negative, or the range has gained what that score had lost.
+    // So a new score at the start of a range brings no closer cut than told.
+    bool still_leads(double score, std::int64_t z) {
+        if (rivals_used_ == 0 || score < rivals_[rivals_used_ - 1].from) return false;
+        bool leads = true;
+        for (int i = 0; i < rivals_used_; ++i) {
+            rivals_[i].lead -= z;
+            leads &= rivals_[i].lead > 0;
+            if (rivals_[i].from <= score) break;  // nearer ones lie below the score
+        }
+        return leads;
     }
 
     Leaf* descend(double score, Path& path) const {
@@ -677,6 +711,25 @@ private:
         if (!holds) throw std::logic_error(std::string("broken cut tree: ") + otherwise);
     }
 
+    // The cut kept must be the one that would be found, and no rival may be closer than told.
+    void check_cut() const {
+        const Cut kept = cut_;
+        Rivals rivals[most_rivals];
+        const int used = rivals_used_;
+        std::copy(rivals_, rivals_ + used, rivals);
+        require(kept == find_best(), "the best cut kept is not the best");
+        std::copy(rivals, rivals + used, rivals_);
+        rivals_used_ = used;
+        std::int64_t value = 0;
+        scan([&](const Held& held) {
+            value += held.above - held.below;
+            if (used == 0 || held.score < rivals[used - 1].from) return;
+            int at = 0;
+            while (rivals[at].from > held.score) ++at;
+            require(kept.best - value >= rivals[at].lead, "a rival is closer than told");
+        });
+    }
+
     // Recompute sum and best from below, with every score in [low, high).
     Subtree check(const void* at, int height, double low, double high, bool root,
                   std::size_t& seen) const {
@@ -731,8 +784,10 @@ private:
     int height_ = 0;
     std::size_t distinct_ = 0;
     std::int64_t best_ = 0;  // of the root
-    mutable Cut cut_;        // valid while cut_known_
     mutable bool cut_known_ = false;
+    mutable Cut cut_;  // these are valid while cut_known_
+    mutable Rivals rivals_[most_rivals];
+    mutable int rivals_used_ = 0;  // 0 also when nothing is known of them
     Pool<Leaf> leaves_;
     Pool<Node> nodes_;
 };

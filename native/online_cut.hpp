@@ -88,7 +88,7 @@ public:
     Refusal add(double score, Losses losses, int bits, bool one_sided = false) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
         score += 0.0;
-        if ((bits != bits_ || total_ + size_of(losses) >= most_units) &&
+        if ((bits != bits_ || size_of(losses) >= most_units - total_) &&
             !fits(size_of(losses), bits)) {
             std::vector<LossRow> row{{ordered_bits(score), {losses.below, losses.above}}};
             if (!coarsen_to_fit(row, size_of(losses), bits)) return Refusal::too_large;
