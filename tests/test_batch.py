@@ -236,7 +236,8 @@ print(limen._core.isa, len(seen), hashlib.sha256(repr(seen).encode()).hexdigest(
 
 def run_with_isa(isa, program):
     environment = {key: value for key, value in os.environ.items() if key != "LIMEN_ISA"}
-    environment["PYTHONPATH"] = str(Path(__file__).parent)
+    path = [str(Path(__file__).parent), environment.get("PYTHONPATH")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     if isa is not None:
         environment["LIMEN_ISA"] = isa
     return subprocess.run(

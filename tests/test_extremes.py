@@ -213,3 +213,11 @@ class CarelessCut(OnlineCut):
 def test_a_subclass_that_forgets_its_base_is_told_so_by_everything(use, model):
     with pytest.raises(RuntimeError, match=r"super\(\)\.__init__"):
         use(model())
+
+
+def test_a_deep_copy_of_a_subclass_shares_no_attribute():
+    cut = Named(name=["fraud"])
+    shallow, deep = copy.copy(cut), copy.deepcopy(cut)
+    cut.name.append("spam")
+
+    assert (["fraud", "spam"], ["fraud"]) == (shallow.name, deep.name)

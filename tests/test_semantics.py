@@ -614,6 +614,17 @@ def test_reverting_more_often_than_added_is_refused():
     refused(cut, NotHeld, ["0.5"], cut.revert_many, [0.5], [1])
 
 
+def test_reverting_all_the_weight_of_a_score_but_not_all_its_samples_is_refused():
+    """A sample would be left that costs nothing, and such a sample was never added."""
+    cut = OnlineThreshold()
+    cut.update_many([0.5, 0.5, 0.75], [1, 1, 0])
+    refused(cut, NotHeld, ["0.5"], cut.revert, 0.5, 1, 2)
+    refused(cut, NotHeld, ["0.5"], cut.revert_many, [0.5], [1], [2])
+    cut.revert_many([0.5, 0.5], [1, 1])
+
+    assert (1, INF) == (len(cut), cut.threshold)
+
+
 def test_reverting_many_changes_nothing_when_one_is_not_held(cut):
     scores, labels = streams.uniform(50)
     rows = scores[1:30].copy(), labels[1:30], np.arange(1, 30) / 4

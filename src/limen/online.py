@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -93,7 +94,10 @@ class _Online:
         return self.copy()
 
     def __deepcopy__(self: _Model, memo: dict[int, Any]) -> _Model:
-        return self.copy()
+        other = self.copy()
+        if hasattr(self, "__dict__"):
+            vars(other).update(deepcopy(vars(self), memo))
+        return other
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = type(self), self._given, self._state()
