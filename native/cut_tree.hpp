@@ -25,13 +25,13 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels.hpp"
+#include "pool.hpp"
 
 namespace limen {
 
@@ -296,57 +296,6 @@ private:
             sum = 0;
             used = 0;
         }
-    };
-
-    // Nodes live in chunks that double from one node to 64, so that small trees stay small.
-    template <class T>
-    class Pool {
-    public:
-        // Make sure that the next `nodes` calls of make() cannot fail.
-        void reserve(std::size_t nodes) {
-            if (free_.size() + left_ >= nodes) return;
-            const std::size_t size = std::max(nodes, std::min<std::size_t>(64, made_));
-            free_.reserve(made_ + size);  // so that giving back never allocates
-            chunks_.reserve(chunks_.size() + 1);
-            std::unique_ptr<T[]> chunk(new T[size]);
-            for (; left_ > 0; --left_) free_.push_back(next_++);
-            next_ = chunk.get();
-            left_ = size;
-            made_ += size;
-            chunks_.push_back(std::move(chunk));
-        }
-        T* make() {
-            reserve(1);
-            T* made = left_ > 0 ? next_ : free_.back();
-            if (left_ > 0) {
-                ++next_;
-                --left_;
-            } else {
-                free_.pop_back();
-            }
-            made->reset();
-            return made;
-        }
-        void give_back(T* node) { free_.push_back(node); }
-        void clear() {
-            chunks_.clear();
-            free_.clear();
-            left_ = made_ = 0;
-        }
-        std::size_t memory() const { return made_ * sizeof(T) + free_.capacity() * sizeof(T*); }
-        void swap(Pool& other) noexcept {
-            std::swap(chunks_, other.chunks_);
-            std::swap(free_, other.free_);
-            std::swap(next_, other.next_);
-            std::swap(left_, other.left_);
-            std::swap(made_, other.made_);
-        }
-
-    private:
-        std::vector<std::unique_ptr<T[]>> chunks_;
-        std::vector<T*> free_;
-        T* next_ = nullptr;
-        std::size_t left_ = 0, made_ = 0;
     };
 
     // The inner nodes from the root to a leaf, and the child taken in each.

@@ -1,0 +1,1224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An ordered map from score to its two losses that knows the cheapest cut for every cost: the
+// isotonic regression of the labels on the scores, kept under insertion and deletion.
+//
+// add, remove                O(log^2 n), where n is the number of distinct scores held
+// best, sums_*, around       O(log n)
+// blocks                     O(log n) per block at most, O(1) where blocks are dense
+// load, scan                 O(n)
+// memory                     30 bytes per slot of a leaf, 192 per inner node; leaves are about
+//                            two thirds full
+//
+// The cut above the k lowest scores is the point (weight, below) of the sums over them. A cut is
+// cheapest for some cost if and only if it is a vertex of the greatest convex minorant, the
+// hull, of all these points; the scores between two neighbouring vertices are a block of the
+// isotonic fit, whose value is the slope between them, below / weight. Three points on a line
+// are two vertices: equal values make one block.
+//
+// A balanced binary tree over leaves of neighbouring scores. A leaf keeps its points, counted
+// from its own start, and which of them are vertices of its own hull. An inner node keeps only
+// its bridge, the edge of its hull from the left child's to the right child's; below its lower
+// end, the hull of the node is that of the left child, above its upper end that of the right. A
+// run of scores owns the points after each of them, so no two runs share a point; the point
+// below all scores belongs to the first leaf.
+//
+// Scores are doubles without nan, -0.0 given as 0.0. below and above are at least 0, not both 0
+// for a score held, and the sum of all stays below 2^62; that is the caller's duty. Not safe for
+// concurrent writers. check() throws on a broken invariant, in release builds too.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cut_tree.hpp"
+#include "pool.hpp"
+#include "wide.hpp"
+
+namespace limen {
+
+// The sums over a run of scores.
+struct RunSums {
+    std::int64_t below = 0, above = 0;
+    std::uint64_t count = 0;
+
+    bool operator==(const RunSums&) const = default;
+};
+
+// A cut of the hull: the sums over all scores below it, and its neighbours where there are any.
+struct HullCut {
+    RunSums under;
+    double lower = 0, upper = 0;
+    bool has_lower = false, has_upper = false;
+
+    bool operator==(const HullCut&) const = default;
+};
+
+// Neighbouring scores that share one value of the isotonic fit, below / (below + above).
+struct Block {
+    double first = 0, last = 0;
+    RunSums sums;
+
+    bool operator==(const Block&) const = default;
+};
+
+// The blocks of the next score held at or below a score, and at or above it. They are the same
+// when the score lies between the ends of a block, and always when it is held.
+struct BlocksAround {
+    Block lower, upper;
+    bool has_lower = false, has_upper = false;
+};
+
+class HullTree {
+public:
+    static constexpr int leaf_slots = 56;
+
+    // Fewer slots per leaf make splits and merges common: for tests.
+    explicit HullTree(int leaf_capacity = leaf_slots) : leaf_capacity_(leaf_capacity) {
+        if (leaf_capacity < 4 || leaf_capacity > leaf_slots)
+            throw std::invalid_argument("the capacity of a leaf must be from 4 to 56");
+    }
+
+    HullTree(HullTree&& other) noexcept { swap(other); }
+    HullTree& operator=(HullTree&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+
+    std::size_t distinct() const { return distinct_; }
+    std::size_t memory() const { return leaves_.memory() + nodes_.memory(); }
+    int leaf_capacity() const { return leaf_capacity_; }
+    RunSums totals() const { return sums(total_, count_); }
+
+    // What is held of a score; count 0 when it is not held.
+    Held find(double score) const {
+        if (!root_) return {score, 0, 0, 0};
+        Link at = root_;
+        while (!at.is_leaf()) at = at.node()->child[score >= at.node()->separator];
+        const Leaf* leaf = at.leaf();
+        const int slot = leaf->rank(score);
+        if (!leaf->holds(slot, score)) return {score, 0, 0, 0};
+        return leaf->held(slot);
+    }
+
+    // Add the sums of `held.count` >= 1 samples of one score, which weigh something. `seen` is
+    // shown what was held of it before, once nothing can fail any more.
+    void add(const Held& held) {
+        add(held, [](const Held&) {});
+    }
+
+    template <class Seen>
+    void add(const Held& held, Seen&& seen) {
+        if (held.below < 0 || held.above < 0 || held.below + held.above == 0)
+            throw std::invalid_argument("a score without weight, or with a negative one");
+        if (!root_) {
+            Leaf* leaf = leaves_.make();
+            leaf->first = true;
+            root_ = Link(leaf);
+        }
+        Path path;
+        Leaf* leaf = descend(held.score, path);
+        int slot = leaf->rank(held.score);
+        const Change change{held.score, point_of(held), held.count, false};
+        if (leaf->holds(slot, held.score)) {
+            if (held.count > std::numeric_limits<std::uint32_t>::max() - leaf->count[slot])
+                throw std::overflow_error("more than 4294967295 samples of one score");
+            seen(leaf->held(slot));
+            shift(path, change);
+            leaf->add(slot, change.delta);
+            leaf->count[slot] += held.count;
+        } else {
+            if (leaf->used == leaf_capacity_) {
+                leaf = split(path, held.score);
+                slot = leaf->rank(held.score);
+            }
+            seen(Held{held.score, 0, 0, 0});
+            shift(path, change);
+            leaf->open(slot, held);
+            ++distinct_;
+        }
+        mend(path, change, leaf->point(slot + 1));
+    }
+
+    // Take sums away from a score if it is held with at least `held.count` samples and as much
+    // below and above, and `allows` agrees to what is held; otherwise change nothing and return
+    // false. A score goes with its last sample, which must leave it without losses, and only
+    // that one may.
+    template <class Allows>
+    bool remove(const Held& held, Allows&& allows) {
+        if (!root_) return false;
+        Path path;
+        Leaf* leaf = descend(held.score, path);
+        const int slot = leaf->rank(held.score);
+        if (!leaf->holds(slot, held.score)) return false;
+        const Held now = leaf->held(slot);
+        if (now.count < held.count || now.below < held.below || now.above < held.above)
+            return false;
+        const bool closes = now.below == held.below && now.above == held.above;
+        if (closes != (now.count == held.count) || !allows(now)) return false;
+        if (distinct_ == 1 && closes) {
+            clear();
+            return true;
+        }
+        const Change change{held.score, -point_of(held), -std::int64_t{held.count}, closes};
+        shift(path, change);
+        if (closes) {
+            --distinct_;
+            leaf->close(slot, change.delta);
+            if (slot == 0) path.new_first_score(leaf->score[0]);
+        } else {
+            leaf->add(slot, change.delta);
+            leaf->count[slot] -= held.count;
+        }
+        Point point = leaf->point(closes ? slot : slot + 1);
+        if (leaf->used < fewest() && path.depth > 0) shrink(path, point);
+        mend(path, change, point);
+        return true;
+    }
+
+    // The cut that costs least when an answer of 1 to a sample above it costs false_positive
+    // per unit of `above` and one of 0 below it false_negative per unit of `below`, both at
+    // least 0; the highest of equals.
+    HullCut best(std::int64_t false_positive, std::int64_t false_negative) const {
+        const auto pays = [&](const Point& edge) {
+            return Wide{false_positive} * (edge.weight - edge.below) >=
+                   Wide{false_negative} * edge.below;
+        };
+        HullCut cut;
+        if (!root_) return cut;
+        Link at = root_;
+        Point start;
+        std::int64_t count = 0;
+        while (!at.is_leaf()) {
+            const Node* node = at.node();
+            const bool right = pays(node->to - node->from);
+            if (right) {
+                start += node->left;
+                count += node->left_count;
+            } else {
+                cut.upper = node->separator;
+                cut.has_upper = true;
+            }
+            at = node->child[right];
+        }
+        const Leaf* leaf = at.leaf();
+        const int k = leaf->hull[leaf->last_vertex_where(pays)];
+        cut.under = sums(start + leaf->point(k), count + leaf->count_below(k));
+        cut.has_lower = k > 0;
+        if (k > 0) cut.lower = leaf->score[k - 1];
+        if (k < leaf->used) cut.has_upper = true, cut.upper = leaf->score[k];
+        return cut;
+    }
+
+    // The sums over all scores below a score, and over those at or below it.
+    RunSums sums_below(double score) const {
+        return locate([=](double held) { return held < score; }).under;
+    }
+    RunSums sums_at_or_below(double score) const {
+        return locate([=](double held) { return held <= score; }).under;
+    }
+
+    BlocksAround around(double score) const {
+        BlocksAround found;
+        if (!root_) return found;
+        const double last = last_score();
+        found.has_upper = score <= last;
+        if (!found.has_upper) {
+            found.has_lower = true;
+            found.lower = block_of(edge_at(last));
+            return found;
+        }
+        const Edge edge = edge_at(score);
+        found.upper = block_of(edge);
+        if (found.upper.first <= score) {
+            found.lower = found.upper;
+            found.has_lower = true;
+        } else if (edge.has_lower()) {
+            found.lower = block_of(edge_at(edge.lower));
+            found.has_lower = true;
+        }
+        return found;
+    }
+
+    // Every block in ascending order.
+    template <class Visit>
+    void blocks(Visit&& visit) const {
+        if (!root_) return;
+        HullCut before;
+        vertices([&](const HullCut& cut) {
+            if (cut.has_lower) {
+                const RunSums& to = cut.under;
+                const RunSums& from = before.under;
+                visit(Block{before.upper, cut.lower,
+                            {to.below - from.below, to.above - from.above, to.count - from.count}});
+            }
+            before = cut;
+        });
+    }
+
+    // Every cut that is the best for some cost, in ascending order, from the one below all
+    // scores to the one above them.
+    template <class Visit>
+    void vertices(Visit&& visit) const {
+        if (!root_) return visit(HullCut{});
+        vertices(root_, {}, 0, {0, total_.weight, 0, false}, visit);
+    }
+
+    // Every score in ascending order.
+    template <class Visit>
+    void scan(Visit&& visit) const {
+        if (root_) scan(root_, visit);
+    }
+
+    // Become the tree of these scores, which ascend strictly. Leaves keep an eighth free.
+    void load(const std::vector<Held>& held) {
+        HullTree built(leaf_capacity_);
+        if (!held.empty()) {
+            const std::size_t target =
+                static_cast<std::size_t>(leaf_capacity_ - std::max(1, leaf_capacity_ / 8));
+            const std::size_t parts = (held.size() + target - 1) / target;
+            const Subtree whole = built.load(held, parts, 0, parts);
+            built.root_ = whole.at;
+            built.total_ = whole.total;
+            built.count_ = whole.count;
+            built.distinct_ = held.size();
+        }
+        swap(built);
+    }
+
+    // Multiply every loss by 2^bits, for a finer or coarser unit. Where bits is negative, all
+    // losses must be multiples of 2^-bits. No slope changes, so no edge does.
+    void scale(int bits) {
+        if (!root_) return;
+        scale(root_, bits);
+        total_ = scaled(total_, bits);
+    }
+
+    void clear() {
+        leaves_.clear();
+        nodes_.clear();
+        root_ = Link();
+        distinct_ = 0;
+        total_ = {};
+        count_ = 0;
+    }
+
+    void swap(HullTree& other) noexcept {
+        std::swap(leaf_capacity_, other.leaf_capacity_);
+        std::swap(root_, other.root_);
+        std::swap(distinct_, other.distinct_);
+        std::swap(total_, other.total_);
+        std::swap(count_, other.count_);
+        leaves_.swap(other.leaves_);
+        nodes_.swap(other.nodes_);
+    }
+
+    void check() const {
+        std::size_t seen = 0;
+        if (root_) {
+            const Checked whole = check(root_, -infinity, infinity, true, true, seen);
+            require(whole.total == total_ && whole.count == count_, "the totals are wrong");
+        } else {
+            require(total_ == Point{} && count_ == 0, "an empty tree has totals");
+        }
+        require(seen == distinct_, "the number of distinct scores is wrong");
+        require(!root_ || seen > 0, "an empty tree has a root");
+    }
+
+private:
+    static constexpr double infinity = std::numeric_limits<double>::infinity();
+    static constexpr double no_score = std::numeric_limits<double>::quiet_NaN();
+
+    struct Leaf;
+    struct Node;
+
+    // A leaf or a node, told apart by the lowest bit of its address.
+    class Link {
+    public:
+        Link() = default;
+        explicit Link(const Leaf* leaf) : bits_(reinterpret_cast<std::uintptr_t>(leaf) | 1) {}
+        explicit Link(const Node* node) : bits_(reinterpret_cast<std::uintptr_t>(node)) {}
+        explicit operator bool() const { return bits_ != 0; }
+        bool is_leaf() const { return bits_ & 1; }
+        Leaf* leaf() const { return reinterpret_cast<Leaf*>(bits_ - 1); }
+        Node* node() const { return reinterpret_cast<Node*>(bits_); }
+        int height() const { return is_leaf() ? 0 : node()->height; }
+
+    private:
+        std::uintptr_t bits_ = 0;
+    };
+
+    // The edges of a child's hull before and after the point where the bridge touches it: no
+    // point of the child on that side lies below the line of the edge. The bridge touches there
+    // as long as its slope stays between them. Only directions count; where there is no edge,
+    // straight down and straight up stand for it.
+    struct Bounds {
+        Point low{0, -1}, high{0, 1};
+
+        void narrow_low(const Point& edge) {
+            if (cross(low, edge) > 0) low = edge;
+        }
+        void narrow_high(const Point& edge) {
+            if (cross(edge, high) > 0) high = edge;
+        }
+        // Of several points on the line of the bridge it touches the first on the left, the
+        // last on the right.
+        bool allow(const Point& bridge, bool right) const {
+            const Wide after_low = cross(low, bridge), before_high = cross(bridge, high);
+            return right ? after_low >= 0 && before_high > 0 : after_low > 0 && before_high >= 0;
+        }
+    };
+
+    // Point k of a leaf lies after its k lowest scores; point 0 is the start of the leaf and
+    // belongs to it only when it is the first of the tree.
+    struct alignas(64) Leaf {
+        std::uint8_t used;
+        std::uint8_t vertices;
+        bool first;
+        std::uint8_t hull[leaf_slots + 1];  // the points that are vertices of the leaf's hull
+        double score[leaf_slots];
+        std::uint32_t count[leaf_slots];
+        Point points[leaf_slots + 1];
+
+        void reset() {
+            points[0] = {};
+            used = 0;
+            vertices = 0;
+            first = false;
+        }
+        const Point& point(int k) const { return points[k]; }
+        const Point& total() const { return points[used]; }
+        const Point& vertex(int i) const { return points[hull[i]]; }
+        void narrow(Bounds& bounds, int i) const {
+            if (i > 0) bounds.narrow_low(vertex(i) - vertex(i - 1));
+            if (i + 1 < vertices) bounds.narrow_high(vertex(i + 1) - vertex(i));
+        }
+        bool holds(int slot, double wanted) const { return slot < used && score[slot] == wanted; }
+        Held held(int slot) const {
+            const Point sum = point(slot + 1) - point(slot);
+            return {score[slot], sum.below, sum.weight - sum.below, count[slot]};
+        }
+        // How many scores lie below the given one.
+        int rank(double wanted) const {
+            return count_where([=](double held) { return held < wanted; });
+        }
+        template <class Yes>
+        int count_where(const Yes& yes) const {
+            const double* at = score;
+            for (int left = used; left > 0;) {
+                const int half = (left + 1) / 2;
+                at += yes(at[half - 1]) ? half : 0;
+                left -= half;
+            }
+            return static_cast<int>(at - score);
+        }
+        std::int64_t count_below(int k) const {
+            std::int64_t sum = 0;
+            for (int i = 0; i < k; ++i) sum += count[i];
+            return sum;
+        }
+        // The last vertex that is reached when an edge is taken as long as `pays` says so; it
+        // says so for all edges up to some slope.
+        template <class Pays>
+        int last_vertex_where(const Pays& pays) const {
+            int low = 0, high = vertices - 1;
+            while (low < high) {
+                const int middle = (low + high) / 2;
+                if (pays(vertex(middle + 1) - vertex(middle)))
+                    low = middle + 1;
+                else
+                    high = middle;
+            }
+            return low;
+        }
+
+        void add(int slot, const Point& delta) {
+            for (int k = slot + 1; k <= used; ++k) points[k] += delta;
+            renew_hull(slot + 1, 0);
+        }
+        void open(int slot, const Held& held) {
+            const Point delta = point_of(held);
+            const auto behind = static_cast<std::size_t>(used - slot);
+            std::memmove(score + slot + 1, score + slot, behind * sizeof *score);
+            std::memmove(count + slot + 1, count + slot, behind * sizeof *count);
+            score[slot] = held.score;
+            count[slot] = held.count;
+            for (int k = used; k >= slot; --k) points[k + 1] = points[k] + delta;
+            ++used;
+            renew_hull(slot + 1, 1);
+        }
+        void close(int slot, const Point& delta) {
+            --used;
+            const auto behind = static_cast<std::size_t>(used - slot);
+            std::memmove(score + slot, score + slot + 1, behind * sizeof *score);
+            std::memmove(count + slot, count + slot + 1, behind * sizeof *count);
+            for (int k = slot + 1; k <= used; ++k) points[k] = points[k + 1] + delta;
+            renew_hull(slot + 1, -1);
+        }
+
+        // The hull of all points, one after the other.
+        void renew_hull() {
+            vertices = 0;
+            for (int k = first ? 0 : 1; k <= used; ++k) push_vertex(k);
+        }
+
+    private:
+        // Points after the last vertex in ascending order: a vertex goes when it does not lie
+        // strictly below the line from its predecessor to a later point.
+        void push_vertex(int k) {
+            while (vertices >= 2) {
+                const Point last = vertex(vertices - 1);
+                if (cross(last - vertex(vertices - 2), point(k) - last) > 0) break;
+                --vertices;
+            }
+            hull[vertices++] = static_cast<std::uint8_t>(k);
+        }
+
+        // The hull after point k changed, was opened (moved 1) or closed (moved -1). The points
+        // on either side of it kept their places among themselves, so of these only those below
+        // the old edge across k can become vertices.
+        void renew_hull(int k, int moved) {
+            std::uint8_t old[leaf_slots + 1];
+            const int old_vertices = vertices;
+            std::memcpy(old, hull, sizeof old);
+            int next = 0;
+            while (next < old_vertices && old[next] < k) ++next;
+            vertices = static_cast<std::uint8_t>(next);
+            int candidate = next ? old[next - 1] + 1 : first ? 0 : 1;
+            if (moved < 0 && next < old_vertices && old[next] == k) ++next;
+            const int last = next < old_vertices ? old[next] + moved : used + 1;
+            for (; candidate < last; ++candidate) push_vertex(candidate);
+            const int joint = next;
+            for (; next < old_vertices; ++next) {
+                const int before = vertices;
+                push_vertex(old[next] + moved);
+                // From here on every vertex meets the edge that it met before.
+                if (next > joint && vertices > before) break;
+            }
+            for (++next; next < old_vertices; ++next)
+                hull[vertices++] = static_cast<std::uint8_t>(old[next] + moved);
+        }
+    };
+
+    struct alignas(64) Node {
+        Link child[2];
+        double separator;             // the first score of the right child
+        double from_score, to_score;  // the last scores below the ends of the bridge
+        std::int64_t left_count;
+        Point left;      // the sums over the left child
+        Point from, to;  // the bridge, counted from the node's start
+        std::int32_t height;
+        bool stale;        // the bridge must be built
+        Bounds bounds[2];  // where the bridge touches the children
+
+        void reset() { stale = true; }
+        void measure() { height = 1 + std::max(child[0].height(), child[1].height()); }
+        int leaning() const { return child[1].height() - child[0].height(); }
+        const Point& touch(bool right) const { return right ? to : from; }
+    };
+
+    // The nodes from the root to a leaf: where each is linked, and which child was taken. More
+    // than enough for as many leaves as memory can hold.
+    struct Path {
+        Link* link[72];
+        bool right[72];
+        int depth = 0;
+        bool reshaped = false;  // heights may have changed
+        Link* end = nullptr;    // where the leaf is linked
+
+        Node* node(int i) const { return link[i]->node(); }
+        void push(Link* at, bool to_the_right) {
+            link[depth] = at;
+            right[depth++] = to_the_right;
+            end = &at->node()->child[to_the_right];
+        }
+        // The leaf at the end of the path now starts with another score.
+        void new_first_score(double score) const {
+            int i = depth - 1;
+            while (i >= 0 && !right[i]) --i;
+            if (i >= 0) node(i)->separator = score;
+        }
+    };
+
+    // What happens to a score. One that comes takes the place of its predecessor's point, and
+    // shifts that and all before it as seen from above.
+    struct Change {
+        double score;
+        Point delta;
+        std::int64_t count;
+        bool closes;  // the score goes
+    };
+
+    // A part of the tree that its parent does not know yet.
+    struct Subtree {
+        Link at;
+        double first;
+        Point total;
+        std::int64_t count;
+    };
+
+    static Point point_of(const Held& held) { return {held.below + held.above, held.below}; }
+
+    static RunSums sums(const Point& total, std::int64_t count) {
+        return {total.below, total.weight - total.below, static_cast<std::uint64_t>(count)};
+    }
+
+    Leaf* descend(double score, Path& path) {
+        path.end = &root_;
+        while (!path.end->is_leaf()) {
+            const Node* node = path.end->node();
+            prefetch(node);
+            path.push(path.end, score >= node->separator);
+        }
+        prefetch(path.end->leaf());
+        return path.end->leaf();
+    }
+
+    // What is soon needed of a part that is in no near cache: ask for all its lines at once
+    // instead of one after the other.
+    template <class Part>
+    static void prefetch(const Part* part) {
+#if defined(__GNUC__) || defined(__clang__)
+        const char* line = reinterpret_cast<const char*>(part);
+        for (std::size_t i = 0; i < sizeof(Part); i += 64) __builtin_prefetch(line + i);
+#else
+        (void)part;
+#endif
+    }
+
+    // ---- bridges ----
+
+    // The part of a child's hull that may still touch the bridge, seen by one edge in its
+    // middle, or by its only point once it is settled.
+    struct Side {
+        Link at;
+        Point start;
+        int low = 0, middle = 0, high = 0;  // vertices, in a leaf
+        Point from, to;
+        bool settled = false;
+        Bounds bounds;
+
+        Side(Link link, const Point& begin) : at(link), start(begin) { enter(); }
+
+        Point edge() const { return to - from; }
+        void enter() {
+            if (at.is_leaf()) high = at.leaf()->vertices - 1;
+            look();
+        }
+        void look() {
+            if (!at.is_leaf()) {
+                from = start + at.node()->from;
+                to = start + at.node()->to;
+                return;
+            }
+            const Leaf* leaf = at.leaf();
+            middle = (low + high) / 2;
+            settled = low == high;
+            from = start + leaf->vertex(middle);
+            if (settled)
+                leaf->narrow(bounds, middle);
+            else
+                to = start + leaf->vertex(middle + 1);
+        }
+        void go_left() {
+            if (at.is_leaf()) {
+                high = middle;
+                return look();
+            }
+            bounds.narrow_high(edge());
+            at = at.node()->child[0];
+            enter();
+        }
+        void go_right() {
+            if (at.is_leaf()) {
+                low = middle + 1;
+                return look();
+            }
+            bounds.narrow_low(edge());
+            start += at.node()->left;
+            at = at.node()->child[1];
+            enter();
+        }
+        double score() const {
+            const int k = at.leaf()->hull[low];
+            return k > 0 ? at.leaf()->score[k - 1] : no_score;
+        }
+    };
+
+    // Descend both children at once to the points where the bridge touches their hulls: on the
+    // left the first of several on its line, on the right the last, so that the bridge is as
+    // long as it can be. Points are counted from the last one of the left child, so the left
+    // child lies at or before 0 and the right child after it.
+    //
+    // An edge of the left hull whose line has a point of the right hull on or below it is at
+    // least as steep as the bridge, which then touches before it; the mirror image holds for
+    // the right. If neither is so, the lines of both edges meet between them, and if they meet
+    // after 0, then nothing of the left hull lies on or below the right edge's line, so the
+    // bridge is less steep than that edge; else it is steeper than the left edge.
+    static void build_bridge(Node* node) {
+        Side left(node->child[0], -node->left), right(node->child[1], {});
+        while (!left.settled || !right.settled) {
+            const Point left_edge = left.edge(), right_edge = right.edge();
+            if (left.settled) {
+                cross(right_edge, left.from - right.from) <= 0 ? right.go_right()
+                                                               : right.go_left();
+                continue;
+            }
+            if (right.settled) {
+                cross(left_edge, right.from - left.from) <= 0 ? left.go_left() : left.go_right();
+                continue;
+            }
+            const Point gap = right.from - left.to;
+            const Wide turn = cross(left_edge, right_edge);
+            const Wide over_left = cross(left_edge, gap), over_right = cross(right_edge, gap);
+            // Of each edge, the end that lies lower for the other one.
+            const Wide nearer = std::min<Wide>(turn, 0);
+            const bool left_known = over_left + nearer <= 0, right_known = over_right >= nearer;
+            if (left_known || right_known) {
+                if (left_known) left.go_left();
+                if (right_known) right.go_right();
+            } else if (product_greater(static_cast<WideUnsigned>(-over_right),
+                                       static_cast<std::uint64_t>(left_edge.weight),
+                                       static_cast<WideUnsigned>(turn),
+                                       static_cast<std::uint64_t>(-left.to.weight))) {
+                right.go_left();
+            } else {
+                left.go_right();
+            }
+        }
+        node->from = left.from + node->left;
+        node->to = right.from + node->left;
+        node->from_score = left.score();
+        node->to_score = right.score();
+        node->bounds[0] = left.bounds;
+        node->bounds[1] = right.bounds;
+        node->stale = false;
+    }
+
+    struct Touch {
+        Point point;
+        Bounds bounds;
+    };
+
+    // Where a line in the direction of a bridge touches a hull from below; of several points the
+    // first, or the last when the hull is that of a right child.
+    template <bool right>
+    static Touch touch(Link at, const Point& bridge) {
+        const auto before = [&](const Point& edge) {
+            const Wide turn = cross(edge, bridge);
+            return right ? turn >= 0 : turn > 0;
+        };
+        Touch found;
+        while (!at.is_leaf()) {
+            const Node* node = at.node();
+            const Point edge = node->to - node->from;
+            const bool further = before(edge);
+            if (further) {
+                found.point += node->left;
+                found.bounds.narrow_low(edge);
+            } else {
+                found.bounds.narrow_high(edge);
+            }
+            at = node->child[further];
+        }
+        const Leaf* leaf = at.leaf();
+        const int i = leaf->last_vertex_where(before);
+        found.point += leaf->vertex(i);
+        leaf->narrow(found.bounds, i);
+        return found;
+    }
+
+    // Points on or above the line of a bound, `distance` or more from where the bridge touches,
+    // are shifted towards that line. A bound for them afterwards runs through the corner where
+    // the nearest could now be; false when there is none.
+    static bool bend(Point& bound, std::int64_t distance, const Change& change, bool before) {
+        const std::int64_t weight = distance + change.delta.weight;
+        if (bound.weight == 0 || distance < 0 || weight <= 0) return false;
+        const WideUnsigned rise = static_cast<WideUnsigned>(Wide{distance} * bound.below);
+        const auto run = static_cast<std::uint64_t>(bound.weight);
+        const bool small = rise >> 64 == 0;
+        const WideUnsigned whole = small ? static_cast<std::uint64_t>(rise) / run : rise / run;
+        // Round away from the bridge on both sides: a bound may be too weak, not too strong.
+        const bool more = before && whole * run != rise;
+        bound = {weight, static_cast<std::int64_t>(whole) + more + change.delta.below};
+        return true;
+    }
+
+    // Does the bridge still touch both hulls in the same scores? Only one child has changed: on
+    // one side of the touching point, its points beyond the changed score were shifted, all by
+    // the same step. If that is away from the bounding line, none of them can have come below
+    // it; if it is towards it, by little or far away, a weaker bound will do. Otherwise look
+    // into the child that has changed; as a rule the other is in no near cache and need not be
+    // touched. `point` is that of the changed score, or of its predecessor when it is gone.
+    //
+    // A score that has just come needs no look of its own: it has a predecessor in the same
+    // child, because separators are first scores and the first leaf owns the start, and seen
+    // from beyond it takes the place that its predecessor had.
+    static bool bridge_holds(Node* node, bool right, const Change& change, const Point& point) {
+        const bool over_from = change.score <= node->from_score;  // not if that is no score
+        const bool over_to = change.score <= node->to_score;
+        if (change.closes && (change.score == node->from_score || change.score == node->to_score))
+            return false;
+        const Point bridge = node->to - node->from;
+        const bool turned = over_to && !over_from;
+        if (turned && !node->bounds[!right].allow(bridge, !right)) return false;
+
+        const Point beyond = point - node->touch(right);
+        const bool before = right ? over_to : over_from;
+        Bounds bounds = node->bounds[right];
+        Point& bound = before ? bounds.low : bounds.high;
+        const Wide away = cross(bound, change.delta);
+        const bool towards = before ? away > 0 : away < 0;
+        // As it was before the shift, of the nearest point that was shifted.
+        const std::int64_t distance = (before ? -beyond.weight : beyond.weight) -
+                                      (before == change.closes ? change.delta.weight : 0);
+        if ((!towards || bend(bound, distance, change, before)) &&
+            (!(towards || turned) || bounds.allow(bridge, right))) {
+            if (towards) node->bounds[right] = bounds;
+            return true;
+        }
+        Touch found = right ? touch<true>(node->child[1], bridge)
+                            : touch<false>(node->child[0], bridge);
+        if (right) found.point += node->left;
+        if (found.point != node->touch(right)) return false;
+        node->bounds[right] = found.bounds;
+        return true;
+    }
+
+    // Tell the nodes of the path that the sums of a score change. A bridge whose ends lie above
+    // the score moves along.
+    void shift(const Path& path, const Change& change) {
+        total_ += change.delta;
+        count_ += change.count;
+        for (int i = 0; i < path.depth; ++i) {
+            Node* node = path.node(i);
+            if (!path.right[i]) {
+                node->left += change.delta;
+                node->left_count += change.count;
+            }
+            if (change.score <= node->from_score) node->from += change.delta;
+            if (change.score <= node->to_score) node->to += change.delta;
+        }
+    }
+
+    // Make bridges and heights right again, from the end of the path upwards. `point` is that
+    // of the changed score, or of its predecessor when it is gone, counted from the start of
+    // the part at the end of the path.
+    void mend(const Path& path, const Change& change, Point point) {
+        for (int i = path.depth - 1; i >= 0; --i) {
+            Node* node = path.node(i);
+            if (path.right[i]) point += node->left;
+            if (path.reshaped && needs_balance(node))
+                balance(*path.link[i]);
+            else if (node->stale || !bridge_holds(node, path.right[i], change, point))
+                build_bridge(node);
+        }
+    }
+
+    // ---- changes of shape ----
+
+    // Lift the given child above its parent. Neither knows its bridge afterwards.
+    static void rotate(Link& link, bool right_child) {
+        Node* parent = link.node();
+        Node* child = parent->child[right_child].node();
+        parent->child[right_child] = child->child[!right_child];
+        child->child[!right_child] = link;
+        if (right_child) {
+            child->left += parent->left;
+            child->left_count += parent->left_count;
+        } else {
+            parent->left = parent->left - child->left;
+            parent->left_count -= child->left_count;
+        }
+        parent->measure();
+        child->measure();
+        parent->stale = child->stale = true;
+        link = Link(child);
+    }
+
+    // To measure is to look at children off the path: only when the shape has changed.
+    static bool needs_balance(Node* node) {
+        node->measure();
+        return std::abs(node->leaning()) > 1;
+    }
+
+    // Heights of two children differ by at most one, as in the tree of Adelson-Velsky and
+    // Landis; put right a difference of two.
+    static void balance(Link& link) {
+        Node* node = link.node();
+        const bool right = node->leaning() > 0;
+        Link& tall = node->child[right];
+        const int lean = tall.node()->leaning();
+        if (right ? lean < 0 : lean > 0) rotate(tall, !right);
+        rotate(link, right);
+        for (const Link& child : link.node()->child)
+            if (!child.is_leaf() && child.node()->stale) build_bridge(child.node());
+        build_bridge(link.node());
+    }
+
+    static std::int64_t fill(Leaf* leaf, const Held* held, int used) {
+        std::int64_t count = 0;
+        for (int i = 0; i < used; ++i) {
+            leaf->score[i] = held[i].score;
+            leaf->points[i + 1] = leaf->points[i] + point_of(held[i]);
+            leaf->count[i] = held[i].count;
+            count += held[i].count;
+        }
+        leaf->used = static_cast<std::uint8_t>(used);
+        leaf->renew_hull();
+        return count;
+    }
+
+    // Spread entries evenly over two leaves that a node joins.
+    static void fill(Node* node, Leaf* left, Leaf* right, const Held* held, int used) {
+        const int half = used / 2;
+        node->left_count = fill(left, held, half);
+        node->left = left->total();
+        fill(right, held + half, used - half);
+        node->child[0] = Link(left);
+        node->child[1] = Link(right);
+        node->separator = right->score[0];
+        node->from_score = node->to_score = no_score;
+        node->height = 1;
+        node->stale = true;
+    }
+
+    static int unload(const Leaf* leaf, Held* out) {
+        for (int i = 0; i < leaf->used; ++i) out[i] = leaf->held(i);
+        return leaf->used;
+    }
+
+    // Make two leaves of the full one at the end of the path, and go to the one for a score.
+    // All memory is had before anything changes.
+    Leaf* split(Path& path, double score) {
+        leaves_.reserve(1);
+        nodes_.reserve(1);
+        Held held[leaf_slots];
+        Leaf* left = path.end->leaf();
+        const int used = unload(left, held);
+        Node* node = nodes_.make();
+        fill(node, left, leaves_.make(), held, used);
+        *path.end = Link(node);
+        path.push(path.end, score >= node->separator);
+        path.reshaped = true;
+        return path.end->leaf();
+    }
+
+    int fewest() const { return std::max(2, leaf_capacity_ / 4); }
+
+    // Merge the leaf at the end of the path, which has become too small, with its sibling or
+    // share with it. The path then ends with what has become of both, and so does `point`.
+    void shrink(Path& path, Point& point) {
+        path.reshaped = true;
+        const int last = path.depth - 1;
+        Link& link = *path.link[last];
+        const bool right = path.right[last];
+        if (!link.node()->child[!right].is_leaf()) {
+            rotate(link, !right);
+            path.right[last] = right;
+            path.push(&link.node()->child[right], right);
+        }
+        Link& joint = *path.link[--path.depth];
+        Node* node = joint.node();
+        if (right) point += node->left;
+        Leaf *a = node->child[0].leaf(), *b = node->child[1].leaf();
+        Held held[2 * leaf_slots];
+        int used = unload(a, held);
+        used += unload(b, held + used);
+        if (used > leaf_capacity_ * 3 / 4) {
+            fill(node, a, b, held, used);
+            return build_bridge(node);
+        }
+        fill(a, held, used);
+        joint = Link(a);
+        leaves_.give_back(b);
+        nodes_.give_back(node);
+    }
+
+    // ---- queries ----
+
+    double last_score() const {
+        Link at = root_;
+        while (!at.is_leaf()) at = at.node()->child[1];
+        return at.leaf()->score[at.leaf()->used - 1];
+    }
+
+    // The cut above all scores of which `below` says that they lie below it.
+    template <class Below>
+    HullCut locate(const Below& below) const {
+        HullCut cut;
+        if (!root_) return cut;
+        Link at = root_;
+        Point start;
+        std::int64_t count = 0;
+        while (!at.is_leaf()) {
+            const Node* node = at.node();
+            const bool right = below(node->separator);
+            if (right) {
+                start += node->left;
+                count += node->left_count;
+            } else {
+                cut.has_upper = true;
+                cut.upper = node->separator;
+            }
+            at = node->child[right];
+        }
+        const Leaf* leaf = at.leaf();
+        const int k = leaf->count_where(below);
+        cut.under = sums(start + leaf->point(k), count + leaf->count_below(k));
+        cut.has_lower = k > 0;
+        if (k > 0) cut.lower = leaf->score[k - 1];
+        if (k < leaf->used) cut.has_upper = true, cut.upper = leaf->score[k];
+        return cut;
+    }
+
+    // An edge of the hull by the last scores below its ends.
+    struct Edge {
+        double lower, upper;
+        bool has_lower() const { return lower == lower; }
+    };
+
+    // The edge across a score that is not above all.
+    Edge edge_at(double score) const {
+        Link at = root_;
+        while (!at.is_leaf()) {
+            const Node* node = at.node();
+            const bool right = score > node->to_score;
+            if (!right && !(score <= node->from_score)) return {node->from_score, node->to_score};
+            at = node->child[right];
+        }
+        const Leaf* leaf = at.leaf();
+        int low = 0, high = leaf->vertices - 1;
+        while (high - low > 1) {
+            const int middle = (low + high) / 2;
+            (leaf->score[leaf->hull[middle] - 1] < score ? low : high) = middle;
+        }
+        const int from = leaf->hull[low];
+        return {from > 0 ? leaf->score[from - 1] : no_score, leaf->score[leaf->hull[high] - 1]};
+    }
+
+    Block block_of(const Edge& edge) const {
+        const HullCut to = locate([&](double held) { return held <= edge.upper; });
+        const HullCut from = locate([&](double held) { return held <= edge.lower; });
+        return {from.upper, edge.upper,
+                {to.under.below - from.under.below, to.under.above - from.under.above,
+                 to.under.count - from.under.count}};
+    }
+
+    // Which points of a part are vertices of the whole, by their weight, and what follows it.
+    struct Range {
+        std::int64_t low, high;
+        double upper;
+        bool has_upper;
+    };
+
+    template <class Visit>
+    static void vertices(Link at, const Point& start, std::int64_t count, Range range,
+                         Visit& visit) {
+        if (at.is_leaf()) return vertices(at.leaf(), start, count, range, visit);
+        const Node* node = at.node();
+        const std::int64_t from = start.weight + node->from.weight;
+        const std::int64_t to = start.weight + node->to.weight;
+        if (range.low <= from)
+            vertices(node->child[0], start, count,
+                     {range.low, std::min(range.high, from), node->separator, true}, visit);
+        if (range.high >= to)
+            vertices(node->child[1], start + node->left, count + node->left_count,
+                     {std::max(range.low, to), range.high, range.upper, range.has_upper}, visit);
+    }
+
+    template <class Visit>
+    static void vertices(const Leaf* leaf, const Point& start, std::int64_t count,
+                         const Range& range, Visit& visit) {
+        int counted = 0;
+        for (int i = 0; i < leaf->vertices; ++i) {
+            const int k = leaf->hull[i];
+            for (; counted < k; ++counted) count += leaf->count[counted];
+            const Point vertex = start + leaf->point(k);
+            if (vertex.weight < range.low || vertex.weight > range.high) continue;
+            const bool last = k == leaf->used;
+            visit(HullCut{sums(vertex, count), k > 0 ? leaf->score[k - 1] : 0,
+                          last ? range.upper : leaf->score[k], k > 0, !last || range.has_upper});
+        }
+    }
+
+    // ---- whole trees ----
+
+    template <class Visit>
+    static void scan(Link at, Visit& visit) {
+        if (at.is_leaf()) {
+            const Leaf* leaf = at.leaf();
+            for (int i = 0; i < leaf->used; ++i) visit(leaf->held(i));
+        } else {
+            for (const Link& child : at.node()->child) scan(child, visit);
+        }
+    }
+
+    // Parts `from` to `to` of the `parts` leaves over which the scores are spread evenly.
+    Subtree load(const std::vector<Held>& held, std::size_t parts, std::size_t from,
+                 std::size_t to) {
+        if (to - from == 1) {
+            const std::size_t start = held.size() * from / parts;
+            const std::size_t end = held.size() * to / parts;
+            Leaf* leaf = leaves_.make();
+            leaf->first = from == 0;
+            const std::int64_t count =
+                fill(leaf, held.data() + start, static_cast<int>(end - start));
+            return {Link(leaf), leaf->score[0], leaf->total(), count};
+        }
+        const std::size_t middle = from + (to - from) / 2;
+        const Subtree left = load(held, parts, from, middle);
+        const Subtree right = load(held, parts, middle, to);
+        Node* node = nodes_.make();
+        node->child[0] = left.at;
+        node->child[1] = right.at;
+        node->left = left.total;
+        node->left_count = left.count;
+        node->separator = right.first;
+        node->measure();
+        build_bridge(node);
+        return {Link(node), left.first, left.total + right.total, left.count + right.count};
+    }
+
+    static std::int64_t scaled(std::int64_t units, int bits) {
+        return bits >= 0 ? units * (std::int64_t{1} << bits) : units / (std::int64_t{1} << -bits);
+    }
+    static Point scaled(const Point& point, int bits) {
+        return {scaled(point.weight, bits), scaled(point.below, bits)};
+    }
+
+    static void scale(Link at, int bits) {
+        if (at.is_leaf()) {
+            Leaf* leaf = at.leaf();
+            for (int k = 1; k <= leaf->used; ++k) leaf->points[k] = scaled(leaf->points[k], bits);
+            return;
+        }
+        Node* node = at.node();
+        node->left = scaled(node->left, bits);
+        node->from = scaled(node->from, bits);
+        node->to = scaled(node->to, bits);
+        for (const Link& child : node->child) scale(child, bits);
+    }
+
+    // ---- check ----
+
+    static void require(bool holds, const char* otherwise) {
+        if (!holds) throw std::logic_error(std::string("broken hull tree: ") + otherwise);
+    }
+
+    // A vertex counted from the start of a part, and the score below it.
+    struct Vertex {
+        Point point;
+        double score;
+    };
+
+    struct Checked {
+        Point total;
+        std::int64_t count = 0;
+        double first = 0;
+        int height = 0;
+        std::vector<Vertex> hull;
+
+        // Points in ascending order.
+        void see(const Vertex& next) {
+            while (hull.size() >= 2) {
+                const Point last = hull.back().point;
+                if (cross(last - hull[hull.size() - 2].point, next.point - last) > 0) break;
+                hull.pop_back();
+            }
+            hull.push_back(next);
+        }
+    };
+
+    // Recompute everything from the scores, which lie in [low, high), upwards.
+    Checked check(Link at, double low, double high, bool root, bool first,
+                  std::size_t& seen) const {
+        if (at.is_leaf()) return check(at.leaf(), low, high, root, first, seen);
+        const Node* node = at.node();
+        Checked found = check(node->child[0], low, node->separator, false, first, seen);
+        const Checked right = check(node->child[1], node->separator, high, false, false, seen);
+        require(node->left == found.total, "the sums of a left child are wrong");
+        require(node->left_count == found.count, "the count of a left child is wrong");
+        require(node->separator == right.first, "a separator is not the first score behind it");
+        require(std::abs(right.height - found.height) <= 1, "a node is out of balance");
+        found.height = 1 + std::max(found.height, right.height);
+        require(node->height == found.height, "the height of a node is wrong");
+        require(!node->stale, "a bridge was not built");
+        const std::vector<Vertex> left_hull = found.hull;
+        for (const Vertex& vertex : right.hull)
+            found.see({found.total + vertex.point, vertex.score});
+        std::size_t to = 0;
+        while (found.hull[to].point.weight <= found.total.weight) ++to;
+        const Vertex &lower = found.hull[to - 1], &upper = found.hull[to];
+        require(node->from == lower.point && node->to == upper.point, "a bridge is wrong");
+        require(node->to_score == upper.score &&
+                    (node->from_score == lower.score ||
+                     (lower.score != lower.score && node->from_score != node->from_score)),
+                "the scores of a bridge are wrong");
+        check_bounds(node->bounds[0], left_hull, node->from);
+        check_bounds(node->bounds[1], right.hull, node->to - node->left);
+        for (int side : {0, 1})
+            require(node->bounds[side].allow(node->to - node->from, side),
+                    "a bridge is out of its bounds");
+        found.total += right.total;
+        found.count += right.count;
+        return found;
+    }
+
+    static void check_bounds(const Bounds& bounds, const std::vector<Vertex>& hull,
+                             const Point& touch) {
+        for (const Vertex& vertex : hull) {
+            const Point& bound = vertex.point.weight < touch.weight ? bounds.low : bounds.high;
+            require(cross(bound, vertex.point - touch) >= 0 || vertex.point == touch,
+                    "a point lies below a bound");
+        }
+    }
+
+    Checked check(const Leaf* leaf, double low, double high, bool root, bool first,
+                  std::size_t& seen) const {
+        require(leaf->used <= leaf_capacity_, "a leaf is too full");
+        require(root || leaf->used >= fewest(), "a leaf is too empty");
+        require(leaf->first == first, "a leaf is wrong about being the first");
+        require(leaf->point(0) == Point{}, "a leaf does not start at 0");
+        Checked found;
+        if (first) found.see({{}, no_score});
+        for (int i = 0; i < leaf->used; ++i) {
+            const Held held = leaf->held(i);
+            require(i == 0 || leaf->score[i - 1] < held.score, "scores do not ascend");
+            require(held.score >= low && (held.score < high || high == infinity),
+                    "a score is astray");
+            require(held.count > 0, "a score is held without samples");
+            require(held.below >= 0 && held.above >= 0 && held.below + held.above > 0,
+                    "a score is held without weight");
+            found.count += held.count;
+            found.see({leaf->point(i + 1), held.score});
+        }
+        require(leaf->vertices == found.hull.size(), "the hull of a leaf is wrong");
+        for (std::size_t i = 0; i < found.hull.size(); ++i)
+            require(leaf->point(leaf->hull[i]) == found.hull[i].point,
+                    "the hull of a leaf is wrong");
+        found.total = leaf->total();
+        found.first = leaf->used ? leaf->score[0] : 0;
+        seen += static_cast<std::size_t>(leaf->used);
+        return found;
+    }
+
+    int leaf_capacity_ = leaf_slots;
+    Link root_;
+    std::size_t distinct_ = 0;
+    Point total_;
+    std::int64_t count_ = 0;
+    Pool<Leaf> leaves_;
+    Pool<Node> nodes_;
+};
+
+}  // namespace limen
