@@ -230,6 +230,34 @@ def whole_arrays() -> Iterator[Finding]:
         )
 
 
+def small_arrays() -> Iterator[Finding]:
+    """How long does a single call on a small array take? Nothing is promised here."""
+    calls = 500
+    for n in (100, 1_000):
+        scores, labels = samples("uniform", n)
+        assert optimal_threshold(scores, labels).threshold == by_sorting(scores, labels)
+
+        def search(scores: np.ndarray = scores, labels: np.ndarray = labels) -> None:
+            for _ in range(calls):
+                optimal_threshold(scores, labels)
+
+        def sort(scores: np.ndarray = scores, labels: np.ndarray = labels) -> None:
+            for _ in range(calls):
+                by_sorting_without_ties(scores, labels)
+
+        runs = in_turns({"limen": search, "NumPy": sort}, rounds=9, per=calls)
+        finding = faster_by(
+            "optimal_threshold of a small array against NumPy argsort + cumsum + argmax",
+            f"{n:,}",
+            runs,
+            "NumPy",
+            0,
+            "ns per call",
+        )
+        finding.promise, finding.kept = "", None
+        yield finding
+
+
 def memory() -> Iterator[Finding]:
     """How much memory does a distinct score take after a million random updates?"""
     n = 1_000_000
@@ -268,6 +296,7 @@ QUESTIONS = (
     growth,
     bulk,
     whole_arrays,
+    small_arrays,
     memory,
     start_up,
 )

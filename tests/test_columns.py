@@ -48,11 +48,13 @@ def test_read_only_arrays_are_read() -> None:
     assert 1.5 == optimal_threshold(scores, labels).threshold
 
 
-def test_float32_scores_are_equal_when_their_float32_are() -> None:
-    scores = np.array([0.1, 0.1, 0.3], dtype=np.float32)
+def test_a_float32_score_is_the_double_of_the_same_value() -> None:
+    """Not the double that was rounded to it: 0.1 as float32 lies above 0.1."""
+    scores = np.array([0.1, 0.3], dtype=np.float32)
 
-    assert 3 == len(np.append(optimal_threshold(scores, [0, 1, 1]).predict(scores), []))
-    assert float(np.float32(0.1)) == as_scores(scores)[0]
+    assert [float(np.float32(0.1)), float(np.float32(0.3))] == as_scores(scores).tolist()
+    best = optimal_threshold(np.append(scores, 0.1), [1, 1, 0])
+    assert (0.1, float(np.float32(0.1))) == (best.lower, best.upper)
 
 
 @pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, 2**63 - 1])

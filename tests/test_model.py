@@ -67,9 +67,6 @@ class ModelMachine(RuleBasedStateMachine):
         self.model = make()
         self.held: list[Sample] = []
 
-    def sample(self, given: tuple[Any, ...]) -> Sample:
-        raise NotImplementedError
-
     def in_grains(self, loss: Fraction) -> int:
         grains = loss / self.grain
         assert grains.denominator == 1
