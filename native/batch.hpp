@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "online_cut.hpp"
+#include "held_samples.hpp"
 #include "samples.hpp"
 #include "select_cut.hpp"
 #include "units.hpp"
@@ -56,24 +56,24 @@ inline Trouble find_nan(const double* scores, std::size_t n) {
 
 // What is not finite, or negative where that is refused; and the binary places needed.
 inline Trouble survey(const Column& column, std::size_t n, bool negative_too,
-                      const OnlineCut& held, int& bits) {
+                      const Measure& in, int& bits) {
     return column.with([&](const auto* values) -> Trouble {
         for (std::size_t i = 0; i < n; ++i) {
             const double value = static_cast<double>(values[i]);
             if (!std::isfinite(value)) return {Trouble::not_finite, i, column.name, value};
             if (value < 0 && !negative_too) return {Trouble::negative, i, column.name, value};
-            if (!is_whole(value)) bits = std::max(bits, held.bits_for(value));
+            if (!is_whole(value)) bits = std::max(bits, in.bits_for(value));
         }
         return {};
     });
 }
 
-inline Trouble measure(const Column& column, std::size_t n, int bits, const OnlineCut& held,
+inline Trouble measure(const Column& column, std::size_t n, int bits, const Measure& in,
                        std::vector<std::int64_t>& units) {
     units.resize(n);
     return column.with([&](const auto* values) -> Trouble {
         for (std::size_t i = 0; i < n; ++i) {
-            const Refusal refusal = held.measure(values[i], 1, bits, units[i]);
+            const Refusal refusal = in.measure(values[i], 1, bits, units[i]);
             if (refusal == Refusal::none) continue;
             const double value = static_cast<double>(values[i]);
             if (refusal == Refusal::lost) return {Trouble::lost, i, column.name, value};
@@ -91,16 +91,16 @@ struct Costs {
 
 // z of labelled samples: weight * cost, above the cut for label 0 and below it for label 1.
 inline Trouble labelled_z(const std::uint8_t* labels, std::size_t n, const Column& weights,
-                          const Costs& costs, const OnlineCut& held, int& bits,
+                          const Costs& costs, const Measure& in, int& bits,
                           std::vector<std::int64_t>& z) {
     if (weights.ones()) {
         constexpr std::int64_t one = 1;
         std::vector<std::int64_t> units;
-        if (Trouble found = measure({weights.name, &one}, 1, bits, held, units)) return found;
+        if (Trouble found = measure({weights.name, &one}, 1, bits, in, units)) return found;
         z.assign(n, units[0]);
     } else {
-        if (Trouble found = survey(weights, n, false, held, bits)) return found;
-        if (Trouble found = measure(weights, n, bits, held, z)) {
+        if (Trouble found = survey(weights, n, false, in, bits)) return found;
+        if (Trouble found = measure(weights, n, bits, in, z)) {
             found.size *= static_cast<double>(std::max(costs.false_positive, costs.false_negative));
             return found;
         }
@@ -109,29 +109,29 @@ inline Trouble labelled_z(const std::uint8_t* labels, std::size_t n, const Colum
         const std::int64_t cost = labels[i] ? -costs.false_negative : costs.false_positive;
         const double size = static_cast<double>(z[i]) * std::fabs(static_cast<double>(cost));
         if (__builtin_mul_overflow(z[i], cost, &z[i]) || z[i] >= most_units || z[i] <= -most_units)
-            return {Trouble::too_large, i, weights.name, 0, size * unit_size(held.unit(), bits),
+            return {Trouble::too_large, i, weights.name, 0, size * unit_size(in.unit(), bits),
                     bits};
     }
     return {};
 }
 
-inline Trouble both_losses(const Column (&columns)[2], std::size_t n, const OnlineCut& held,
+inline Trouble both_losses(const Column (&columns)[2], std::size_t n, const Measure& in,
                            int& bits, std::vector<std::int64_t> (&units)[2]) {
     for (const Column& column : columns)
-        if (Trouble found = survey(column, n, true, held, bits)) return found;
+        if (Trouble found = survey(column, n, true, in, bits)) return found;
     for (int i = 0; i < 2; ++i)
-        if (Trouble found = measure(columns[i], n, bits, held, units[i])) return found;
+        if (Trouble found = measure(columns[i], n, bits, in, units[i])) return found;
     return {};
 }
 
 // ---- rows to hold; samples without any loss are left out ----
 
 inline Trouble labelled_rows(const double* scores, const std::uint8_t* labels, std::size_t n,
-                             const Column& weights, const Costs& costs, const OnlineCut& held,
+                             const Column& weights, const Costs& costs, const Measure& in,
                              int& bits, std::vector<SignedRow>& rows) {
     std::vector<std::int64_t> z;
     if (Trouble found = find_nan(scores, n)) return found;
-    if (Trouble found = labelled_z(labels, n, weights, costs, held, bits, z)) return found;
+    if (Trouble found = labelled_z(labels, n, weights, costs, in, bits, z)) return found;
     rows.reserve(n);
     for (std::size_t i = 0; i < n; ++i)
         if (z[i] != 0) rows.push_back({ordered_bits(scores[i]), z[i]});
@@ -139,10 +139,10 @@ inline Trouble labelled_rows(const double* scores, const std::uint8_t* labels, s
 }
 
 inline Trouble loss_rows(const double* scores, std::size_t n, const Column (&columns)[2],
-                         const OnlineCut& held, int& bits, std::vector<LossRow>& rows) {
+                         const Measure& in, int& bits, std::vector<LossRow>& rows) {
     std::vector<std::int64_t> units[2];
     if (Trouble found = find_nan(scores, n)) return found;
-    if (Trouble found = both_losses(columns, n, held, bits, units)) return found;
+    if (Trouble found = both_losses(columns, n, in, bits, units)) return found;
     rows.reserve(n);
     for (std::size_t i = 0; i < n; ++i)
         if (units[0][i] != 0 || units[1][i] != 0)
@@ -200,15 +200,15 @@ inline void select_rows(Selection& found, const double* scores, std::vector<std:
 
 inline Selection select_labelled(const double* scores, const std::uint8_t* labels, std::size_t n,
                                  const Column& weights, const Costs& costs,
-                                 const OnlineCut& held) {
+                                 const Measure& in) {
     Selection found;
     std::int64_t one = 0;
-    if (weights.ones() && held.measure(std::int64_t{1}, 1, 0, one) == Refusal::none) {
+    if (weights.ones() && in.measure(std::int64_t{1}, 1, 0, one) == Refusal::none) {
         std::size_t ones = 0;
         for (std::size_t i = 0; i < n; ++i) ones += labels[i];
         const Wide above = Wide{one} * costs.false_positive * static_cast<Wide>(n - ones);
         const Wide below = Wide{one} * costs.false_negative * static_cast<Wide>(ones);
-        if (sums_fit(found, above, above + below, held.unit()))
+        if (sums_fit(found, above, above + below, in.unit()))
             finish(found, select_cut(scores, labels, n, one * costs.false_positive,
                                      -one * costs.false_negative), n);
         return found;
@@ -216,7 +216,7 @@ inline Selection select_labelled(const double* scores, const std::uint8_t* label
     std::vector<std::int64_t> z;
     found.trouble = find_nan(scores, n);
     if (!found.trouble)
-        found.trouble = labelled_z(labels, n, weights, costs, held, found.bits, z);
+        found.trouble = labelled_z(labels, n, weights, costs, in, found.bits, z);
     if (found.trouble) return found;
     Wide above = 0, total = 0;
     std::vector<std::uint8_t> idle(n);
@@ -225,16 +225,16 @@ inline Selection select_labelled(const double* scores, const std::uint8_t* label
         total += z[i] > 0 ? z[i] : -z[i];
         idle[i] = z[i] == 0;
     }
-    if (sums_fit(found, above, total, held.unit())) select_rows(found, scores, z, idle);
+    if (sums_fit(found, above, total, in.unit())) select_rows(found, scores, z, idle);
     return found;
 }
 
 inline Selection select_any(const double* scores, std::size_t n, const Column (&columns)[2],
-                            const OnlineCut& held) {
+                            const Measure& in) {
     Selection found;
     std::vector<std::int64_t> units[2];
     found.trouble = find_nan(scores, n);
-    if (!found.trouble) found.trouble = both_losses(columns, n, held, found.bits, units);
+    if (!found.trouble) found.trouble = both_losses(columns, n, in, found.bits, units);
     if (found.trouble) return found;
     Wide above = 0, total = 0;
     std::vector<std::uint8_t> idle(n);
@@ -244,7 +244,7 @@ inline Selection select_any(const double* scores, std::size_t n, const Column (&
         total += Wide{low < 0 ? -low : low} + (high < 0 ? -high : high);
         idle[i] = low == 0 && high == 0;
     }
-    if (!sums_fit(found, above, total, held.unit())) return found;
+    if (!sums_fit(found, above, total, in.unit())) return found;
     for (std::size_t i = 0; i < n; ++i) units[1][i] -= units[0][i];
     select_rows(found, scores, units[1], idle);
     return found;

@@ -15,7 +15,8 @@
 #include <optional>
 
 #include "batch.hpp"
-#include "online_cut.hpp"
+#include "held_samples.hpp"
+#include "isotonic.hpp"
 
 namespace nb = nanobind;
 
@@ -109,7 +110,8 @@ std::string power_of_ten(double exponent) { return shown(std::pow(10.0, exponent
                outcome);
 }
 
-[[noreturn]] void refuse_absent(const OnlineCut& held, double score) {
+template <class Tree>
+[[noreturn]] void refuse_absent(const HeldSamples<Tree>& held, double score) {
     const std::string counts = " (" + counted(held.samples(), "sample") + ", " +
                                counted(held.distinct(), "distinct score") + ")";
     const bool known = held.find(score).count > 0;
@@ -248,15 +250,6 @@ private:
     std::atomic<int> waiting_{0};
 };
 
-// The number strictly inside the gap that is published as the threshold.
-double threshold_of(const Cut& cut) {
-    if (!cut.has_upper) return cut.has_lower && cut.lower == infinity ? std::nan("") : infinity;
-    if (!cut.has_lower) return -infinity;
-    double middle = (cut.lower + cut.upper) / 2;
-    if (std::isinf(middle)) middle = cut.lower / 2 + cut.upper / 2;
-    return middle > cut.lower && middle < cut.upper ? middle : cut.upper;
-}
-
 nb::object score_or_none(bool has, double score) {
     return has ? nb::object(nb::float_(score)) : nb::none();
 }
@@ -265,25 +258,31 @@ nb::object score_or_none(bool has, double score) {
 struct LossScale {
     std::int64_t numerator = 1, denominator = 1;
 
-    double operator()(std::int64_t units, int bits) const {
+    double operator()(Wide units, int bits) const {
         constexpr Wide exact = Wide{1} << 53;
-        const Wide top = Wide{units} * numerator, bottom = Wide{denominator} << bits;
-        if (top < exact && top > -exact && bottom < exact)
-            return static_cast<double>(top) / static_cast<double>(bottom);
+        if (units < exact && units > -exact) {
+            const Wide top = units * numerator, bottom = Wide{denominator} << bits;
+            if (top < exact && top > -exact && bottom < exact)
+                return static_cast<double>(top) / static_cast<double>(bottom);
+        }
         // Python divides integers of any size with a single rounding.
-        const nb::object left = nb::int_(units) * nb::int_(numerator);
-        const nb::object right = nb::int_(denominator) * (nb::int_(1) << nb::int_(bits));
-        return nb::cast<double>(nb::object(left / right));
+        const nb::object high = nb::int_(static_cast<std::int64_t>(units >> 64)) << nb::int_(64);
+        const nb::object all = high | nb::int_(static_cast<std::uint64_t>(units));
+        const nb::object top = all * nb::int_(numerator);
+        const nb::object bottom = nb::int_(denominator) << nb::int_(bits);
+        return nb::cast<double>(nb::object(top / bottom));
     }
 };
 
+template <class Tree>
 class Model {
 public:
+    template <class... Capacities>
     Model(std::int64_t unit_numerator, std::int64_t unit_denominator, LossScale scale,
-          int leaf_capacity, int node_capacity)
+          Capacities... capacities)
         : held(Unit{unit_numerator == 0, unit_numerator ? unit_numerator : 1,
                     unit_denominator ? unit_denominator : 1},
-               leaf_capacity, node_capacity),
+               capacities...),
           scale(scale) {}
 
     void require(Refusal refusal, double score, int bits, double size, const char* outcome) {
@@ -294,22 +293,23 @@ public:
         refuse_large(held.unit(), bits, sum + size, outcome);
     }
 
-    OnlineCut held;
+    HeldSamples<Tree> held;
     LossScale scale;
     ObjectLock lock;
     nb::dict given;  // costs and unit as the caller wrote them: an object without a
                      // __dict__ is looked up faster
 };
 
-class Threshold : public Model {
+// A model of labelled samples: each costs its weight times the cost of its label.
+template <class Tree>
+class Labelled : public Model<Tree> {
 public:
-    Threshold(std::int64_t false_positive, std::int64_t false_negative,
-              std::int64_t unit_numerator, std::int64_t unit_denominator,
-              std::int64_t loss_numerator, std::int64_t loss_denominator, int leaf_capacity,
-              int node_capacity)
-        : Model(unit_numerator, unit_denominator, {loss_numerator, loss_denominator},
-                leaf_capacity, node_capacity),
-          costs{false_positive, false_negative} {}
+    using Model<Tree>::held, Model<Tree>::lock;
+    static constexpr bool one_sided = true;
+
+    template <class... Arguments>
+    explicit Labelled(Costs costs, Arguments... arguments)
+        : Model<Tree>(arguments...), costs(costs) {}
 
     void one(PyObject* const* args, bool adding) {
         const char* outcome = adding ? nothing_added : nothing_changed;
@@ -361,17 +361,38 @@ private:
                              : held.remove(score, losses, bits, true);
         else if (!adding)
             refusal = Refusal::not_held;
-        require(refusal, score, bits, static_cast<double>(weight) * static_cast<double>(cost),
-                outcome);
+        this->require(refusal, score, bits,
+                      static_cast<double>(weight) * static_cast<double>(cost), outcome);
     }
 };
 
-class AnyCut : public Model {
+class Threshold : public Labelled<CutTree> {
 public:
+    Threshold(std::int64_t false_positive, std::int64_t false_negative,
+              std::int64_t unit_numerator, std::int64_t unit_denominator,
+              std::int64_t loss_numerator, std::int64_t loss_denominator, int leaf_capacity,
+              int node_capacity)
+        : Labelled({false_positive, false_negative}, unit_numerator, unit_denominator,
+                   LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
+};
+
+// Its weights are losses at costs of 1; what costs make of them is asked for later.
+class Calibrator : public Labelled<HullTree> {
+public:
+    Calibrator(std::int64_t unit_numerator, std::int64_t unit_denominator,
+               std::int64_t weight_numerator, std::int64_t weight_denominator, int leaf_capacity)
+        : Labelled({1, 1}, unit_numerator, unit_denominator,
+                   LossScale{weight_numerator, weight_denominator}, leaf_capacity) {}
+};
+
+class AnyCut : public Model<CutTree> {
+public:
+    static constexpr bool one_sided = false;
+
     AnyCut(std::int64_t unit_numerator, std::int64_t unit_denominator,
            std::int64_t loss_numerator, std::int64_t loss_denominator, int leaf_capacity,
            int node_capacity)
-        : Model(unit_numerator, unit_denominator, {loss_numerator, loss_denominator},
+        : Model(unit_numerator, unit_denominator, LossScale{loss_numerator, loss_denominator},
                 leaf_capacity, node_capacity) {}
 
     void one(PyObject* const* args, bool adding) {
@@ -433,7 +454,7 @@ T& checked(nb::handle self) {
 
 // ---- whole columns: read without the interpreter, refused with it ---------------------------
 
-[[noreturn]] void refuse_trouble(const Trouble& trouble, const Model& model,
+[[noreturn]] void refuse_trouble(const Trouble& trouble, const Unit& unit,
                                  const char* outcome) {
     const std::string where =
         std::string(trouble.name) + "[" + std::to_string(trouble.index) + "]";
@@ -445,9 +466,9 @@ T& checked(nb::handle self) {
         case Trouble::not_finite:
             refuse_number(where, shown(trouble.value), wanted_loss, outcome);
         case Trouble::lost:
-            refuse_lost(model.held.unit(), where, trouble.value, outcome);
+            refuse_lost(unit, where, trouble.value, outcome);
         default:
-            refuse_large(model.held.unit(), trouble.bits, trouble.size, outcome);
+            refuse_large(unit, trouble.bits, trouble.size, outcome);
     }
 }
 
@@ -469,8 +490,8 @@ struct OwnedColumn {
 };
 
 // Measure rows by `make` and hold or forget them, without the interpreter but with the object.
-template <class Row, class Make>
-void apply_rows(Model& model, const double* scores, bool adding, bool one_sided, Make&& make) {
+template <class Row, class T, class Make>
+void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
     const char* outcome = adding ? nothing_added : nothing_changed;
     ObjectLock::Guard guard(model.lock);
     Trouble trouble;
@@ -487,21 +508,22 @@ void apply_rows(Model& model, const double* scores, bool adding, bool one_sided,
         }
         if (!trouble) {
             refusal = adding ? model.held.add_many(rows, bits)
-                             : model.held.remove_many(rows, bits, one_sided, missing);
+                             : model.held.remove_many(rows, bits, T::one_sided, missing);
             if (refusal == Refusal::too_large) size = size_of(rows, model.held.unit(), bits);
         }
     }
     if (trouble.kind == Trouble::too_large && !adding)
         model.require(Refusal::not_held, scores[trouble.index], bits, size, outcome);
-    if (trouble) refuse_trouble(trouble, model, outcome);
+    if (trouble) refuse_trouble(trouble, model.held.unit(), outcome);
     model.require(refusal, missing, bits, size, outcome);
 }
 
-void threshold_many(nb::handle self, Array<double> scores, Array<std::uint8_t> labels,
-                    nb::object weights, bool adding) {
-    Threshold& model = checked<Threshold>(self);
+template <class T>
+void labelled_many(nb::handle self, Array<double> scores, Array<std::uint8_t> labels,
+                   nb::object weights, bool adding) {
+    T& model = checked<T>(self);
     const OwnedColumn owned(weights, "weights");
-    apply_rows<SignedRow>(model, scores.data(), adding, true, [&](int& bits, std::vector<SignedRow>& rows) {
+    apply_rows<SignedRow>(model, scores.data(), adding, [&](int& bits, std::vector<SignedRow>& rows) {
         return labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
                              model.costs, model.held, bits, rows);
     });
@@ -512,7 +534,7 @@ void cut_many(nb::handle self, Array<double> scores, nb::object below, nb::objec
     AnyCut& model = checked<AnyCut>(self);
     const OwnedColumn low(below, "below"), high(above, "above");
     const Column columns[2] = {low.column, high.column};
-    apply_rows<LossRow>(model, scores.data(), adding, false, [&](int& bits, std::vector<LossRow>& rows) {
+    apply_rows<LossRow>(model, scores.data(), adding, [&](int& bits, std::vector<LossRow>& rows) {
         return loss_rows(scores.data(), scores.shape(0), columns, model.held, bits, rows);
     });
 }
@@ -523,13 +545,13 @@ nb::tuple optimum(const Cut& cut, double loss) {
 }
 
 template <class Select>
-nb::tuple selected(const Model& model, Select&& select) {
+nb::tuple selected(const Model<CutTree>& model, Select&& select) {
     Selection found;
     {
         nb::gil_scoped_release released;
         found = select();
     }
-    if (found.trouble) refuse_trouble(found.trouble, model, "");
+    if (found.trouble) refuse_trouble(found.trouble, model.held.unit(), "");
     const SelectedCut& cut = found.cut;
     return optimum({cut.best, cut.lower, cut.upper, cut.has_lower, cut.has_upper},
                    model.scale(found.loss, found.bits));
@@ -563,6 +585,13 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_array(std::size_t n) {
     return nb::ndarray<nb::numpy, T, nb::ndim<1>>(values, {n}, owner);
 }
 
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> array_of(const std::vector<T>& values) {
+    auto array = new_array<T>(values.size());
+    std::copy(values.begin(), values.end(), array.data());
+    return array;
+}
+
 // 0/1 bytes, and the place of the first value that is neither (n when there is none).
 template <class T>
 nb::tuple labels_from(Array<T> labels) {
@@ -587,33 +616,212 @@ nb::tuple labels_from(Array<T> labels) {
 
 // ---- what all models share ----------------------------------------------------------------
 
-nb::tuple curve(Model& model) {
-    ObjectLock::Guard guard(model.lock);
-    const std::size_t n = model.held.distinct() + 1;
+// The threshold of every cut, and what `loss` makes of the losses on its two sides.
+template <class Tree, class Loss>
+nb::tuple curve_columns(const HeldSamples<Tree>& held, Loss&& loss) {
+    const std::size_t n = held.distinct() + 1;
     auto thresholds = new_array<double>(n), losses = new_array<double>(n);
-    double* threshold = thresholds.data();
-    double* loss = losses.data();
-    const int bits = model.held.bits();
-    model.held.curve([&](std::int64_t units, double lower, double upper, bool has_lower,
-                         bool has_upper) {
-        *threshold++ = threshold_of({units, lower, upper, has_lower, has_upper});
-        *loss++ = model.scale(units, bits);
+    double *next_threshold = thresholds.data(), *next_loss = losses.data();
+    held.curve([&](const Losses& missed, const Cut& cut) {
+        *next_threshold++ = threshold_of(cut);
+        *next_loss++ = loss(missed);
     });
     return nb::make_tuple(thresholds, losses);
 }
 
-nb::bytes state(Model& model) {
+nb::tuple curve(Model<CutTree>& model) {
+    ObjectLock::Guard guard(model.lock);
+    const int bits = model.held.bits();
+    return curve_columns(model.held, [&](const Losses& missed) {
+        return model.scale(Wide{missed.below} + missed.above, bits);
+    });
+}
+
+template <class T>
+nb::bytes state(T& model) {
     ObjectLock::Guard guard(model.lock);
     const std::string bytes = model.held.state();
     return nb::bytes(bytes.data(), bytes.size());
 }
 
-void restore(Model& model, nb::bytes bytes) {
+template <class T>
+void restore(T& model, nb::bytes bytes) {
     ObjectLock::Guard guard(model.lock);
-    if (!model.held.restore(std::string(bytes.c_str(), bytes.size())))
+    if (!model.held.restore(std::string(bytes.c_str(), bytes.size()), T::one_sided))
         refuse(PyExc_ValueError,
                "these bytes do not describe held samples; they were cut short or changed. "
                "Nothing was changed.");
+}
+
+// ---- every cost at once ----------------------------------------------------------------------
+
+Cut cut_of(const HullCut& cut) {
+    return {0, cut.lower, cut.upper, cut.has_lower, cut.has_upper};
+}
+
+double calibrated_threshold(nb::handle self, std::int64_t false_positive,
+                            std::int64_t false_negative) {
+    Calibrator& model = checked<Calibrator>(self);
+    ObjectLock::Guard guard(model.lock);
+    return threshold_of(cut_of(model.held.tree().best(false_positive, false_negative)));
+}
+
+// The last two tell what one unit of loss at these costs is.
+nb::tuple calibrated_optimum(nb::handle self, std::int64_t false_positive,
+                             std::int64_t false_negative, std::int64_t loss_numerator,
+                             std::int64_t loss_denominator) {
+    Calibrator& model = checked<Calibrator>(self);
+    ObjectLock::Guard guard(model.lock);
+    const HullCut cut = model.held.tree().best(false_positive, false_negative);
+    const RunSums all = model.held.tree().totals();
+    const Wide units = Wide{false_positive} * (all.above - cut.under.above) +
+                       Wide{false_negative} * cut.under.below;
+    return optimum(cut_of(cut), LossScale{loss_numerator, loss_denominator}(units,
+                                                                            model.held.bits()));
+}
+
+nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
+                           std::int64_t false_negative, std::int64_t loss_numerator,
+                           std::int64_t loss_denominator) {
+    Calibrator& model = checked<Calibrator>(self);
+    ObjectLock::Guard guard(model.lock);
+    const LossScale scale{loss_numerator, loss_denominator};
+    const int bits = model.held.bits();
+    return curve_columns(model.held, [&](const Losses& missed) {
+        return scale(Wide{false_positive} * missed.above + Wide{false_negative} * missed.below,
+                     bits);
+    });
+}
+
+double probability_of(nb::handle self, double score, bool linear) {
+    Calibrator& model = checked<Calibrator>(self);
+    ObjectLock::Guard guard(model.lock);
+    return probability_at(model.held.tree(), score, linear ? Between::linear : Between::step);
+}
+
+nb::ndarray<nb::numpy, double, nb::ndim<1>> probabilities_of(nb::handle self,
+                                                             Array<double> scores, bool linear) {
+    Calibrator& model = checked<Calibrator>(self);
+    auto values = new_array<double>(scores.shape(0));
+    double* out = values.data();
+    ObjectLock::Guard guard(model.lock);
+    nb::gil_scoped_release released;
+    probabilities(model.held.tree(), scores.data(), scores.shape(0),
+                  linear ? Between::linear : Between::step, out);
+    return values;
+}
+
+nb::ndarray<nb::numpy, double, nb::ndim<1>> probabilities_in(Array<double> first,
+                                                             Array<double> last,
+                                                             Array<double> values,
+                                                             Array<double> scores, bool linear) {
+    const std::size_t n = scores.shape(0);
+    auto found = new_array<double>(n);
+    const BlockColumns blocks{first.data(), last.data(), values.data(), values.shape(0)};
+    for (std::size_t i = 0; i < n; ++i)
+        found.data()[i] = blocks.probability_at(scores.data()[i],
+                                                linear ? Between::linear : Between::step);
+    return found;
+}
+
+// What one unit of weight is.
+nb::tuple unit_of(const Calibrator& model, int bits) {
+    return nb::make_tuple(nb::int_(model.scale.numerator),
+                          nb::int_(model.scale.denominator) << nb::int_(bits));
+}
+
+// First and last scores, the weights of label 1 and of both, counts, values; the unit.
+nb::tuple block_columns(const std::vector<Block>& blocks, const Calibrator& model, int bits) {
+    const std::size_t n = blocks.size();
+    auto first = new_array<double>(n), last = new_array<double>(n), value = new_array<double>(n);
+    auto positive = new_array<std::int64_t>(n), weight = new_array<std::int64_t>(n),
+         count = new_array<std::int64_t>(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const Block& block = blocks[i];
+        first.data()[i] = block.first;
+        last.data()[i] = block.last;
+        positive.data()[i] = block.sums.below;
+        weight.data()[i] = block.sums.below + block.sums.above;
+        count.data()[i] = static_cast<std::int64_t>(block.sums.count);
+        value.data()[i] = value_of(block);
+    }
+    return nb::make_tuple(first, last, positive, weight, count, value, unit_of(model, bits));
+}
+
+nb::tuple held_blocks(Calibrator& model) {
+    ObjectLock::Guard guard(model.lock);
+    std::vector<Block> blocks;
+    model.held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
+    return block_columns(blocks, model, model.held.bits());
+}
+
+// The model lends its unit; what it holds takes no part.
+nb::tuple isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
+                          const Calibrator& model) {
+    const OwnedColumn owned(weights, "weights");
+    const Unit& unit = model.held.unit();
+    std::vector<Block> blocks;
+    Trouble trouble;
+    int bits = 0;
+    {
+        nb::gil_scoped_release released;
+        std::vector<SignedRow> rows;
+        trouble = labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
+                                {1, 1}, Measure(unit), bits, rows);
+        Wide total = 0;
+        for (const SignedRow& row : rows) total += row.below() + row.above();
+        if (!trouble && total >= most_units)
+            trouble = {Trouble::too_large, 0, "", 0, size_of(rows, unit, bits), bits};
+        if (!trouble) blocks = fit_blocks(joined(rows));
+    }
+    if (trouble) refuse_trouble(trouble, unit, "");
+    return block_columns(blocks, model, bits);
+}
+
+// Cuts with the weights of label 1 and of label 0 below each; the weights of all; the unit.
+template <class Walk>
+nb::tuple cut_columns(const Calibrator& model, Walk&& walk) {
+    std::vector<double> lower, upper, threshold;
+    std::vector<std::int64_t> below, above;
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    walk([&](const HullCut& cut) {
+        lower.push_back(cut.has_lower ? cut.lower : none);
+        upper.push_back(cut.has_upper ? cut.upper : none);
+        threshold.push_back(threshold_of(cut_of(cut)));
+        below.push_back(cut.under.below);
+        above.push_back(cut.under.above);
+    });
+    return nb::make_tuple(array_of(lower), array_of(upper), array_of(threshold), array_of(below),
+                          array_of(above), unit_of(model, model.held.bits()));
+}
+
+nb::tuple hull_cuts(Calibrator& model) {
+    ObjectLock::Guard guard(model.lock);
+    return cut_columns(model, [&](auto visit) { model.held.tree().vertices(visit); });
+}
+
+nb::tuple all_cuts(Calibrator& model) {
+    ObjectLock::Guard guard(model.lock);
+    const std::int64_t negatives = model.held.tree().totals().above;
+    return cut_columns(model, [&](auto visit) {
+        model.held.curve([&](const Losses& missed, const Cut& cut) {
+            visit(HullCut{{missed.below, negatives - missed.above, 0}, cut.lower, cut.upper,
+                          cut.has_lower, cut.has_upper});
+        });
+    });
+}
+
+// Weights of true and false positives, false and true negatives. No score reaches nan.
+nb::tuple confusion_at(nb::handle self, double threshold) {
+    Calibrator& model = checked<Calibrator>(self);
+    ObjectLock::Guard guard(model.lock);
+    const HullTree& tree = model.held.tree();
+    const RunSums all = tree.totals();
+    const RunSums under = threshold == threshold ? tree.sums_below(threshold) : all;
+    const int bits = model.held.bits();
+    return nb::make_tuple(model.scale(all.below - under.below, bits),
+                          model.scale(all.above - under.above, bits),
+                          model.scale(under.below, bits), model.scale(under.above, bits));
 }
 
 // Run `body` at the border to Python: nothing but Python errors may cross it.
@@ -653,8 +861,9 @@ void parse(const char* method, const char* const (&names)[3], Py_ssize_t require
         if (!args[i]) wrong(std::string("needs ") + names[i]);
 }
 
-struct ThresholdFace {
-    using Type = Threshold;
+template <class T>
+struct LabelledFace {
+    using Type = T;
     static constexpr const char* names[3] = {"score", "label", "weight"};
     static constexpr Py_ssize_t required = 2;
 };
@@ -721,7 +930,7 @@ nb::tuple get_optimum(T& model) {
      METH_FASTCALL | METH_KEYWORDS, DOC}
 
 PyMethodDef threshold_methods[] = {
-    LIMEN_METHOD("update", ThresholdFace, true,
+    LIMEN_METHOD("update", LabelledFace<Threshold>, true,
                  "update($self, score, label, weight=1)\n--\n\n"
                  "Add one sample. O(log n).\n\n"
                  ">>> import limen\n"
@@ -730,7 +939,7 @@ PyMethodDef threshold_methods[] = {
                  ">>> cut.update(0.7, 1, weight=2)\n"
                  ">>> cut.threshold\n"
                  "0.5\n"),
-    LIMEN_METHOD("revert", ThresholdFace, false,
+    LIMEN_METHOD("revert", LabelledFace<Threshold>, false,
                  "revert($self, score, label, weight=1)\n--\n\n"
                  "Take back one sample that was added. O(log n).\n\n"
                  "Raises limen.NotHeld, a KeyError, when no such sample is held.\n\n"
@@ -740,6 +949,28 @@ PyMethodDef threshold_methods[] = {
                  ">>> cut.revert(0.3, 0)\n"
                  ">>> len(cut), cut.threshold\n"
                  "(0, inf)\n"),
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef calibrator_methods[] = {
+    LIMEN_METHOD("update", LabelledFace<Calibrator>, true,
+                 "update($self, score, label, weight=1)\n--\n\n"
+                 "Add one sample. O(log² n).\n\n"
+                 ">>> import limen\n"
+                 ">>> calibrator = limen.OnlineCalibrator()\n"
+                 ">>> calibrator.update(0.3, 0)\n"
+                 ">>> calibrator.update(0.7, 1, weight=2)\n"
+                 ">>> calibrator.threshold()\n"
+                 "0.5\n"),
+    LIMEN_METHOD("revert", LabelledFace<Calibrator>, false,
+                 "revert($self, score, label, weight=1)\n--\n\n"
+                 "Take back one sample that was added. O(log² n).\n\n"
+                 "Raises limen.NotHeld, a KeyError, when no such sample is held.\n\n"
+                 ">>> import limen\n"
+                 ">>> calibrator = limen.OnlineCalibrator()\n"
+                 ">>> calibrator.update(0.3, 0)\n"
+                 ">>> calibrator.revert(0.3, 0)\n"
+                 ">>> len(calibrator)\n"
+                 "0\n"),
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef cut_methods[] = {
@@ -782,30 +1013,42 @@ PyType_Slot threshold_slots[] = {{Py_tp_methods, threshold_methods},
                                  {Py_tp_getset, Properties<Threshold>::table},
                                  {Py_sq_length, reinterpret_cast<void*>(&get_length<Threshold>)},
                                  {0, nullptr}};
+PyType_Slot calibrator_slots[] = {
+    {Py_tp_methods, calibrator_methods},
+    {Py_sq_length, reinterpret_cast<void*>(&get_length<Calibrator>)},
+    {0, nullptr}};
 PyType_Slot cut_slots[] = {{Py_tp_methods, cut_methods},
                            {Py_tp_getset, Properties<AnyCut>::table},
                            {Py_sq_length, reinterpret_cast<void*>(&get_length<AnyCut>)},
                            {0, nullptr}};
 
+// A method without arguments.
+template <class T, class Body>
+auto method(Body body) {
+    return [body](nb::handle self) { return body(checked<T>(self)); };
+}
+
 template <class T>
 void bind_shared(nb::class_<T>& type) {
-    const auto with = [](auto body) {
-        return [body](nb::handle self) { return body(checked<T>(self)); };
-    };
     type.def_prop_rw(
-            "_given", with([](T& model) { return model.given; }),
+            "_given", method<T>([](T& model) { return model.given; }),
             [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
-        .def("_optimum", with([](T& model) { return get_optimum(model); }))
-        .def("_curve", with([](T& model) { return curve(model); }))
-        .def("_state", with([](T& model) { return state(model); }))
+        .def("_state", method<T>([](T& model) { return state(model); }))
         .def("_restore",
              [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
-        .def("_check", with([](T& model) {
+        .def("_check", method<T>([](T& model) {
                  ObjectLock::Guard guard(model.lock);
                  model.held.check();
              }))
-        .def("_memory", with([](T& model) { return model.held.memory() + sizeof(T); }))
-        .def("_distinct", with([](T& model) { return model.held.distinct(); }));
+        .def("_memory", method<T>([](T& model) { return model.held.memory() + sizeof(T); }))
+        .def("_distinct", method<T>([](T& model) { return model.held.distinct(); }));
+}
+
+template <class T>
+void bind_cut(nb::class_<T>& type) {
+    bind_shared(type);
+    type.def("_optimum", method<T>([](T& model) { return get_optimum(model); }))
+        .def("_curve", method<T>([](T& model) { return curve(model); }));
 }
 
 }  // namespace
@@ -822,14 +1065,34 @@ NB_MODULE(_core, module) {
     threshold
         .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
                       std::int64_t, int, int>())
-        .def("_many", &threshold_many, nb::arg(), nb::arg().noconvert(), nb::arg().none(),
-             nb::arg());
-    bind_shared(threshold);
+        .def("_many", &labelled_many<Threshold>, nb::arg(), nb::arg().noconvert(),
+             nb::arg().none(), nb::arg());
+    bind_cut(threshold);
 
     nb::class_<AnyCut> cut(module, "Cut", nb::type_slots(cut_slots));
     cut.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
         .def("_many", &cut_many);
-    bind_shared(cut);
+    bind_cut(cut);
+
+    nb::class_<Calibrator> calibrator(module, "Calibrator", nb::type_slots(calibrator_slots));
+    calibrator
+        .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int>())
+        .def("_many", &labelled_many<Calibrator>, nb::arg(), nb::arg().noconvert(),
+             nb::arg().none(), nb::arg())
+        .def("_threshold", &calibrated_threshold)
+        .def("_optimum", &calibrated_optimum)
+        .def("_curve", &calibrated_curve)
+        .def("_probability", &probability_of)
+        .def("_probabilities", &probabilities_of)
+        .def("_blocks", method<Calibrator>([](Calibrator& model) { return held_blocks(model); }))
+        .def("_hull", method<Calibrator>([](Calibrator& model) { return hull_cuts(model); }))
+        .def("_cuts", method<Calibrator>([](Calibrator& model) { return all_cuts(model); }))
+        .def("_confusion", &confusion_at);
+    bind_shared(calibrator);
+    module.def("isotonic_blocks", &isotonic_blocks, nb::arg(), nb::arg(), nb::arg().none(),
+               nb::arg());
+    module.def("probabilities_in", &probabilities_in);
+    module.attr("hull_leaf_slots") = HullTree::leaf_slots;
 
     module.def("select_threshold", &select_threshold, nb::arg(), nb::arg(), nb::arg().none(),
                nb::arg());

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -50,6 +51,19 @@ struct Cut {
 
     bool operator==(const Cut&) const = default;
 };
+
+// The number strictly inside the gap that is published as the threshold; `upper` where no double
+// lies inside. nan, which no score reaches, when even a score of infinity is answered 0.
+inline double threshold_of(const Cut& cut) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    if (!cut.has_upper)
+        return cut.has_lower && cut.lower == infinity ? std::numeric_limits<double>::quiet_NaN()
+                                                      : infinity;
+    if (!cut.has_lower) return -infinity;
+    double middle = (cut.lower + cut.upper) / 2;
+    if (std::isinf(middle)) middle = cut.lower / 2 + cut.upper / 2;
+    return middle > cut.lower && middle < cut.upper ? middle : cut.upper;
+}
 
 class CutTree {
 public:

@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact decision thresholds for binary classifiers, kept right one sample at a time."""
 
-from limen import losses
+from limen import losses, metrics
 from limen.batch import loss_curve, optimal_cut, optimal_threshold
-from limen.errors import NotHeld
+from limen.calibrator import OnlineCalibrator, isotonic
+from limen.errors import Infeasible, NotHeld
+from limen.hull import Blocks, RocHull
+from limen.metrics import BestCut, Confusion
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import LossCurve, Optimum
 
 __all__ = [
+    "BestCut",
+    "Blocks",
+    "Confusion",
+    "Infeasible",
     "LossCurve",
     "NotHeld",
+    "OnlineCalibrator",
     "OnlineCut",
     "OnlineThreshold",
     "Optimum",
+    "RocHull",
+    "isotonic",
     "loss_curve",
     "losses",
+    "metrics",
     "optimal_cut",
     "optimal_threshold",
 ]

@@ -21,6 +21,7 @@ __all__ = [
     "as_labels",
     "as_numbers",
     "as_scores",
+    "ordered_scores",
     "require_same_length",
     "samples_with_labels",
     "samples_with_losses",
@@ -108,6 +109,16 @@ def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
                     "down, or convert them to float yourself."
                 )
     return converted
+
+
+def ordered_scores(values: ArrayLike) -> NDArray[np.float64]:
+    """Read scores and refuse nan."""
+    array = as_scores(values)
+    unordered = np.isnan(array)
+    if unordered.any():
+        at = int(unordered.argmax())
+        raise ValueError(f"scores[{at}] is nan, which has no order; drop or fill it.")
+    return array
 
 
 def as_labels(

@@ -3,41 +3,27 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from limen import _core
-from limen.columns import samples_with_labels, samples_with_losses
+from limen.columns import samples_with_losses
+from limen.held import Held, Labelled
 from limen.optimum import LossCurve, Optimum, answer
-from limen.units import Cost, exact_costs, exact_unit
+from limen.units import Cost, exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = ["OnlineCut", "OnlineThreshold"]
 
-_Model = TypeVar("_Model", bound="_Online")
 
-
-def _unit_parts(unit: Fraction | None, scale: Fraction) -> tuple[int, int, int, int]:
-    """Numerator and denominator of the unit (0 for automatic) and of what one loss unit is."""
-    size = scale * (1 if unit is None else unit)
-    if max(size.numerator, size.denominator) >= 2**62:
-        raise OverflowError("unit and costs together need more than 62 bits; use rounder ones.")
-    parts = (0, 0) if unit is None else (unit.numerator, unit.denominator)
-    return (*parts, size.numerator, size.denominator)
-
-
-class _Online:
-    """What the online models share; `_core` brings update, revert, threshold, loss and len."""
+class _Cheapest(Held):
+    """Models of one cost; `_core` brings threshold and loss."""
 
     __slots__ = ()
 
-    _capacities: ClassVar[tuple[int, int]] = (_core.leaf_slots, _core.node_slots)
-
     if TYPE_CHECKING:
-        _given: dict[str, Any]
 
         @property
         def threshold(self) -> float: ...
@@ -45,11 +31,6 @@ class _Online:
         def loss(self) -> float: ...
         def _optimum(self) -> tuple[float | None, float | None, float]: ...
         def _curve(self) -> tuple[Any, Any]: ...
-        def _state(self) -> bytes: ...
-        def _restore(self, state: bytes) -> None: ...
-        def _memory(self) -> int: ...
-        def _begin(self, **given: Any) -> None: ...
-        def __len__(self) -> int: ...
 
     @property
     def optimum(self) -> Optimum:
@@ -83,47 +64,11 @@ class _Online:
         """
         return LossCurve(*self._curve())
 
-    def copy(self: _Model) -> _Model:
-        """Return an independent object that holds the same samples. O(n)."""
-        other = _rebuild(type(self), self._given, self._state())
-        if hasattr(self, "__dict__"):
-            vars(other).update(vars(self))
-        return other
-
-    def __copy__(self: _Model) -> _Model:
-        return self.copy()
-
-    def __deepcopy__(self: _Model, memo: dict[int, Any]) -> _Model:
-        other = self.copy()
-        if hasattr(self, "__dict__"):
-            vars(other).update(deepcopy(vars(self), memo))
-        return other
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        arguments = type(self), self._given, self._state()
-        return _rebuild, arguments, getattr(self, "__dict__", None) or None
-
-    def __sizeof__(self) -> int:
-        return self._memory()
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self._given.items())
-        samples = "1 sample" if len(self) == 1 else f"{len(self):,} samples"
-        return (
-            f"<{type(self).__name__}({given}): {samples}, "
-            f"threshold {self.threshold!r}, loss {self.loss!r}>"
-        )
+    def _shown(self) -> str:
+        return f", threshold {self.threshold!r}, loss {self.loss!r}"
 
 
-def _rebuild(cls: type[_Model], given: dict[str, Any], state: bytes) -> _Model:
-    # Not by cls(): a subclass may want other arguments.
-    model = cls.__new__(cls)
-    model._begin(**given)
-    model._restore(state)
-    return model
-
-
-class OnlineThreshold(_Online, _core.Threshold):
+class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
     """Keep the best decision threshold of a binary classifier, sample by sample.
 
     After every call to `update`, `threshold` is the cut with the lowest total loss over all
@@ -179,41 +124,12 @@ class OnlineThreshold(_Online, _core.Threshold):
 
     def _begin(self, **given: Any) -> None:
         positive, negative, scale = exact_costs(given["false_positive"], given["false_negative"])
-        parts = _unit_parts(exact_unit(given["unit"]), scale)
+        parts = unit_parts(exact_unit(given["unit"]), scale)
         _core.Threshold.__init__(self, positive, negative, *parts, *self._capacities)
         self._given = given
 
-    def update_many(
-        self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
-    ) -> None:
-        """Add many samples at once: all of them, or on an error none.
 
-        O(m) to sort them, then O(m log n), or O(n + m) when m is large.
-
-        >>> cut = OnlineThreshold()
-        >>> cut.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
-        >>> len(cut), cut.threshold
-        (4, 0.625)
-        """
-        self._many(*samples_with_labels(scores, labels, weights), True)
-
-    def revert_many(
-        self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
-    ) -> None:
-        """Take back many samples at once: all of them, or on an error none.
-
-        Costs what `update_many` costs.
-
-        >>> cut = OnlineThreshold()
-        >>> cut.update_many([0.1, 0.9], [0, 1])
-        >>> cut.revert_many([0.9, 0.1], [1, 0])
-        >>> len(cut), cut.threshold
-        (0, inf)
-        """
-        self._many(*samples_with_labels(scores, labels, weights), False)
-
-
-class OnlineCut(_Online, _core.Cut):
+class OnlineCut(_Cheapest, _core.Cut):
     """Keep the cheapest cut for any losses, sample by sample.
 
     Each sample says what it costs `below` the cut (the answer is 0) and `above` it (the answer
@@ -246,7 +162,7 @@ class OnlineCut(_Online, _core.Cut):
         self._begin(unit=unit)
 
     def _begin(self, **given: Any) -> None:
-        parts = _unit_parts(exact_unit(given["unit"]), Fraction(1))
+        parts = unit_parts(exact_unit(given["unit"]), Fraction(1))
         _core.Cut.__init__(self, *parts, *self._capacities)
         self._given = given
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen import _core
-from limen.columns import as_scores
+from limen.columns import ordered_scores
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -22,12 +22,7 @@ def answer(scores: ArrayLike, threshold: float) -> Any:
     """1 where ``score >= threshold``, else 0; an array for an array, an int for a number."""
     if np.ndim(scores) == 0:
         return int(answer(np.asarray(scores).reshape(1), threshold)[0])
-    array = as_scores(scores)
-    unordered = np.isnan(array)
-    if unordered.any():
-        at = int(unordered.argmax())
-        raise ValueError(f"scores[{at}] is nan, which has no order; drop or fill it.")
-    return (array >= threshold).astype(np.int64)
+    return (ordered_scores(scores) >= threshold).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import math
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
 
@@ -15,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Cost", "exact_costs", "exact_unit"]
+__all__ = ["Cost", "exact_bound", "exact_costs", "exact_positive", "exact_unit", "unit_parts"]
 
 Cost: TypeAlias = "int | float | Fraction | Decimal"
 
@@ -25,8 +26,15 @@ _FINEST = 2**20
 _LARGEST_UNIT_PART = 2**62 - 1
 
 
-def _as_typed(value: Any, name: str) -> Fraction:
+def exact_positive(value: Any, name: str) -> Fraction:
     """Read a positive number; a float is the decimal it prints as, so that 0.1 is a tenth."""
+    number = _as_typed(value)
+    if number is None or number <= 0:
+        raise ValueError(f"{name} must be a positive, finite number, got {value!r}.")
+    return number
+
+
+def _as_typed(value: Any) -> Fraction | None:
     number: Fraction | None = None
     if isinstance(value, bool | np.bool_ | str | bytes):
         pass
@@ -37,8 +45,6 @@ def _as_typed(value: Any, name: str) -> Fraction:
         real = float(value)
         if math.isfinite(real):
             number = Fraction(repr(real))
-    if number is None or number <= 0:
-        raise ValueError(f"{name} must be a positive, finite number, got {value!r}.")
     return number
 
 
@@ -52,9 +58,18 @@ def exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, F
     >>> exact_costs(100, 500)
     (1, 5, Fraction(100, 1))
     """
+    try:
+        return _exact_costs(false_positive, false_negative)
+    except TypeError:  # without a hash it is no number, which is told below
+        return _exact_costs.__wrapped__(false_positive, false_negative)
+
+
+# Typed, because 0.1 is a tenth and the Fraction that equals it is not.
+@lru_cache(maxsize=1024, typed=True)
+def _exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, Fraction]:
     costs = []
     for name, value in (("false_positive", false_positive), ("false_negative", false_negative)):
-        cost = _as_typed(value, name)
+        cost = exact_positive(value, name)
         if not isinstance(value, Rational | Decimal) and cost.denominator > _PLACES:
             cost = Fraction(round(cost * _FINEST), _FINEST)
             if cost == 0:
@@ -76,6 +91,18 @@ def exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, F
     return positive, negative, scale
 
 
+def exact_bound(bound: Cost, name: str) -> Fraction:
+    """Read a share from 0 to 1 as the decimal it prints as.
+
+    >>> exact_bound(0.9, "min_precision")
+    Fraction(9, 10)
+    """
+    share = _as_typed(bound)
+    if share is None or not 0 <= share <= 1:
+        raise ValueError(f"{name} must be a share from 0 to 1, got {bound!r}.")
+    return share
+
+
 def exact_unit(unit: Cost | None) -> Fraction | None:
     """Read the unit as a fraction; None stays None.
 
@@ -84,10 +111,19 @@ def exact_unit(unit: Cost | None) -> Fraction | None:
     """
     if unit is None:
         return None
-    fraction = _as_typed(unit, "unit")
+    fraction = exact_positive(unit, "unit")
     if max(fraction.numerator, fraction.denominator) > _LARGEST_UNIT_PART:
         raise ValueError(
             f"unit must be a fraction of whole numbers below 2**62, got {unit!r}. "
             "Choose a rounder number, or scale weights and costs."
         )
     return fraction
+
+
+def unit_parts(unit: Fraction | None, scale: Fraction) -> tuple[int, int, int, int]:
+    """Numerator and denominator of the unit (0 for automatic) and of what one loss unit is."""
+    size = scale * (1 if unit is None else unit)
+    if max(size.numerator, size.denominator) >= 2**62:
+        raise OverflowError("unit and costs together need more than 62 bits; use rounder ones.")
+    parts = (0, 0) if unit is None else (unit.numerator, unit.denominator)
+    return (*parts, size.numerator, size.denominator)

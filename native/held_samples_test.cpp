@@ -4,7 +4,7 @@
 // measured ever finer, written to bytes and read back from bytes that were tampered with.
 
 #define LIMEN_TEST_MAIN
-#include "online_cut.hpp"
+#include "held_samples.hpp"
 
 #include <algorithm>
 #include <cfloat>
@@ -215,10 +215,12 @@ void check_same(const Exact& exact, const OnlineCut& cut, const std::string& not
     std::vector<double> scores;
     for (const auto& entry : exact.held) scores.push_back(entry.first);
     std::size_t at = 0, cheapest = 0;
-    cut.curve([&](std::int64_t loss, double lower, double upper, bool has_lower, bool has_upper) {
-        CHECK_NOTE(Wide{loss} << shift == losses[at], note);
-        CHECK_NOTE(has_lower == (at > 0) && (!has_lower || lower == scores[at - 1]), note);
-        CHECK_NOTE(has_upper == (at < scores.size()) && (!has_upper || upper == scores[at]), note);
+    cut.curve([&](const Losses& missed, const Cut& at_cut) {
+        CHECK_NOTE((Wide{missed.below} + missed.above) * (Wide{1} << shift) == losses[at], note);
+        CHECK_NOTE(at_cut.has_lower == (at > 0), note);
+        CHECK_NOTE(at_cut.has_upper == (at < scores.size()), note);
+        CHECK_NOTE(!at_cut.has_lower || at_cut.lower == scores[at - 1], note);
+        CHECK_NOTE(!at_cut.has_upper || at_cut.upper == scores[at], note);
         if (losses[at] <= losses[cheapest]) cheapest = at;
         ++at;
     });
@@ -363,9 +365,9 @@ void check_usable(OnlineCut& cut, const std::string& note) {
     CHECK_NOTE(again.state() == state, note);
     std::int64_t cheapest = std::numeric_limits<std::int64_t>::max();
     double first = 0;
-    cut.curve([&](std::int64_t loss, double, double upper, bool has_lower, bool has_upper) {
-        cheapest = std::min(cheapest, loss);
-        if (!has_lower && has_upper) first = upper;
+    cut.curve([&](const Losses& missed, const Cut& at_cut) {
+        cheapest = std::min(cheapest, missed.below + missed.above);
+        if (!at_cut.has_lower && at_cut.has_upper) first = at_cut.upper;
     });
     CHECK_NOTE(cut.loss(cut.best()) == cheapest, note);
     for (double score : {first, 0.375, -0.0}) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The samples held, in whole units: the cut tree with its unit and its totals.
+// The samples held, in whole units: a tree of scores with its unit and its totals.
 //
+// The tree answers questions: CutTree knows the cheapest cut, HullTree that of every cost.
 // Losses come in as numbers, are rounded once to whole units, and from then on are only added
 // and taken away, so that any order of arrival leaves the same sums. Every call either does
 // all it was asked for or tells why and leaves what is held, and so state(), as it was.
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "cut_tree.hpp"
+#include "hull_tree.hpp"
 #include "samples.hpp"
 #include "units.hpp"
 
@@ -37,25 +39,13 @@ struct Losses {
     std::int64_t below = 0, above = 0;
 };
 
-class OnlineCut {
+// What numbers are measured in: a unit and, where it is automatic, its binary places in use.
+class Measure {
 public:
-    explicit OnlineCut(Unit unit = {}, int leaf_capacity = leaf_slots,
-                       int node_capacity = node_slots)
-        : tree_(leaf_capacity, node_capacity), unit_(unit) {}
+    explicit Measure(Unit unit) : unit_(unit) {}
 
-    std::size_t samples() const { return samples_; }
-    std::size_t distinct() const { return tree_.distinct(); }
-    int bits() const { return bits_; }
     const Unit& unit() const { return unit_; }
-    std::size_t memory() const { return sizeof *this + tree_.memory(); }
-    // The sum of all absolute losses.
-    std::int64_t total() const { return total_; }
-
-    Held find(double score) const { return tree_.find(score + 0.0); }
-
-    // The best cut, and its loss in units of the current fineness.
-    const Cut& best() const { return tree_.best(); }
-    std::int64_t loss(const Cut& cut) const { return above_ - cut.best; }
+    int bits() const { return bits_; }
 
     // The binary places to measure these numbers in: those in use, or more if one needs it.
     template <class Number>
@@ -74,6 +64,31 @@ public:
             return Refusal::too_large;
         return Refusal::none;
     }
+
+protected:
+    Unit unit_;
+    int bits_ = 0;
+};
+
+template <class Tree>
+class HeldSamples : public Measure {
+public:
+    template <class... Capacities>
+    explicit HeldSamples(Unit unit = {}, Capacities... capacities)
+        : Measure(unit), tree_(capacities...) {}
+
+    std::size_t samples() const { return samples_; }
+    std::size_t distinct() const { return tree_.distinct(); }
+    std::size_t memory() const { return sizeof *this + tree_.memory(); }
+    // The sum of all absolute losses.
+    std::int64_t total() const { return total_; }
+    const Tree& tree() const { return tree_; }
+
+    Held find(double score) const { return tree_.find(score + 0.0); }
+
+    // The best cut, and its loss in units of the current fineness, where the tree keeps one.
+    const Cut& best() const { return tree_.best(); }
+    std::int64_t loss(const Cut& cut) const { return above_ - cut.best; }
 
     // Measure in as few places as what is held needs; whether that changed anything. O(n).
     // Whether there is room must not depend on fine samples that are long gone.
@@ -178,19 +193,22 @@ public:
         return refusal;
     }
 
-    // Every cut in ascending order: visit(loss, lower, upper, has_lower, has_upper).
+    // Every cut in ascending order: visit(missed, cut) with the losses below and above it.
     template <class Visit>
     void curve(Visit&& visit) const {
-        std::int64_t loss = above_;
-        double lower = 0;
-        bool has_lower = false;
+        Losses missed{0, above_};
+        Cut cut;
         tree_.scan([&](const Held& held) {
-            visit(loss, lower, held.score, has_lower, true);
-            loss -= held.above - held.below;
-            lower = held.score;
-            has_lower = true;
+            cut.upper = held.score;
+            cut.has_upper = true;
+            visit(missed, cut);
+            missed.below += held.below;
+            missed.above -= held.above;
+            cut.lower = held.score;
+            cut.has_lower = true;
         });
-        visit(loss, lower, 0.0, has_lower, false);
+        cut.has_upper = false;
+        visit(missed, cut);
     }
 
     // The same samples give the same bytes, whatever came and went before: the unit is the
@@ -213,8 +231,9 @@ public:
         return bytes;
     }
 
-    // Become what state() described; false, and unchanged, when the bytes describe nothing.
-    bool restore(const std::string& bytes) {
+    // Become what state() described; false, and unchanged, when the bytes describe nothing, or
+    // not what is one-sided where that is asked for.
+    bool restore(const std::string& bytes, bool one_sided = false) {
         if (bytes.size() < 32 || bytes.size() % 32 != 0) return false;
         const std::uint64_t bits = get(bytes, 0), samples = get(bytes, 1), total = get(bytes, 2),
                             distinct = get(bytes, 3);
@@ -228,12 +247,14 @@ public:
         for (std::size_t i = 0; i < distinct; ++i) {
             if (!get_held(bytes, i, held[i]) || (i && !(held[i - 1].score < held[i].score)))
                 return false;
+            if (one_sided && (held[i].below < 0 || held[i].above < 0 || size_of(held[i]) == 0))
+                return false;
             counted += held[i].count;
             summed += size_of(held[i]);
             above += held[i].above;
             if (summed > static_cast<Wide>(total)) return false;
         }
-        if (counted != samples) return false;
+        if (counted != samples || (one_sided && summed != static_cast<Wide>(total))) return false;
         tree_.load(held);
         bits_ = static_cast<int>(bits);
         samples_ = samples;
@@ -456,13 +477,14 @@ private:
                (count > 1 || held.below != 0 || held.above != 0);
     }
 
-    CutTree tree_;
-    Unit unit_;
-    int bits_ = 0;  // binary places of the automatic unit
+    Tree tree_;
     std::size_t samples_ = 0;
     std::int64_t above_ = 0;   // the loss when everything lies above the cut
     std::int64_t total_ = 0;   // the sum of the absolute losses of all samples
     Wide summed_ = 0;          // the sum of the absolute sums of all scores
 };
+
+using OnlineCut = HeldSamples<CutTree>;
+using OnlineHull = HeldSamples<HullTree>;
 
 }  // namespace limen

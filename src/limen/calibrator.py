@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every cost at once: exact isotonic regression, kept right one sample at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from limen import _core
+from limen.columns import samples_with_labels
+from limen.held import Labelled
+from limen.hull import Between, Blocks, RocHull, each_probability
+from limen.metrics import BestCut, Confusion, Cuts, Metric, as_metric, best_cut, demands_of
+from limen.optimum import LossCurve, Optimum, answer
+from limen.units import Cost, exact_costs, exact_unit, unit_parts
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["OnlineCalibrator", "isotonic"]
+
+
+class OnlineCalibrator(Labelled, _core.Calibrator):
+    """Keep the best threshold for every cost and the calibrated probability, sample by sample.
+
+    It holds the isotonic regression of the labels on the scores, exactly: the cut for any
+    costs, the convex hull of the ROC curve and the probability of a score are read out of it.
+
+    Parameters
+    ----------
+    unit
+        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+
+    Notes
+    -----
+    `update` and `revert` take O(log² n), where n is the number of distinct scores, and about
+    50 bytes per distinct score; `threshold`, `optimum`, `confusion` and the probability of one
+    score take O(log n). Thresholds are those of `limen.OnlineThreshold` bit for bit, ties
+    included. Any order of arrival leaves the same state. Several threads may share one object.
+
+    Examples
+    --------
+    >>> from limen import OnlineCalibrator
+    >>> calibrator = OnlineCalibrator()
+    >>> for score, label in [(0.1, 0), (0.25, 1), (0.5, 0), (0.75, 1)]:
+    ...     calibrator.update(score, label)
+    >>> calibrator.threshold()
+    0.625
+    >>> calibrator.threshold(false_negative=5)
+    0.175
+    >>> calibrator.probability([0.1, 0.3, 0.8])
+    array([0. , 0.5, 1. ])
+    >>> calibrator.best("f1").threshold
+    0.175
+    """
+
+    __slots__ = ()
+
+    _capacities: ClassVar[tuple[int, int]] = (_core.hull_leaf_slots, 0)
+
+    def __init__(self, *, unit: Cost | None = None) -> None:
+        self._begin(unit=unit)
+
+    def _begin(self, **given: Any) -> None:
+        parts = unit_parts(exact_unit(given["unit"]), Fraction(1))
+        _core.Calibrator.__init__(self, *parts, self._capacities[0])
+        self._given = given
+
+    def threshold(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
+        """Return the cheapest threshold for these costs. O(log n).
+
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> calibrator.threshold(false_positive=1, false_negative=5)
+        0.175
+        """
+        positive, negative, _ = exact_costs(false_positive, false_negative)
+        return self._threshold(positive, negative)
+
+    def optimum(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> Optimum:
+        """Return the cheapest cut for these costs, and its loss. O(log n).
+
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> calibrator.optimum(false_negative=5)
+        Optimum(lower=0.1, upper=0.25, loss=1.0)
+        """
+        return Optimum(*self._optimum(*self._priced(false_positive, false_negative)))
+
+    def _priced(self, false_positive: Cost, false_negative: Cost) -> tuple[int, int, int, int]:
+        """Whole costs, and numerator and denominator of what one unit of loss at them is."""
+        positive, negative, scale = exact_costs(false_positive, false_negative)
+        return (positive, negative, *unit_parts(exact_unit(self._given["unit"]), scale)[2:])
+
+    def predict(
+        self, scores: ArrayLike, *, false_positive: Cost = 1, false_negative: Cost = 1
+    ) -> Any:
+        """Answer 1 or 0 to each score by the threshold for these costs. O(m + log n).
+
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.3, 0.7], [0, 1])
+        >>> calibrator.predict([0.2, 0.9])
+        array([0, 1])
+        """
+        threshold = self.threshold(false_positive=false_positive, false_negative=false_negative)
+        return answer(scores, threshold)
+
+    def curve(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> LossCurve:
+        """Compute the loss of every cut for these costs. O(n).
+
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.3, 0.7], [0, 1])
+        >>> calibrator.curve(false_negative=2).losses
+        array([1., 0., 2.])
+        """
+        return LossCurve(*self._curve(*self._priced(false_positive, false_negative)))
+
+    def probability(self, scores: ArrayLike, *, between: Between = "step") -> Any:
+        """Return the calibrated probability of each score. O(log n) each.
+
+        Parameters
+        ----------
+        scores
+            One score or many. Below the lowest score held and above the highest, the
+            probability is that of the end.
+        between
+            What a score between two blocks of the fit is given. ``"step"``: the probability of
+            the block on its side of the threshold between them. A probability above
+            ``false_positive / (false_positive + false_negative)`` then says the same as
+            ``score >= threshold(...)``, for every score and all costs, which is why it is the
+            default. ``"linear"``: the straight line between the nearest scores of the two
+            blocks, as in scikit-learn; next to an infinite score, the value of the finite end.
+
+        Notes
+        -----
+        nan when nothing is held: nothing is known.
+
+        Examples
+        --------
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.2, 0.4, 0.6], [0, 1, 0, 1])
+        >>> calibrator.probability(0.2)
+        0.5
+        >>> calibrator.probability([0.45, 0.55])
+        array([0.5, 1. ])
+        >>> calibrator.probability([0.45, 0.55], between="linear")
+        array([0.625, 0.875])
+        """
+        if isinstance(scores, float) and scores == scores and between in ("step", "linear"):
+            return self._probability(scores, between == "linear")
+        return each_probability(scores, between, self._probabilities)
+
+    def blocks(self) -> Blocks:
+        """Return the whole isotonic fit. O(b log n) for b blocks.
+
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> calibrator.blocks().probabilities
+        array([0. , 0.5, 1. ])
+        """
+        return Blocks._of(self._blocks())
+
+    def roc_hull(self) -> RocHull:
+        """Return the cuts that are best for some cost. O(b log n) for b of them.
+
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.3, 0.7], [0, 1])
+        >>> calibrator.roc_hull().thresholds
+        array([-inf,  0.5,  inf])
+        """
+        cuts = Cuts(*self._hull())
+        return RocHull(cuts.thresholds, *cuts.in_numbers(slice(None)))
+
+    def confusion(self, threshold: float) -> Confusion:
+        """Return the weights of right and wrong answers at any threshold. O(log n).
+
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> calibrator.confusion(0.5)
+        Confusion(tp=1.0, fp=1.0, fn=1.0, tn=1.0)
+        """
+        return Confusion(*self._confusion(threshold))
+
+    def best(
+        self,
+        metric: str | Metric | Callable[..., Any],
+        *,
+        min_precision: Cost | None = None,
+        min_recall: Cost | None = None,
+        max_false_positive_rate: Cost | None = None,
+        max_positive_rate: Cost | None = None,
+    ) -> BestCut:
+        """Find the best cut by a metric, among those that meet what is demanded.
+
+        O(b log n) for b blocks when the metric is best on the hull and nothing is demanded,
+        O(n) otherwise. Of several equally good cuts it is the highest.
+
+        Parameters
+        ----------
+        metric
+            ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"jaccard"``, ``"mcc"``,
+            ``"precision"``, ``"recall"``, ``"specificity"``, ``"youden"``, one of
+            `limen.metrics`, or a function that is given arrays of tp, fp, fn and tn, one entry
+            for each cut, and tells what they are worth; more is better.
+        min_precision, min_recall
+            Floors. The precision of a cut that answers 1 to nobody meets none, as there is
+            nothing to take a share of.
+        max_false_positive_rate, max_positive_rate
+            Ceilings on the share of labels 0, and of all, that are answered 1.
+
+        Raises
+        ------
+        limen.Infeasible
+            When no cut meets the demands; its attribute `nearest` is the cut that misses least.
+
+        Examples
+        --------
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> best = calibrator.best("recall", min_precision=0.9)
+        >>> best.threshold, best.value
+        (0.625, 0.5)
+        """
+        demands = demands_of(
+            min_precision=min_precision,
+            min_recall=min_recall,
+            max_false_positive_rate=max_false_positive_rate,
+            max_positive_rate=max_positive_rate,
+        )
+        measured = as_metric(metric)
+        on_hull = isinstance(measured, Metric) and measured.on_hull and not demands
+        return best_cut(Cuts(*(self._hull() if on_hull else self._cuts())), measured, demands)
+
+
+def isotonic(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    unit: Cost | None = None,
+) -> Blocks:
+    """Fit labels to scores by the best non-decreasing function, exactly. O(n).
+
+    Parameters
+    ----------
+    scores
+        What the classifier gave; larger means more positive. Infinities are fine, nan is not.
+    labels
+        0 or 1 (or False and True) for each score.
+    weights
+        How much each sample counts; a weight of 0 leaves the sample out.
+    unit
+        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+
+    Examples
+    --------
+    >>> from limen import isotonic
+    >>> fit = isotonic([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+    >>> fit.probabilities
+    array([0. , 0.5, 1. ])
+    >>> fit.probability([0.3, 0.9])
+    array([0.5, 1. ])
+    """
+    columns = samples_with_labels(scores, labels, weights)
+    return Blocks._of(_core.isotonic_blocks(*columns, OnlineCalibrator(unit=unit)))

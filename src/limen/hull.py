@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The isotonic fit and the ROC hull: two ways to write down the best cut of every cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from limen import _core
+from limen.columns import ordered_scores
+from limen.metrics import as_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Between", "Blocks", "RocHull", "each_probability"]
+
+Between: TypeAlias = 'Literal["step", "linear"]'
+
+
+def each_probability(
+    scores: ArrayLike, between: Between, of: Callable[[NDArray[np.float64], bool], Any]
+) -> Any:
+    """Apply a function of many scores; an array for an array, a float for a number."""
+    if between not in ("step", "linear"):
+        raise ValueError(f'between must be "step" or "linear", got {between!r}.')
+    if np.ndim(scores) == 0:
+        return float(of(ordered_scores(np.asarray(scores).reshape(1)), between == "linear")[0])
+    return of(ordered_scores(scores), between == "linear")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """The isotonic fit of the labels on the scores, in ascending order.
+
+    The scores of a block share one probability, the share of label 1 in its weight, and
+    probabilities rise strictly from block to block. For costs false_positive and
+    false_negative the best cut lies below the first block whose probability is more than
+    ``false_positive / (false_positive + false_negative)``.
+
+    Attributes
+    ----------
+    first, last
+        The lowest and the highest score of each block.
+    probabilities
+        The isotonic value of each block, rounded once.
+    positive, weight
+        The weight of label 1 and of both labels in each block.
+    counts
+        The number of samples in each block.
+
+    Examples
+    --------
+    >>> from limen import isotonic
+    >>> fit = isotonic([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+    >>> fit.first, fit.last
+    (array([0.1 , 0.25, 0.75]), array([0.1 , 0.5 , 0.75]))
+    >>> fit.probabilities
+    array([0. , 0.5, 1. ])
+    """
+
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
+    positive: NDArray[np.float64] = field(init=False)
+    weight: NDArray[np.float64] = field(init=False)
+    counts: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+    _positive_units: NDArray[np.int64] = field(repr=False)
+    _weight_units: NDArray[np.int64] = field(repr=False)
+    _unit: Fraction = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for name, units in (("positive", self._positive_units), ("weight", self._weight_units)):
+            object.__setattr__(self, name, as_numbers(units, self._unit))
+
+    @classmethod
+    def _of(cls, columns: tuple[Any, ...]) -> Blocks:
+        first, last, positive, weight, counts, probabilities, unit = columns
+        return cls(first, last, counts, probabilities, positive, weight, Fraction(*unit))
+
+    def fractions(self) -> list[Fraction]:
+        """Return the isotonic values as exact fractions. O(b) for b blocks.
+
+        >>> from limen import isotonic
+        >>> isotonic([0.1, 0.2, 0.3], [1, 0, 0]).fractions()
+        [Fraction(1, 3)]
+        """
+        pairs = zip(self._positive_units.tolist(), self._weight_units.tolist(), strict=True)
+        return [Fraction(positive, weight) for positive, weight in pairs]
+
+    def probability(self, scores: ArrayLike, *, between: Between = "step") -> Any:
+        """Read the fit at each score, as `OnlineCalibrator.probability` does. O(m log b).
+
+        >>> from limen import isotonic
+        >>> isotonic([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1]).probability(0.3)
+        0.5
+        """
+
+        def of(array: NDArray[np.float64], linear: bool) -> Any:
+            return _core.probabilities_in(self.first, self.last, self.probabilities, array, linear)
+
+        return each_probability(scores, between, of)
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RocHull:
+    """The cuts that are best for some cost, in ascending order.
+
+    The first answers 1 to all, the last to none; between them lie the vertices of the convex
+    hull of the ROC curve, which are the cuts between the blocks of the isotonic fit.
+
+    Attributes
+    ----------
+    thresholds
+        The threshold of each cut.
+    tp, fp, fn, tn
+        The weights of true and false positives, false and true negatives at each cut.
+
+    Examples
+    --------
+    >>> from limen import OnlineCalibrator
+    >>> calibrator = OnlineCalibrator()
+    >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+    >>> hull = calibrator.roc_hull()
+    >>> hull.thresholds
+    array([ -inf, 0.175, 0.625,   inf])
+    >>> hull.tp, hull.fp
+    (array([2., 2., 1., 0.]), array([2., 1., 0., 0.]))
+    """
+
+    thresholds: NDArray[np.float64]
+    tp: NDArray[np.float64]
+    fp: NDArray[np.float64]
+    fn: NDArray[np.float64]
+    tn: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.thresholds)

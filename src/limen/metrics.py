@@ -1,0 +1,458 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may be maximised or demanded besides cost, and the cut that does it best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from limen import _core
+from limen.errors import Infeasible
+from limen.optimum import answer
+from limen.units import Cost, exact_bound, exact_costs, exact_positive
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "BestCut",
+    "Confusion",
+    "Metric",
+    "accuracy",
+    "balanced_accuracy",
+    "cost",
+    "f1",
+    "fbeta",
+    "jaccard",
+    "mcc",
+    "precision",
+    "recall",
+    "specificity",
+    "youden",
+]
+
+Weights: TypeAlias = "tuple[Any, Any, Any, Any]"  # tp, fp, fn, tn
+Ratio: TypeAlias = "Callable[[Any, Any, Any, Any], tuple[Any, Any]]"
+
+
+class Confusion(NamedTuple):
+    """The weights of right and wrong answers; 0 / 0 counts as 0 in every rate.
+
+    >>> Confusion(tp=3.0, fp=1.0, fn=0.0, tn=4.0).precision
+    0.75
+    """
+
+    tp: float
+    fp: float
+    fn: float
+    tn: float
+
+    @property
+    def precision(self) -> float:
+        """The share of answers 1 that are right."""
+        return _share(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> float:
+        """The share of labels 1 that are answered 1."""
+        return _share(self.tp, self.tp + self.fn)
+
+    @property
+    def false_positive_rate(self) -> float:
+        """The share of labels 0 that are answered 1."""
+        return _share(self.fp, self.fp + self.tn)
+
+    @property
+    def positive_rate(self) -> float:
+        """The share of all that is answered 1."""
+        return _share(self.tp + self.fp, sum(self))
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number to make as large as possible, or as small, by the choice of the cut.
+
+    Call it with the weights of true and false positives, false and true negatives, as numbers
+    or arrays, for its value. 0 / 0 counts as 0.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    ratio
+        Its numerator and denominator out of tp, fp, fn, tn. Whole numbers stay whole, so cuts
+        are compared without rounding.
+    on_hull
+        The highest of its best cuts is always a vertex of the ROC hull; no other need be tried.
+    lowest
+        Less is better.
+    signed_root
+        The value is the square root of the ratio, with its sign.
+    scale
+        What a difference of 1 stands for, where weights times costs are added up; else None.
+
+    Examples
+    --------
+    >>> f1(tp=3, fp=1, fn=2, tn=4)
+    0.6666666666666666
+    >>> mcc([3, 4], [1, 1], [2, 1], [4, 4])
+    array([0.40824829, 0.6       ])
+    """
+
+    name: str
+    ratio: Ratio
+    on_hull: bool = False
+    lowest: bool = False
+    signed_root: bool = False
+    scale: Fraction | None = None
+
+    def __call__(self, tp: ArrayLike, fp: ArrayLike, fn: ArrayLike, tn: ArrayLike) -> Any:
+        """Compute the value; an array for arrays, a float for numbers. O(n)."""
+        weights = (np.asarray(weight, dtype=np.float64) for weight in (tp, fp, fn, tn))
+        values = _quotients(*self.ratio(*weights))
+        if self.scale is not None:
+            values = values * float(self.scale)
+        if self.signed_root:
+            values = np.sign(values) * np.sqrt(np.abs(values))
+        return values if np.ndim(values) else float(values)
+
+    def __repr__(self) -> str:
+        return f"limen.metrics.{self.name}"
+
+
+def _quotients(top: Any, bottom: Any) -> Any:
+    """Divide, taking 0 / 0 as 0."""
+    top, bottom = np.asarray(top, dtype=np.float64), np.asarray(bottom, dtype=np.float64)
+    return top / (bottom + (bottom == 0))
+
+
+def _or_one(whole: Any) -> Any:
+    """Return the whole, or 1 where it is 0 and so its part is."""
+    return whole + (whole == 0)
+
+
+def _balanced(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
+    positives, negatives = _or_one(tp + fn), _or_one(fp + tn)
+    return tp * negatives + tn * positives, 2 * positives * negatives
+
+
+def _youden(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
+    positives, negatives = _or_one(tp + fn), _or_one(fp + tn)
+    return tp * negatives + tn * positives - positives * negatives, positives * negatives
+
+
+def _matthews(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
+    agreement = tp * tn - fp * fn
+    return agreement * abs(agreement), (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+
+
+accuracy = Metric("accuracy", lambda tp, fp, fn, tn: (tp + tn, tp + fp + fn + tn), on_hull=True)
+balanced_accuracy = Metric("balanced_accuracy", _balanced, on_hull=True)
+youden = Metric("youden", _youden, on_hull=True)
+jaccard = Metric("jaccard", lambda tp, fp, fn, tn: (tp, tp + fp + fn), on_hull=True)
+mcc = Metric("mcc", _matthews, on_hull=True, signed_root=True)
+# The steepest edge of the hull may carry cuts of equal precision above its vertex, and the
+# others are as good at every cut without further mistakes.
+precision = Metric("precision", lambda tp, fp, fn, tn: (tp, tp + fp))
+recall = Metric("recall", lambda tp, fp, fn, tn: (tp, tp + fn))
+specificity = Metric("specificity", lambda tp, fp, fn, tn: (tn, fp + tn))
+
+
+def fbeta(beta: Cost) -> Metric:
+    """Make the F-beta score: recall counts `beta` times as much as precision.
+
+    >>> fbeta(2)(tp=3, fp=1, fn=2, tn=4)
+    0.625
+    """
+    square = exact_positive(beta, "beta") ** 2
+    one, more = square.denominator, square.numerator
+
+    def ratio(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
+        return (one + more) * tp, (one + more) * tp + more * fn + one * fp
+
+    return Metric(f"fbeta({beta!r})", ratio, on_hull=True)
+
+
+f1 = Metric("f1", fbeta(1).ratio, on_hull=True)
+
+
+def cost(false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
+    """Make the total cost of the mistakes, which is to be as low as possible.
+
+    >>> cost(false_negative=5)(tp=3, fp=1, fn=2, tn=4)
+    11.0
+    """
+    positive, negative, scale = exact_costs(false_positive, false_negative)
+    return Metric(
+        f"cost({false_positive!r}, {false_negative!r})",
+        lambda tp, fp, fn, tn: (positive * fp + negative * fn, 1 + 0 * tp),
+        on_hull=True,
+        lowest=True,
+        scale=scale,
+    )
+
+
+_NAMED = {
+    metric.name: metric
+    for metric in (
+        accuracy,
+        balanced_accuracy,
+        f1,
+        jaccard,
+        mcc,
+        precision,
+        recall,
+        specificity,
+        youden,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BestCut:
+    """The cut that does best by some metric.
+
+    Attributes
+    ----------
+    lower
+        The highest score that is answered 0; None when there is none.
+    upper
+        The lowest score that is answered 1; None when there is none.
+    value
+        What the metric is worth there.
+    confusion
+        The weights of true and false positives, false and true negatives.
+    """
+
+    lower: float | None
+    upper: float | None
+    value: float
+    confusion: Confusion
+
+    @property
+    def threshold(self) -> float:
+        """The number to publish: answer 1 when ``score >= threshold``, as for `Optimum`. O(1)."""
+        return _core.threshold_of(self.lower, self.upper)
+
+    def predict(self, scores: ArrayLike) -> Any:
+        """Answer 1 or 0 to each score. O(n)."""
+        return answer(scores, self.threshold)
+
+
+class Cuts(NamedTuple):
+    """Cuts in ascending order, the last above all scores, and whole units of weight below them."""
+
+    lower: NDArray[np.float64]  # nan where there is none
+    upper: NDArray[np.float64]
+    thresholds: NDArray[np.float64]
+    positives_below: NDArray[np.int64]
+    negatives_below: NDArray[np.int64]
+    unit: tuple[int, int]
+
+    def in_units(self, places: Any) -> Weights:
+        """tp, fp, fn, tn of some cuts in whole units."""
+        fn, tn = self.positives_below, self.negatives_below
+        return fn[-1] - fn[places], tn[-1] - tn[places], fn[places], tn[places]
+
+    def in_numbers(self, places: Any) -> Weights:
+        """tp, fp, fn, tn of some cuts as the weights they stand for."""
+        tp, fp, fn, tn = (as_numbers(w, Fraction(*self.unit)) for w in self.in_units(places))
+        return tp, fp, fn, tn
+
+    def exactly(self, places: Any) -> Weights:
+        """tp, fp, fn, tn of some cuts as integers of any size."""
+        tp, fp, fn, tn = (units.astype(object) for units in self.in_units(places))
+        return tp, fp, fn, tn
+
+
+def as_numbers(units: NDArray[np.int64], unit: Fraction) -> NDArray[np.float64]:
+    """Whole units as the weights they stand for, each rounded once."""
+    largest = int(np.abs(units).max(initial=0)) * unit.numerator
+    if max(largest, unit.denominator) < 2**53:
+        return units * unit.numerator / unit.denominator
+    each = (whole * unit.numerator / unit.denominator for whole in units.tolist())
+    return np.fromiter(each, dtype=np.float64, count=len(units))
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A floor under a rate or a ceiling over it."""
+
+    name: str
+    bound: Fraction
+    ratio: Ratio
+
+    @property
+    def is_floor(self) -> bool:
+        return self.name.startswith("min_")
+
+    @property
+    def rate(self) -> str:
+        return self.name.removeprefix("min_").removeprefix("max_")
+
+    def met(self, weights: Weights) -> NDArray[np.bool_]:
+        """Where it holds. A floor does not where there is nothing to take a share of."""
+        part, whole = self.ratio(*weights)
+        needed, given = self.bound.numerator * whole, self.bound.denominator * part
+        if self.is_floor:
+            held = (given >= needed) & ((whole > 0) | (self.bound == 0))
+        else:
+            held = given <= needed
+        return np.asarray(held, dtype=bool)
+
+    def shortfall(self, weights: Weights) -> tuple[Any, Any]:
+        """How far each cut is from it, as a fraction that is not negative."""
+        part, whole = self.ratio(*weights)
+        whole = _or_one(whole)
+        top = self.bound.numerator * whole - self.bound.denominator * part
+        if not self.is_floor:
+            top = -top
+        return top * (top > 0), self.bound.denominator * whole
+
+
+_RATES: dict[str, Ratio] = {
+    "min_precision": precision.ratio,
+    "min_recall": recall.ratio,
+    "max_false_positive_rate": lambda tp, fp, fn, tn: (fp, fp + tn),
+    "max_positive_rate": lambda tp, fp, fn, tn: (tp + fp, tp + fp + fn + tn),
+}
+
+
+def demands_of(**bounds: Cost | None) -> list[Demand]:
+    """Read what is demanded of a cut; None demands nothing."""
+    return [
+        Demand(name, exact_bound(bound, name), _RATES[name])
+        for name, bound in bounds.items()
+        if bound is not None
+    ]
+
+
+def as_metric(metric: str | Metric | Callable[..., Any]) -> Metric | Callable[..., Any]:
+    """Look up a metric by its name; metrics and functions stay what they are."""
+    if isinstance(metric, str):
+        if metric not in _NAMED:
+            raise ValueError(
+                f"metric must be one of {', '.join(map(repr, _NAMED))}, limen.metrics.fbeta(beta), "
+                f"limen.metrics.cost(...) or a function of tp, fp, fn, tn; got {metric!r}."
+            )
+        return _NAMED[metric]
+    if not callable(metric):
+        raise TypeError(f"metric must be a name or a function of tp, fp, fn, tn, got {metric!r}.")
+    return metric
+
+
+def best_cut(cuts: Cuts, metric: Metric | Callable[..., Any], demands: list[Demand]) -> BestCut:
+    """Choose the highest of the best cuts that meet every demand. O(n).
+
+    Raises `limen.Infeasible` when there is none.
+    """
+    places = np.arange(len(cuts.thresholds))
+    if demands:
+        met = _met(cuts, demands)
+        places = np.flatnonzero(np.logical_and.reduce(met))
+        if len(places) == 0:
+            missed = [d for d, where in zip(demands, met, strict=True) if not where.any()]
+            raise _infeasible(cuts, metric, demands, missed)
+    if not isinstance(metric, Metric):
+        values = _values_by(metric, cuts)[places]
+        if np.isnan(values).all():
+            raise ValueError("metric gives nan at every cut; it needs a number at one of them.")
+        return _at(cuts, metric, places[np.flatnonzero(values == np.nanmax(values))[-1]])
+    sign = -1 if metric.lowest else 1
+    rounded = sign * _quotients(*metric.ratio(*cuts.in_numbers(places)))
+
+    def exact(near: Any) -> tuple[Any, Any]:
+        top, bottom = metric.ratio(*cuts.exactly(places[near]))
+        return sign * top, _or_one(bottom)
+
+    return _at(cuts, metric, places[_highest_of_best(rounded, exact)])
+
+
+def _met(cuts: Cuts, demands: list[Demand]) -> list[NDArray[np.bool_]]:
+    largest = int(cuts.positives_below[-1]) + int(cuts.negatives_below[-1])
+    factor = max(max(demand.bound.numerator, demand.bound.denominator) for demand in demands)
+    every = slice(None)
+    weights = cuts.in_units(every) if largest * factor < 2**62 else cuts.exactly(every)
+    return [demand.met(weights) for demand in demands]
+
+
+def _highest_of_best(rounded: NDArray[np.float64], exact: Callable[[Any], tuple[Any, Any]]) -> int:
+    """Find the last of the largest values: by rounded ones first, the nearest of them exactly."""
+    margin = 1e-9 * float(np.abs(rounded).max())
+    near = np.flatnonzero(rounded >= rounded.max() - margin)
+    if len(near) == 1:
+        return int(near[0])
+    top, bottom = exact(near)
+    rivals = np.arange(len(near))
+    while True:
+        best = rivals[-1]
+        ahead = top[rivals] * bottom[best] - top[best] * bottom[rivals]
+        larger = rivals[ahead > 0]
+        if len(larger) == 0:
+            return int(near[rivals[ahead == 0].max()])
+        rivals = larger[np.argsort(rounded[near[larger]], kind="stable")]
+
+
+def _values_by(function: Callable[..., Any], cuts: Cuts) -> NDArray[np.float64]:
+    values = np.asarray(function(*cuts.in_numbers(slice(None))), dtype=np.float64)
+    if values.shape != cuts.thresholds.shape:
+        raise ValueError(
+            f"metric must give one number for each of {len(cuts.thresholds)} cuts, got an array "
+            f"of shape {values.shape}. It is called with arrays of tp, fp, fn and tn."
+        )
+    return values
+
+
+def _at(cuts: Cuts, metric: Metric | Callable[..., Any], place: int) -> BestCut:
+    """One of the cuts, and what the metric is worth there, rounded once."""
+    ends = (float(ends[place]) for ends in (cuts.lower, cuts.upper))
+    lower, upper = (None if math.isnan(end) else end for end in ends)
+    confusion = Confusion(*(float(weight[0]) for weight in cuts.in_numbers([place])))
+    if not isinstance(metric, Metric):
+        return BestCut(lower, upper, float(_values_by(metric, cuts)[place]), confusion)
+    top, bottom = (int(part[0]) for part in metric.ratio(*cuts.exactly([place])))
+    if metric.scale is not None:
+        scale = metric.scale * Fraction(*cuts.unit)
+        top, bottom = top * scale.numerator, bottom * scale.denominator
+    value = top / bottom if bottom else 0.0
+    if metric.signed_root:
+        value = math.copysign(math.sqrt(abs(value)), value)
+    return BestCut(lower, upper, value, confusion)
+
+
+def _infeasible(
+    cuts: Cuts, metric: Metric | Callable[..., Any], demands: list[Demand], missed: list[Demand]
+) -> Infeasible:
+    """Say which demands no cut meets, or that no cut meets all, and find the nearest cut."""
+    weights = cuts.in_numbers(slice(None))
+    rounded = np.maximum.reduce([_quotients(*demand.shortfall(weights)) for demand in demands])
+
+    def exact(near: Any) -> tuple[Any, Any]:
+        whole = cuts.exactly(near)
+        worst, below = demands[0].shortfall(whole)
+        for demand in demands[1:]:
+            top, bottom = demand.shortfall(whole)
+            worse = (top * below > worst * bottom).astype(bool)
+            worst, below = np.where(worse, top, worst), np.where(worse, bottom, below)
+        return -worst, below
+
+    nearest = _at(cuts, metric, _highest_of_best(-rounded, exact))
+    demanded = " and ".join(f"{d.name}={float(d.bound)!r}" for d in missed or demands)
+    rates = ", ".join(
+        f"{d.rate.replace('_', ' ')} {getattr(nearest.confusion, d.rate):.6g}" for d in demands
+    )
+    return Infeasible(
+        f"no cut meets {demanded}{'' if missed else ' together'}. The nearest, at threshold "
+        f"{nearest.threshold!r}, has {rates}; ask for less, or take it from the attribute "
+        "nearest of this error.",
+        nearest,
+    )
