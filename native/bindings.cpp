@@ -637,6 +637,30 @@ nb::tuple curve(Model<CutTree>& model) {
     });
 }
 
+// Parts are taken one at a time, so no two objects are ever locked together.
+template <class T>
+void merge(T& model, nb::list others) {
+    std::vector<typename decltype(model.held)::Part> parts;
+    double size = 0;
+    int bits = model.held.bits();
+    for (nb::handle other : others) {
+        T& from = checked<T>(other);
+        ObjectLock::Guard guard(from.lock);
+        nb::gil_scoped_release released;
+        parts.push_back(from.held.part());
+        bits = std::max(bits, parts.back().bits);
+        size += static_cast<double>(parts.back().total) *
+                unit_size(from.held.unit(), parts.back().bits);
+    }
+    ObjectLock::Guard guard(model.lock);
+    Refusal refusal;
+    {
+        nb::gil_scoped_release released;
+        refusal = model.held.merge(parts);
+    }
+    model.require(refusal, 0, bits, size, nothing_added);
+}
+
 template <class T>
 nb::bytes state(T& model) {
     ObjectLock::Guard guard(model.lock);
@@ -1034,6 +1058,14 @@ void bind_shared(nb::class_<T>& type) {
             "_given", method<T>([](T& model) { return model.given; }),
             [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
         .def("_state", method<T>([](T& model) { return state(model); }))
+        .def("_merge",
+             [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
+        .def("_fade",
+             [](nb::handle self, int bits) {
+                 T& model = checked<T>(self);
+                 ObjectLock::Guard guard(model.lock);
+                 model.held.fade(bits);
+             })
         .def("_restore",
              [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
         .def("_check", method<T>([](T& model) {

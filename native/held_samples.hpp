@@ -106,7 +106,8 @@ public:
         if ((bits != bits_ || size_of(losses) >= most_units - total_) &&
             !fits(size_of(losses), bits)) {
             std::vector<LossRow> row{{ordered_bits(score), {losses.below, losses.above}}};
-            if (!coarsen_to_fit(row, size_of(losses), bits)) return Refusal::too_large;
+            Wide size = size_of(losses);
+            if (!coarsen_to_fit(row, size, bits)) return Refusal::too_large;
             losses = {row[0].below(), row[0].above()};
         }
         if (samples_ >= most_of_a_score && tree_.find(score).count == most_of_a_score)
@@ -164,21 +165,93 @@ public:
         Wide total = 0;
         for (const Row& row : rows) total += size_of(row);
         if (!fits(total, bits) && !coarsen_to_fit(rows, total, bits)) return Refusal::too_large;
-        const std::vector<Held> batch = joined(rows);
-        if (samples_ + rows.size() > most_of_a_score)
-            for (const Held& held : batch)
-                if (tree_.find(held.score).count + std::size_t{held.count} > most_of_a_score)
-                    return Refusal::too_many;
-        refine(bits);
-        undo_unless_held([&] {
-            if (batch.size() >= tree_.distinct() / 4)
-                load_with(batch, 1);
-            else
-                insert(batch);
+        return hold(joined(rows), rows.size(), static_cast<std::int64_t>(total), bits);
+    }
+
+    // What is held, taken out so that others can hold it too: in as few places as it needs.
+    struct Part {
+        std::vector<Held> held;
+        std::size_t samples = 0;
+        std::int64_t total = 0;
+        int bits = 0;
+    };
+
+    Part part() const {
+        const int spare = spare_bits();
+        Part taken{{}, samples_, total_ >> spare, bits_ - spare};
+        taken.held.reserve(tree_.distinct());
+        const std::int64_t divisor = std::int64_t{1} << spare;
+        tree_.scan([&](const Held& held) {
+            taken.held.push_back(
+                {held.score, held.below / divisor, held.above / divisor, held.count});
         });
-        samples_ += rows.size();
-        for (const Row& row : rows) above_ += row.above(), total_ += size_of(row);
-        return Refusal::none;
+        return taken;
+    }
+
+    // Hold what others held, measured in the same unit, besides what is held. O(n + m).
+    Refusal merge(const std::vector<Part>& parts) {
+        coarsen();
+        int bits = bits_;
+        std::size_t samples = 0, size = 0;
+        for (const Part& part : parts) {
+            bits = std::max(bits, part.bits);
+            samples += part.samples;
+            size += part.held.size();
+        }
+        Wide total = 0;
+        for (const Part& part : parts) total += Wide{part.total} << (bits - part.bits);
+        if (!fits(total, bits)) return Refusal::too_large;
+        std::vector<HeldRow> rows;
+        rows.reserve(size);
+        for (const Part& part : parts) {
+            const std::int64_t factor = std::int64_t{1} << (bits - part.bits);
+            for (const Held& held : part.held)
+                rows.push_back({ordered_bits(held.score),
+                                {held.below * factor, held.above * factor}, held.count});
+        }
+        if (parts.size() > 1) sort_rows(rows);
+        std::vector<Held> batch;
+        batch.reserve(size);
+        for (const HeldRow& row : rows) {
+            const double score = score_of(row.order);
+            if (batch.empty() || batch.back().score != score) batch.push_back({score, 0, 0, 0});
+            Held& held = batch.back();
+            if (row.count > most_of_a_score - held.count) return Refusal::too_many;
+            held.below += row.losses[0];
+            held.above += row.losses[1];
+            held.count += row.count;
+        }
+        if (batch.empty()) return Refusal::none;
+        return hold(batch, samples, static_cast<std::int64_t>(total), bits);
+    }
+
+    // Divide every loss by 2^bits, rounded to whole units; a score without any is dropped with
+    // its samples. What was added before cannot be removed exactly any more. O(n).
+    void fade(int bits) {
+        const auto faded = [&](std::int64_t units) -> std::int64_t {
+            if (bits > 62) return 0;
+            const std::int64_t half = std::int64_t{1} << (bits - 1);
+            return units < 0 ? -((-units + half) >> bits) : (units + half) >> bits;
+        };
+        if (bits <= 0) return;
+        std::vector<Held> left;
+        std::size_t samples = 0;
+        std::int64_t above = 0, total = 0;
+        tree_.scan([&](Held held) {
+            held.below = faded(held.below);
+            held.above = faded(held.above);
+            if (size_of(held) == 0) return;
+            samples += held.count;
+            above += held.above;
+            total += size_of(held);
+            left.push_back(held);
+        });
+        tree_.load(left);
+        samples_ = samples;
+        above_ = above;
+        total_ = total;
+        summed_ = total;
+        if (samples_ == 0) bits_ = 0;
     }
 
     // On refusal, `missing` is a score that is not held as often, or not with these losses.
@@ -351,7 +424,7 @@ private:
     // Before rows are refused, they and what is held are measured in as few places as they
     // need together.
     template <class Row>
-    bool coarsen_to_fit(std::vector<Row>& rows, Wide total, int& bits) {
+    bool coarsen_to_fit(std::vector<Row>& rows, Wide& total, int& bits) {
         if (bits_ == 0 && bits == 0) return false;
         coarsen();
         std::uint64_t used = 0;
@@ -360,8 +433,29 @@ private:
         const int spare = std::min(bits - bits_, std::countr_zero(used));
         if (!fits(total >> spare, bits - spare)) return false;
         for (Row& row : rows) row.divide(std::int64_t{1} << spare);
+        total >>= spare;
         bits -= spare;
         return true;
+    }
+
+    // Hold a batch of distinct scores that fits and is measured in `bits` places.
+    Refusal hold(const std::vector<Held>& batch, std::size_t samples, std::int64_t total,
+                 int bits) {
+        if (samples_ + samples > most_of_a_score)
+            for (const Held& held : batch)
+                if (tree_.find(held.score).count + std::size_t{held.count} > most_of_a_score)
+                    return Refusal::too_many;
+        refine(bits);
+        undo_unless_held([&] {
+            if (batch.size() >= tree_.distinct() / 4)
+                load_with(batch, 1);
+            else
+                insert(batch);
+        });
+        samples_ += samples;
+        for (const Held& held : batch) above_ += held.above;
+        total_ += total;
+        return Refusal::none;
     }
 
     // Memory may run out while samples are added.

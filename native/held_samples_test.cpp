@@ -404,6 +404,116 @@ std::vector<std::string> small_states(Unit unit) {
     return states;
 }
 
+// ---- merging and fading, for both trees ----
+
+template <class Tree>
+HeldSamples<Tree> holding(const std::vector<Sample>& samples, Unit unit = {}) {
+    HeldSamples<Tree> held(unit, 4);
+    for (const Sample& sample : samples) {
+        const int bits = std::max(held.bits_for(sample.below), held.bits_for(sample.above));
+        Losses losses;
+        held.measure(sample.below, 1, bits, losses.below);
+        held.measure(sample.above, 1, bits, losses.above);
+        CHECK(held.add(sample.score, losses, bits) == Refusal::none);
+    }
+    held.check();
+    return held;
+}
+
+std::vector<Sample> labelled_samples(Random& random, std::size_t n) {
+    std::vector<Sample> samples;
+    for (std::size_t i = 0; i < n; ++i) {
+        const double weight = static_cast<double>(1 + random() % 9) / (random() % 2 ? 8 : 1);
+        const double score = static_cast<double>(random() % 30) / 4;
+        samples.push_back(random() % 2 ? Sample{score, weight, 0} : Sample{score, 0, weight});
+    }
+    return samples;
+}
+
+template <class Tree>
+void check_merging() {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        Random random(seed);
+        const std::vector<Sample> samples = labelled_samples(random, random() % 200);
+        std::vector<std::vector<Sample>> shares(1 + random() % 5);
+        for (const Sample& sample : samples) shares[random() % shares.size()].push_back(sample);
+        HeldSamples<Tree> whole = holding<Tree>(samples), first = holding<Tree>(shares[0]);
+        std::vector<typename HeldSamples<Tree>::Part> parts;
+        for (std::size_t i = 1; i < shares.size(); ++i)
+            parts.push_back(holding<Tree>(shares[i]).part());
+        CHECK(first.merge(parts) == Refusal::none);
+        first.check();
+        CHECK_NOTE(first.state() == whole.state(), with_seed(seed));
+    }
+}
+
+TEST_CASE("parts become what one object over all would be") {
+    check_merging<CutTree>();
+    check_merging<HullTree>();
+}
+
+template <class Tree>
+void check_refused_merge() {
+    const double large = std::ldexp(1.0, 60);
+    HeldSamples<Tree> held = holding<Tree>({{1, large, 0}, {2, 0, large}});
+    const std::string before = held.state();
+    const auto other = holding<Tree>({{1, large, 0}, {3, large, 0}}).part();
+    CHECK(held.merge({other}) == Refusal::too_large);
+    const auto finer = holding<Tree>({{1, 0.25, 0}}).part();
+    CHECK(held.merge({finer}) == Refusal::too_large);  // a quarter makes the others too long
+    CHECK(held.state() == before);
+    held.check();
+}
+
+TEST_CASE("a merge that does not fit changes nothing") {
+    check_refused_merge<CutTree>();
+    check_refused_merge<HullTree>();
+}
+
+TEST_CASE("a score has no more samples after a merge than it may") {
+    HeldSamples<CutTree>::Part many{{{1, 5, 0, most_samples}}, most_samples, 5, 0};
+    OnlineCut held = holding<CutTree>({{1, 1, 0}});
+    const std::string before = held.state();
+    CHECK(held.merge({many}) == Refusal::too_many);
+    CHECK(held.merge({many, many}) == Refusal::too_many);
+    CHECK(held.state() == before);
+}
+
+template <class Tree>
+void check_fading() {
+    HeldSamples<Tree> held =
+        holding<Tree>({{1, 8, 0}, {2, 0, 7}, {3, 2, 0}, {3, 0, 5}, {4, 1, 0}});
+    held.fade(2);
+    held.check();
+    CHECK(held.find(1).below == 2 && held.find(2).above == 2);
+    CHECK(held.find(3).below == 1 && held.find(3).above == 1 && held.find(3).count == 2);
+    CHECK(held.find(4).count == 0 && held.samples() == 4 && held.distinct() == 3);
+    CHECK(held.total() == 6);
+    held.fade(0);
+    CHECK(held.total() == 6);
+    held.fade(63);
+    held.check();
+    CHECK(held.state() == HeldSamples<Tree>().state());
+}
+
+TEST_CASE("what fades below half a unit is dropped") {
+    check_fading<CutTree>();
+    check_fading<HullTree>();
+    OnlineCut cut = holding<CutTree>({{1, -8, 3}});
+    cut.fade(1);
+    CHECK(cut.find(1).below == -4 && cut.find(1).above == 2);
+}
+
+TEST_CASE("negative losses are no state of labelled samples") {
+    const OnlineCut any = holding<CutTree>({{1, -8, 3}}), one = holding<CutTree>({{1, 8, 0}});
+    OnlineCut cut;
+    OnlineHull hull;
+    CHECK(!cut.restore(any.state(), true) && !hull.restore(any.state(), true));
+    CHECK(cut.restore(one.state(), true) && hull.restore(one.state(), true));
+    hull.check();
+    CHECK(hull.state() == one.state());
+}
+
 }  // namespace
 
 TEST_CASE("without samples there is one cut and it costs nothing") {
