@@ -14,10 +14,11 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.questions import QUESTIONS
+from benchmarks import calibrator_questions, questions
 from benchmarks.timing import Finding
 from limen import _core
 
+QUESTIONS = questions.QUESTIONS + calibrator_questions.QUESTIONS
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -40,6 +41,7 @@ def describe() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "sortedcontainers": version("sortedcontainers"),
+        "scikit-learn": version("scikit-learn"),
         "limen": version("limen"),
         "command": "make bench",
         "clock": "thread CPU time, medians, contenders in turns",

@@ -26,12 +26,12 @@ class Finding:
 
 
 def in_turns(
-    contenders: dict[str, Callable[[], object]], rounds: int, per: int = 1
+    contenders: dict[str, Callable[[], object]], rounds: int, per: int | dict[str, int] = 1
 ) -> dict[str, list[float]]:
     """Thread CPU time of each contender, every one once per round, divided by `per`.
 
-    A contender may return a function that undoes its work; that is not timed. The first round
-    warms caches up and is thrown away.
+    `per` may tell how much each of them does in a round. A contender may return a function
+    that undoes its work; that is not timed. The first round warms caches up and is thrown away.
     """
     times: dict[str, list[float]] = {name: [] for name in contenders}
     gc.collect()
@@ -41,7 +41,8 @@ def in_turns(
             for name, work in contenders.items():
                 start = time.thread_time_ns()
                 undo = work()
-                times[name].append((time.thread_time_ns() - start) / per)
+                taken = time.thread_time_ns() - start
+                times[name].append(taken / (per if isinstance(per, int) else per[name]))
                 if callable(undo):
                     undo()
                 del undo
@@ -51,13 +52,29 @@ def in_turns(
 
 
 def faster_by(
-    question: str, size: str, runs: dict[str, list[float]], peer: str, at_least: float, unit: str
+    question: str,
+    size: str,
+    runs: dict[str, list[float]],
+    peer: str,
+    at_least: float | None,
+    unit: str,
 ) -> Finding:
     """Median of the peer over median of limen, and whether it is as large as promised."""
     ours, theirs = statistics.median(runs["limen"]), statistics.median(runs[peer])
     ratio = theirs / ours
-    promise = f"at least {at_least:g}x faster"
-    return Finding(question, size, ours, theirs, unit, ratio, promise, ratio >= at_least, runs)
+    promise = "" if at_least is None else f"at least {at_least:,g}x faster"
+    kept = None if at_least is None else ratio >= at_least
+    return Finding(question, size, ours, theirs, unit, ratio, promise, kept, runs)
+
+
+def within(
+    question: str, size: str, runs: dict[str, list[float]], at_most: float | None, unit: str
+) -> Finding:
+    """Median of limen alone, and whether it is as small as promised."""
+    ours = statistics.median(runs["limen"])
+    promise = "" if at_most is None else f"at most {at_most:,g} {unit}"
+    kept = None if at_most is None else ours <= at_most
+    return Finding(question, size, ours, None, unit, None, promise, kept, runs)
 
 
 def slower_by(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OnlineCalibrator", "isotonic"]
 
+_MOST = 2**62
+
 
 class OnlineCalibrator(Labelled, _core.Calibrator):
     """Keep the best threshold for every cost and the calibrated probability, sample by sample.
@@ -75,6 +77,12 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
         >>> calibrator.threshold(false_positive=1, false_negative=5)
         0.175
         """
+        if (
+            type(false_positive) is type(false_negative) is int
+            and 0 < false_positive < _MOST
+            and 0 < false_negative < _MOST
+        ):  # only their ratio counts, so nothing need be made of them
+            return self._threshold(false_positive, false_negative)
         positive, negative, _ = exact_costs(false_positive, false_negative)
         return self._threshold(positive, negative)
 

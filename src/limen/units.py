@@ -36,15 +36,17 @@ def exact_positive(value: Any, name: str) -> Fraction:
 
 def _as_typed(value: Any) -> Fraction | None:
     number: Fraction | None = None
-    if isinstance(value, bool | np.bool_ | str | bytes):
+    if isinstance(value, float | np.floating):  # first, because it is the common one
+        real = float(value)
+        if math.isfinite(real):
+            number = Fraction(*Decimal(repr(real)).as_integer_ratio())
+    elif isinstance(value, bool | np.bool_ | str | bytes):
         pass
-    elif isinstance(value, Rational | Decimal):
+    elif isinstance(value, int | Rational | Decimal):
         with suppress(ValueError, OverflowError):  # a Decimal may be nan or infinite
             number = Fraction(value)
     elif isinstance(value, SupportsFloat):
-        real = float(value)
-        if math.isfinite(real):
-            number = Fraction(repr(real))
+        return _as_typed(float(value))
     return number
 
 
@@ -70,7 +72,7 @@ def _exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, 
     costs = []
     for name, value in (("false_positive", false_positive), ("false_negative", false_negative)):
         cost = exact_positive(value, name)
-        if not isinstance(value, Rational | Decimal) and cost.denominator > _PLACES:
+        if cost.denominator > _PLACES and not isinstance(value, Rational | Decimal):
             cost = Fraction(round(cost * _FINEST), _FINEST)
             if cost == 0:
                 raise ValueError(
@@ -79,7 +81,7 @@ def _exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, 
                 )
         costs.append(cost)
     below = math.lcm(costs[0].denominator, costs[1].denominator)
-    whole = [int(cost * below) for cost in costs]
+    whole = [cost.numerator * (below // cost.denominator) for cost in costs]
     common = math.gcd(*whole)
     positive, negative = (number // common for number in whole)
     scale = Fraction(common, below)
