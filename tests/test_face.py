@@ -28,6 +28,7 @@ NAMES = {
     "isotonic",
     "loss_curve",
     "losses",
+    "merge",
     "metrics",
     "optimal_cut",
     "optimal_threshold",

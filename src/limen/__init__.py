@@ -5,6 +5,7 @@ from limen import losses, metrics
 from limen.batch import loss_curve, optimal_cut, optimal_threshold
 from limen.calibrator import OnlineCalibrator, isotonic
 from limen.errors import Infeasible, NotHeld
+from limen.held import merge
 from limen.hull import Blocks, RocHull
 from limen.metrics import BestCut, Confusion
 from limen.online import OnlineCut, OnlineThreshold
@@ -25,6 +26,7 @@ __all__ = [
     "isotonic",
     "loss_curve",
     "losses",
+    "merge",
     "metrics",
     "optimal_cut",
     "optimal_threshold",

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from limen import _core
 from limen.columns import samples_with_labels
+from limen.units import exact_positive
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from numpy.typing import ArrayLike
 
-__all__ = ["Held", "Labelled"]
+__all__ = ["Held", "Labelled", "merge"]
 
 _Model = TypeVar("_Model", bound="Held")
 
@@ -25,14 +28,55 @@ class Held:
     # Slots of a leaf and of an inner node: tests make them small.
     _capacities: ClassVar[tuple[int, int]] = (_core.leaf_slots, _core.node_slots)
 
+    # The native class: what two models must share to hold samples of one kind.
+    _kind: ClassVar[type]
+
     if TYPE_CHECKING:
         _given: dict[str, Any]
 
+        def _merge(self, others: list[Any]) -> None: ...
         def _state(self) -> bytes: ...
         def _restore(self, state: bytes) -> None: ...
         def _memory(self) -> int: ...
         def _begin(self, **given: Any) -> None: ...
         def __len__(self) -> int: ...
+
+    def merge(self: _Model, *others: _Model) -> None:
+        """Hold what others hold, besides what is held: all of it, or on an error nothing.
+
+        The samples must be disjoint. The result is, bit for bit, that of one object which was
+        given all of them. O(n + m) for m scores in the others, which stay as they are.
+
+        >>> from limen import OnlineThreshold
+        >>> monday, tuesday = OnlineThreshold(), OnlineThreshold()
+        >>> monday.update_many([0.1, 0.5], [0, 0])
+        >>> tuesday.update_many([0.25, 0.75], [1, 1])
+        >>> monday.merge(tuesday)
+        >>> len(monday), monday.threshold
+        (4, 0.625)
+        """
+        _require_distinct((self, *others))
+        for other in others:
+            if not isinstance(other, self._kind):
+                raise TypeError(
+                    f"cannot merge {type(other).__name__} into {type(self).__name__}; both must "
+                    "hold samples of one kind."
+                )
+            for name, value in self._terms().items():
+                if value != other._terms()[name]:
+                    raise ValueError(
+                        f"cannot merge: {name} is {self._given[name]!r} here and "
+                        f"{other._given[name]!r} there. Losses add up only when they are "
+                        "measured alike. Nothing was changed."
+                    )
+        self._merge(list(others))
+
+    def _terms(self) -> dict[str, Any]:
+        """Tell what the samples are measured by, as exact numbers."""
+        return {
+            name: value if value is None else exact_positive(value, name)
+            for name, value in self._given.items()
+        }
 
     def copy(self: _Model) -> _Model:
         """Return an independent object that holds the same samples. O(n)."""
@@ -73,6 +117,33 @@ def _rebuild(cls: type[_Model], given: dict[str, Any], state: bytes) -> _Model:
     model._begin(**given)
     model._restore(state)
     return model
+
+
+def _require_distinct(models: Sequence[object]) -> None:
+    if len({id(model) for model in models}) < len(models):
+        raise ValueError(
+            "merge was given the same object twice, and its samples would count twice. Merge a "
+            "copy if that is meant."
+        )
+
+
+def merge(models: Iterable[_Model]) -> _Model:
+    """Make one model of the samples of many, which stay as they are. O(total).
+
+    >>> from limen import OnlineThreshold, merge
+    >>> days = [OnlineThreshold() for _ in range(7)]
+    >>> for place, day in enumerate(days):
+    ...     day.update(place / 8, place > 3)
+    >>> merge(days).threshold
+    0.4375
+    """
+    parts = list(models)
+    if not parts:
+        raise ValueError("merge needs at least one model.")
+    _require_distinct(parts)
+    merged = parts[0].copy()
+    merged.merge(*parts[1:])
+    return merged
 
 
 class Labelled(Held):

@@ -117,6 +117,8 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
 
     __slots__ = ()
 
+    _kind = _core.Threshold
+
     def __init__(
         self, *, false_positive: Cost = 1, false_negative: Cost = 1, unit: Cost | None = None
     ) -> None:
@@ -157,6 +159,8 @@ class OnlineCut(_Cheapest, _core.Cut):
     """
 
     __slots__ = ()
+
+    _kind = _core.Cut
 
     def __init__(self, *, unit: Cost | None = None) -> None:
         self._begin(unit=unit)

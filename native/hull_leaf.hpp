@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run of neighbouring scores with their points and its own convex hull, up to 56 of them.
+//
+// add, open, close   O(slots), but only the part of the hull around the change is walked again
+// rank               O(log slots)
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "cut_tree.hpp"
+#include "wide.hpp"
+
+namespace limen {
+
+inline Point point_of(const Held& held) { return {held.below + held.above, held.below}; }
+
+// The edges of a child's hull before and after the point where the bridge touches it: no
+// point of the child on that side lies below the line of the edge. The bridge touches there
+// as long as its slope stays between them. Only directions count; where there is no edge,
+// straight down and straight up stand for it.
+struct HullBounds {
+    Point low{0, -1}, high{0, 1};
+
+    void narrow_low(const Point& edge) {
+        if (cross(low, edge) > 0) low = edge;
+    }
+    void narrow_high(const Point& edge) {
+        if (cross(edge, high) > 0) high = edge;
+    }
+    // Of several points on the line of the bridge it touches the first on the left, the
+    // last on the right.
+    bool allow(const Point& bridge, bool right) const {
+        const Wide after_low = cross(low, bridge), before_high = cross(bridge, high);
+        return right ? after_low >= 0 && before_high > 0 : after_low > 0 && before_high >= 0;
+    }
+};
+
+// Point k of a leaf lies after its k lowest scores; point 0 is the start of the leaf and
+// belongs to it only when it is the first of the tree.
+struct alignas(64) HullLeaf {
+    static constexpr int slots = 56;
+
+    std::uint8_t used;
+    std::uint8_t vertices;
+    bool first;
+    std::uint8_t hull[slots + 1];  // the points that are vertices of the leaf's hull
+    double score[slots];
+    std::uint32_t count[slots];
+    Point points[slots + 1];
+
+    void reset() {
+        points[0] = {};
+        used = 0;
+        vertices = 0;
+        first = false;
+    }
+    const Point& point(int k) const { return points[k]; }
+    const Point& total() const { return points[used]; }
+    const Point& vertex(int i) const { return points[hull[i]]; }
+    void narrow(HullBounds& bounds, int i) const {
+        if (i > 0) bounds.narrow_low(vertex(i) - vertex(i - 1));
+        if (i + 1 < vertices) bounds.narrow_high(vertex(i + 1) - vertex(i));
+    }
+    bool holds(int slot, double wanted) const { return slot < used && score[slot] == wanted; }
+    Held held(int slot) const {
+        const Point sum = point(slot + 1) - point(slot);
+        return {score[slot], sum.below, sum.weight - sum.below, count[slot]};
+    }
+    // How many scores lie below the given one.
+    int rank(double wanted) const {
+        return count_where([=](double held) { return held < wanted; });
+    }
+    template <class Yes>
+    int count_where(const Yes& yes) const {
+        const double* at = score;
+        for (int left = used; left > 0;) {
+            const int half = (left + 1) / 2;
+            at += yes(at[half - 1]) ? half : 0;
+            left -= half;
+        }
+        return static_cast<int>(at - score);
+    }
+    std::int64_t count_below(int k) const {
+        std::int64_t sum = 0;
+        for (int i = 0; i < k; ++i) sum += count[i];
+        return sum;
+    }
+    // The last vertex that is reached when an edge is taken as long as `pays` says so; it
+    // says so for all edges up to some slope.
+    template <class Pays>
+    int last_vertex_where(const Pays& pays) const {
+        int low = 0, high = vertices - 1;
+        while (low < high) {
+            const int middle = (low + high) / 2;
+            if (pays(vertex(middle + 1) - vertex(middle)))
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        return low;
+    }
+
+    void add(int slot, const Point& delta) {
+        for (int k = slot + 1; k <= used; ++k) points[k] += delta;
+        renew_hull(slot + 1, 0);
+    }
+    void open(int slot, const Held& held) {
+        const Point delta = point_of(held);
+        const auto behind = static_cast<std::size_t>(used - slot);
+        std::memmove(score + slot + 1, score + slot, behind * sizeof *score);
+        std::memmove(count + slot + 1, count + slot, behind * sizeof *count);
+        score[slot] = held.score;
+        count[slot] = held.count;
+        for (int k = used; k >= slot; --k) points[k + 1] = points[k] + delta;
+        ++used;
+        renew_hull(slot + 1, 1);
+    }
+    void close(int slot, const Point& delta) {
+        --used;
+        const auto behind = static_cast<std::size_t>(used - slot);
+        std::memmove(score + slot, score + slot + 1, behind * sizeof *score);
+        std::memmove(count + slot, count + slot + 1, behind * sizeof *count);
+        for (int k = slot + 1; k <= used; ++k) points[k] = points[k + 1] + delta;
+        renew_hull(slot + 1, -1);
+    }
+
+    // The hull of all points, one after the other.
+    void renew_hull() {
+        vertices = 0;
+        for (int k = first ? 0 : 1; k <= used; ++k) push_vertex(k);
+    }
+
+private:
+    // Points after the last vertex in ascending order: a vertex goes when it does not lie
+    // strictly below the line from its predecessor to a later point.
+    void push_vertex(int k) {
+        while (vertices >= 2) {
+            const Point last = vertex(vertices - 1);
+            if (cross(last - vertex(vertices - 2), point(k) - last) > 0) break;
+            --vertices;
+        }
+        hull[vertices++] = static_cast<std::uint8_t>(k);
+    }
+
+    // The hull after point k changed, was opened (moved 1) or closed (moved -1). The points
+    // on either side of it kept their places among themselves, so of these only those below
+    // the old edge across k can become vertices.
+    void renew_hull(int k, int moved) {
+        std::uint8_t old[slots + 1];
+        const int old_vertices = vertices;
+        std::memcpy(old, hull, sizeof old);
+        int next = 0;
+        while (next < old_vertices && old[next] < k) ++next;
+        vertices = static_cast<std::uint8_t>(next);
+        int candidate = next ? old[next - 1] + 1 : first ? 0 : 1;
+        if (moved < 0 && next < old_vertices && old[next] == k) ++next;
+        const int last = next < old_vertices ? old[next] + moved : used + 1;
+        for (; candidate < last; ++candidate) push_vertex(candidate);
+        const int joint = next;
+        for (; next < old_vertices; ++next) {
+            const int before = vertices;
+            push_vertex(old[next] + moved);
+            // From here on every vertex meets the edge that it met before.
+            if (next > joint && vertices > before) break;
+        }
+        for (++next; next < old_vertices; ++next)
+            hull[vertices++] = static_cast<std::uint8_t>(old[next] + moved);
+    }
+};
+
+}  // namespace limen
