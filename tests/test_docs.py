@@ -45,7 +45,7 @@ def test_examples_of_the_module_show_what_they_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["update", "revert"])
-@pytest.mark.parametrize("model", [limen.OnlineThreshold, limen.OnlineCut])
+@pytest.mark.parametrize("model", [limen.OnlineThreshold, limen.OnlineCut, limen.OnlineCalibrator])
 def test_examples_of_native_methods_show_what_they_say(model: type, method: str) -> None:
     text = inspect.getdoc(getattr(model, method))
 
