@@ -59,7 +59,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
 
     __slots__ = ()
 
-    _kind = _core.Calibrator
+    _native = _core.Calibrator
     _capacities: ClassVar[tuple[int, int]] = (_core.hull_leaf_slots, 0)
 
     def __init__(self, *, unit: Cost | None = None) -> None:

@@ -29,7 +29,7 @@ class Held:
     _capacities: ClassVar[tuple[int, int]] = (_core.leaf_slots, _core.node_slots)
 
     # The native class: what two models must share to hold samples of one kind.
-    _kind: ClassVar[type]
+    _native: ClassVar[type]
 
     if TYPE_CHECKING:
         _given: dict[str, Any]
@@ -57,7 +57,7 @@ class Held:
         """
         _require_distinct((self, *others))
         for other in others:
-            if not isinstance(other, self._kind):
+            if not isinstance(other, self._native):
                 raise TypeError(
                     f"cannot merge {type(other).__name__} into {type(self).__name__}; both must "
                     "hold samples of one kind."

@@ -117,7 +117,7 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
 
     __slots__ = ()
 
-    _kind = _core.Threshold
+    _native = _core.Threshold
 
     def __init__(
         self, *, false_positive: Cost = 1, false_negative: Cost = 1, unit: Cost | None = None
@@ -160,7 +160,7 @@ class OnlineCut(_Cheapest, _core.Cut):
 
     __slots__ = ()
 
-    _kind = _core.Cut
+    _native = _core.Cut
 
     def __init__(self, *, unit: Cost | None = None) -> None:
         self._begin(unit=unit)
