@@ -836,8 +836,9 @@ nb::tuple all_cuts(Calibrator& model) {
 }
 
 // Weights of true and false positives, false and true negatives. No score reaches nan.
-nb::tuple confusion_at(nb::handle self, double threshold) {
+nb::tuple confusion_at(nb::handle self, nb::handle given) {
     Calibrator& model = checked<Calibrator>(self);
+    const double threshold = to_double(given.ptr(), "threshold");
     ObjectLock::Guard guard(model.lock);
     const HullTree& tree = model.held.tree();
     const RunSums all = tree.totals();
@@ -1119,7 +1120,7 @@ NB_MODULE(_core, module) {
         .def("_blocks", method<Calibrator>([](Calibrator& model) { return held_blocks(model); }))
         .def("_hull", method<Calibrator>([](Calibrator& model) { return hull_cuts(model); }))
         .def("_cuts", method<Calibrator>([](Calibrator& model) { return all_cuts(model); }))
-        .def("_confusion", &confusion_at);
+        .def("_confusion", &confusion_at, nb::arg().none());
     bind_shared(calibrator);
     module.def("isotonic_blocks", &isotonic_blocks, nb::arg(), nb::arg(), nb::arg().none(),
                nb::arg());

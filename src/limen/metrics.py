@@ -173,7 +173,10 @@ def fbeta(beta: Cost) -> Metric:
     >>> fbeta(2)(tp=3, fp=1, fn=2, tn=4)
     0.625
     """
-    square = exact_positive(beta, "beta") ** 2
+    exact = exact_positive(beta, "beta")
+    if not Fraction(1, 10**100) <= exact <= 10**100:
+        raise ValueError(f"beta must lie between 1e-100 and 1e100, got {beta!r}.")
+    square = exact**2
     one, more = square.denominator, square.numerator
 
     def ratio(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
@@ -374,7 +377,9 @@ def best_cut(cuts: Cuts, metric: Metric | Callable[..., Any], demands: list[Dema
         top, bottom = metric.ratio(*cuts.exactly(places[near]))
         return sign * top, _or_one(bottom)
 
-    return _at(cuts, metric, places[_highest_of_best(rounded, exact)])
+    # Terms of shares may cancel out to next to nothing, those of a cost never do.
+    scale = 1.0 if metric.scale is None else float(np.abs(rounded).max())
+    return _at(cuts, metric, places[_highest_of_best(rounded, 1e-9 * scale, exact)])
 
 
 def _met(cuts: Cuts, demands: list[Demand]) -> list[NDArray[np.bool_]]:
@@ -385,9 +390,10 @@ def _met(cuts: Cuts, demands: list[Demand]) -> list[NDArray[np.bool_]]:
     return [demand.met(weights) for demand in demands]
 
 
-def _highest_of_best(rounded: NDArray[np.float64], exact: Callable[[Any], tuple[Any, Any]]) -> int:
+def _highest_of_best(
+    rounded: NDArray[np.float64], margin: float, exact: Callable[[Any], tuple[Any, Any]]
+) -> int:
     """Find the last of the largest values: by rounded ones first, the nearest of them exactly."""
-    margin = 1e-9 * float(np.abs(rounded).max())
     near = np.flatnonzero(rounded >= rounded.max() - margin)
     if len(near) == 1:
         return int(near[0])
@@ -445,7 +451,7 @@ def _infeasible(
             worst, below = np.where(worse, top, worst), np.where(worse, bottom, below)
         return -worst, below
 
-    nearest = _at(cuts, metric, _highest_of_best(-rounded, exact))
+    nearest = _at(cuts, metric, _highest_of_best(-rounded, 1e-9, exact))
     demanded = " and ".join(f"{d.name}={float(d.bound)!r}" for d in missed or demands)
     rates = ", ".join(
         f"{d.rate.replace('_', ' ')} {getattr(nearest.confusion, d.rate):.6g}" for d in demands
