@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from fits import SmallLeafCalibrator
 from streams import SmallNodeThreshold, sorted_best, whole_losses
 
-from limen import OnlineThreshold, loss_curve, optimal_threshold
+from limen import OnlineCalibrator, OnlineThreshold, isotonic, loss_curve, optimal_threshold
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 NAMES = sorted(path.stem for path in (SHARED / "expected").glob("*.json"))
@@ -282,3 +283,133 @@ def test_reverting_half_leaves_what_the_other_half_alone_makes(name, kind):
 
     assert other._state() == cut._state()
     assert other.optimum == cut.optimum
+
+
+# The isotonic fit.
+
+
+def expected_blocks(name: str, kind: str) -> list[tuple[float, float, int, Fraction, Fraction]]:
+    """First and last score, count, weight of label 1 and weight of each expected block.
+
+    The expected answers know samples of weight 0, which are left out here; weights are in the
+    unit that makes all of them whole.
+    """
+    rows = rows_of(name, kind)
+    heavy = np.ones(len(rows.scores), bool) if rows.whole is None else rows.whole > 0
+    found = []
+    for first, last, count, weight, value in expected(name)["isotonic"][kind]["blocks"]:
+        inside = (rows.scores >= first) & (rows.scores <= last)
+        scores = rows.scores[inside & heavy]
+        assert count == np.count_nonzero(inside)
+        if len(scores):
+            sums = [Fraction(weight) * Fraction(value) / rows.unit, Fraction(weight) / rows.unit]
+            if name == MONEY and kind == "weighted":
+                sums = [Fraction(round(number)) for number in sums]
+            found.append((float(scores.min()), float(scores.max()), len(scores), *sums))
+    return found
+
+
+def assert_blocks(name: str, kind: str, blocks: Any) -> None:
+    unit = rows_of(name, kind).unit
+    fit = expected_blocks(name, kind)
+
+    assert [block[:3] for block in fit] == list(
+        zip(blocks.first.tolist(), blocks.last.tolist(), blocks.counts.tolist(), strict=True)
+    )
+    assert [positive / weight for *_, positive, weight in fit] == blocks.fractions()
+    assert [float(positive / weight) for *_, positive, weight in fit] == (
+        blocks.probabilities.tolist()
+    )
+    assert [float(positive * unit) for *_, positive, _ in fit] == blocks.positive.tolist()
+    assert [float(weight * unit) for *_, weight in fit] == blocks.weight.tolist()
+
+
+@both_kinds
+@every_set
+def test_the_isotonic_fit_is_exact(name, kind):
+    rows = rows_of(name, kind)
+    columns = rows.first(len(rows.scores))
+    calibrator = OnlineCalibrator(**rows.settings)
+    calibrator.update_many(*columns)
+    calibrator._check()
+
+    assert_blocks(name, kind, calibrator.blocks())
+    assert_blocks(name, kind, isotonic(*columns, **rows.settings))
+    for alpha, answer in expected(name)[kind].items():
+        found = calibrator.optimum(**costs_of(alpha))
+
+        assert_loss(rows, Fraction(answer["loss"]), alpha, found.loss)
+        assert_gap(name, kind, alpha, found)
+
+
+@both_kinds
+@every_set
+def test_the_isotonic_fit_is_exact_one_by_one_and_in_any_order(name, kind):
+    rows = rows_of(name, kind)
+    columns = rows.first(len(rows.scores))
+    order = np.random.default_rng(6).permutation(len(rows.scores))
+    batch, single, shuffled = (OnlineCalibrator(**rows.settings) for _ in range(3))
+    batch.update_many(*columns)
+    for sample in zip(*(column.tolist() for column in columns), strict=True):
+        single.update(*sample)
+    for sample in zip(*(column[order].tolist() for column in columns), strict=True):
+        shuffled.update(*sample)
+    single._check()
+    shuffled._check()
+
+    assert_blocks(name, kind, single.blocks())
+    assert_blocks(name, kind, shuffled.blocks())
+    assert pickle.dumps(batch) == pickle.dumps(single) == pickle.dumps(shuffled)
+    for sample in zip(*(column[order].tolist() for column in columns), strict=True):
+        single.revert(*sample)
+    single._check()
+    assert pickle.dumps(OnlineCalibrator(**rows.settings)) == pickle.dumps(single)
+
+
+@both_kinds
+@every_set
+def test_one_calibrator_has_the_exact_loss_of_every_cost_after_each_of_the_first_updates(
+    name, kind
+):
+    rows = rows_of(name, kind)
+    answers = expected(name, "prefix")[kind]
+    losses = {
+        alpha: [Fraction(num, answer["den"]) for num in answer["num"][:400]]
+        for alpha, answer in answers.items()
+    }
+    n = min(map(len, losses.values()))
+    best = {alpha: Prefixes(rows, alpha, n) for alpha in losses}
+    calibrator = SmallLeafCalibrator(**rows.settings)
+    for at, sample in enumerate(zip(*(c.tolist() for c in rows.first(n)), strict=True)):
+        calibrator.update(*sample)
+        for alpha in losses:
+            found = calibrator.optimum(**costs_of(alpha))
+            exact = float(exact_loss(rows, losses[alpha][at], alpha))
+
+            assert (alpha, at, *best[alpha].after(at)) == (alpha, at, found.lower, found.upper)
+            assert (alpha, at, exact) == (alpha, at, found.loss)
+    calibrator._check()
+
+
+def test_scikit_learn_merges_scores_of_a_real_classifier_that_differ():
+    """Two naive Bayes classifiers, so sure of themselves that their scores crowd at 0 and 1.
+
+    Scores closer than 1e-15 are one score to scikit-learn, however small they are.
+    """
+    regression = pytest.importorskip("sklearn.isotonic").IsotonicRegression
+    for name, costs, losses in [
+        ("wdbc_gnb", {"false_positive": 19, "false_negative": 1}, (69, 70)),
+        ("segment_nb", {"false_positive": 1, "false_negative": 50}, (663, 664)),
+    ]:
+        scores, labels, _ = read(name)
+        other = regression(out_of_bounds="clip").fit(scores, labels).predict(scores)
+        ours = isotonic(scores, labels)
+        share = costs["false_positive"] / sum(costs.values())
+        prices = np.where(labels == 1, costs["false_negative"], costs["false_positive"])
+        theirs = prices[(other > share) != labels].sum()
+        calibrator = OnlineCalibrator()
+        calibrator.update_many(scores, labels)
+        errors = [np.sum((p - labels) ** 2) for p in (ours.probability(scores), other)]
+
+        assert (name, *losses) == (name, calibrator.optimum(**costs).loss, theirs)
+        assert errors[0] < errors[1]
