@@ -957,6 +957,12 @@ def test_fits_handed_out_do_not_change_with_the_object(calibrator):
     assert blocks.probability(0.5) == float(fractions[(blocks.first <= 0.5).sum() - 1])
 
 
+@pytest.mark.parametrize("threshold", ["0.5", None, 1j, [0.5]])
+def test_a_threshold_that_is_not_a_number_is_refused(calibrator, threshold):
+    with pytest.raises(TypeError, match=r"^threshold"):
+        calibrator.confusion(threshold)
+
+
 def test_answers_can_be_pickled(calibrator):
     blocks, hull, best = calibrator.blocks(), calibrator.roc_hull(), calibrator.best("f1")
     others = pickle.loads(pickle.dumps((blocks, hull, best, calibrator.confusion(0.5))))

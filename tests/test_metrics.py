@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import pickle
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import isotonic_oracle as oracle
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 import streams
 from fits import (
+    HARD,
     SmallLeafCalibrator,
     any_rows,
     columns,
     costs,
     exactly,
     held_one_by_one,
+    rows_of,
     same,
 )
 from hypothesis import assume, example, given, settings
@@ -224,6 +227,22 @@ def test_metrics_that_agree_in_all_digits_are_told_apart(name):
         assert rounded >= 2
 
 
+@every_metric
+@pytest.mark.parametrize("points_of", HARD)
+def test_metrics_of_scores_that_say_next_to_nothing_are_told_apart(name, points_of):
+    """Every cut is right about as often as chance: a metric is the difference of large numbers."""
+    metric = oracle.METRICS[name]
+    for seed in range(12):
+        random = Random(seed)
+        points = points_of(random.choice([3, 7, 20, 50]), random)
+        expected = oracle.best(oracle.cuts(points), metric)
+        found = held_one_by_one(*columns(rows_of(points))).best(name)
+
+        assert_best(expected, found)
+        value = value_of(name, metric(*expected.confusion))
+        assert math.isclose(value, found.value, rel_tol=1e-14)
+
+
 @pytest.mark.parametrize("beta", [1, 2, 0.5, 1000, 1e-3, 1e-100, 1e100])
 def test_f_measures_and_costs_of_large_sums_are_told_apart(beta):
     random = np.random.default_rng(13)
@@ -308,6 +327,14 @@ def test_an_unknown_metric_is_refused_with_the_known_ones(name):
 def test_a_beta_that_is_not_positive_and_finite_is_refused(beta):
     with pytest.raises((ValueError, TypeError), match="beta"):
         metrics.fbeta(beta)
+
+
+@pytest.mark.parametrize(
+    "beta", [1e-200, 1e200, 5e-324, HUGE, 10**400], ids=lambda beta: str(beta)[:8]
+)
+def test_a_beta_beyond_all_reason_is_refused_by_name(beta):
+    with pytest.raises((ValueError, OverflowError), match="beta"):
+        held_one_by_one([0.1, 0.2], [0, 1]).best(metrics.fbeta(beta))
 
 
 @pytest.mark.parametrize("cost", [0, -1, NAN, INF, "2", None])
