@@ -329,6 +329,16 @@ public:
             apply(score, label, weight.real, adding);
     }
 
+    // Take back about this much of a sample that has faded; false when it is gone.
+    bool withdraw(double score, bool label, double weight) {
+        const std::int64_t cost = label ? costs.false_negative : costs.false_positive;
+        ObjectLock::Guard guard(lock);
+        std::int64_t units = 0;
+        if (held.measure(weight, cost, held.bits(), units) == Refusal::too_large)
+            units = most_units - 1;
+        return held.withdraw(score, label ? Losses{units, 0} : Losses{0, units}, true);
+    }
+
     const Costs costs;
 
 private:
@@ -416,6 +426,15 @@ public:
             refusal = Refusal::not_held;
         require(refusal, score, bits, std::fabs(numbers[0].real) + std::fabs(numbers[1].real),
                 outcome);
+    }
+
+    // As for labelled samples.
+    bool withdraw(double score, double below, double above) {
+        ObjectLock::Guard guard(lock);
+        Losses losses;
+        held.measure(below, 1, held.bits(), losses.below);
+        held.measure(above, 1, held.bits(), losses.above);
+        return held.withdraw(score, losses, false);
     }
 
 private:
@@ -1078,6 +1097,15 @@ void bind_shared(nb::class_<T>& type) {
 }
 
 template <class T>
+void bind_labelled(nb::class_<T>& type) {
+    type.def("_many", &labelled_many<T>, nb::arg(), nb::arg().noconvert(), nb::arg().none(),
+             nb::arg())
+        .def("_withdraw", [](nb::handle self, double score, bool label, double weight) {
+            return checked<T>(self).withdraw(score, label, weight);
+        });
+}
+
+template <class T>
 void bind_cut(nb::class_<T>& type) {
     bind_shared(type);
     type.def("_optimum", method<T>([](T& model) { return get_optimum(model); }))
@@ -1097,21 +1125,21 @@ NB_MODULE(_core, module) {
     nb::class_<Threshold> threshold(module, "Threshold", nb::type_slots(threshold_slots));
     threshold
         .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                      std::int64_t, int, int>())
-        .def("_many", &labelled_many<Threshold>, nb::arg(), nb::arg().noconvert(),
-             nb::arg().none(), nb::arg());
+                      std::int64_t, int, int>());
+    bind_labelled(threshold);
     bind_cut(threshold);
 
     nb::class_<AnyCut> cut(module, "Cut", nb::type_slots(cut_slots));
     cut.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
-        .def("_many", &cut_many);
+        .def("_many", &cut_many)
+        .def("_withdraw", [](nb::handle self, double score, double below, double above) {
+            return checked<AnyCut>(self).withdraw(score, below, above);
+        });
     bind_cut(cut);
 
     nb::class_<Calibrator> calibrator(module, "Calibrator", nb::type_slots(calibrator_slots));
     calibrator
         .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int>())
-        .def("_many", &labelled_many<Calibrator>, nb::arg(), nb::arg().noconvert(),
-             nb::arg().none(), nb::arg())
         .def("_threshold", &calibrated_threshold)
         .def("_optimum", &calibrated_optimum)
         .def("_curve", &calibrated_curve)
@@ -1121,6 +1149,7 @@ NB_MODULE(_core, module) {
         .def("_hull", method<Calibrator>([](Calibrator& model) { return hull_cuts(model); }))
         .def("_cuts", method<Calibrator>([](Calibrator& model) { return all_cuts(model); }))
         .def("_confusion", &confusion_at, nb::arg().none());
+    bind_labelled(calibrator);
     bind_shared(calibrator);
     module.def("isotonic_blocks", &isotonic_blocks, nb::arg(), nb::arg(), nb::arg().none(),
                nb::arg());

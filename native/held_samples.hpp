@@ -266,6 +266,26 @@ public:
         return refusal;
     }
 
+    // Take back one sample that has faded: about these losses, as sums were rounded since it was
+    // added, but nothing below 0 where all is one-sided. False when its score is gone.
+    bool withdraw(double score, Losses losses, bool one_sided) {
+        const Held held = tree_.find(score + 0.0);
+        if (held.count == 0) return false;
+        if (one_sided) {
+            losses.below = std::min(losses.below, held.below);
+            losses.above = std::min(losses.above, held.above);
+        }
+        const bool all = held.count == 1 ||
+                         (losses.below == held.below && losses.above == held.above);
+        const Held taken = all ? held : Held{held.score, losses.below, losses.above, 1};
+        const Wide change = growth(held, taken, -1);
+        tree_.remove(taken, [](const Held&) { return true; });
+        summed_ += change;
+        forget(taken.count, taken.above, 0);
+        total_ = static_cast<std::int64_t>(summed_);
+        return true;
+    }
+
     // Every cut in ascending order: visit(missed, cut) with the losses below and above it.
     template <class Visit>
     void curve(Visit&& visit) const {

@@ -504,6 +504,32 @@ TEST_CASE("what fades below half a unit is dropped") {
     CHECK(cut.find(1).below == -4 && cut.find(1).above == 2);
 }
 
+template <class Tree>
+void check_withdrawing() {
+    HeldSamples<Tree> held = holding<Tree>({{1, 9, 0}, {1, 9, 0}, {1, 0, 3}, {2, 0, 7}});
+    held.fade(1);  // 18 becomes 9, while 9 alone would become 5
+    CHECK(held.withdraw(1, {5, 0}, true));
+    held.check();
+    CHECK(held.find(1).below == 4 && held.find(1).above == 2 && held.find(1).count == 2);
+    CHECK(held.withdraw(1, {5, 0}, true));  // more than is left
+    held.check();
+    CHECK(held.find(1).below == 0 && held.find(1).above == 2 && held.samples() == 2);
+    CHECK(held.withdraw(2, {0, 1}, true));  // the last of a score takes all of it
+    CHECK(held.find(2).count == 0 && !held.withdraw(2, {0, 1}, true));
+    CHECK(held.withdraw(1, {0, 2}, true));
+    held.check();
+    CHECK(held.state() == HeldSamples<Tree>().state());
+}
+
+TEST_CASE("a sample that has faded is taken back as far as it is there") {
+    check_withdrawing<CutTree>();
+    check_withdrawing<HullTree>();
+    OnlineCut cut = holding<CutTree>({{1, -8, 3}, {1, -2, 1}});
+    CHECK(cut.withdraw(1, {-8, 3}, false));
+    cut.check();
+    CHECK(cut.find(1).below == -2 && cut.find(1).above == 1 && cut.total() == 3);
+}
+
 TEST_CASE("negative losses are no state of labelled samples") {
     const OnlineCut any = holding<CutTree>({{1, -8, 3}}), one = holding<CutTree>({{1, 8, 0}});
     OnlineCut cut;
