@@ -339,7 +339,7 @@ def test_losses_beyond_what_a_sum_may_be_are_the_nearest_doubles():
 @pytest.mark.parametrize("unit", [0.01, Fraction(1, 3), 7, Fraction(2**40 + 1, 3)])
 def test_losses_in_any_unit_are_the_nearest_doubles(unit):
     size = as_typed(unit)
-    rows = [(n % 7, n * 5 % 3 % 2, float(size * (2**40 + n * n))) for n in range(30)]
+    rows = [(n % 7, n * 5 % 3 % 2, float(size * (2**52 + n * n))) for n in range(30)]
     points = oracle.join(exactly(rows, unit))
     calibrator = held_one_by_one(*columns(rows), unit=unit)
     for pair in [(1, 1), (3, 7), (0.1, 0.3), (2**19 - 1, 2**19 + 1), (10**6, 1)]:
@@ -353,6 +353,9 @@ def test_losses_in_any_unit_are_the_nearest_doubles(unit):
         for cut in oracle.cuts(points):
             sums = [float(n) for n in cut.confusion]
             assert sums == list(calibrator.confusion(cut.threshold))
+    # Where sums exceed 2**53 units, a double of them is rounded before it is divided.
+    assert_fit(oracle.pools(points), calibrator.blocks())
+    assert_hull(points, calibrator.roc_hull())
 
 
 @pytest.mark.parametrize("cost", [0, -1, NAN, INF, "1", None, True, [1]])
