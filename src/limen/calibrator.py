@@ -59,6 +59,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
 
     __slots__ = ()
 
+    _kind = "OnlineCalibrator"
     _native = _core.Calibrator
     _capacities: ClassVar[tuple[int, int]] = (_core.hull_leaf_slots, 0)
 

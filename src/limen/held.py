@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from limen import _core
 from limen.columns import samples_with_labels
+from limen.storage import Storable
 from limen.units import exact_positive
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["Held", "Labelled", "merge"]
 _Model = TypeVar("_Model", bound="Held")
 
 
-class Held:
+class Held(Storable):
     """What all models share: they hold samples. `_core` brings update, revert and len."""
 
     __slots__ = ()
@@ -84,6 +85,20 @@ class Held:
         if hasattr(self, "__dict__"):
             vars(other).update(vars(self))
         return other
+
+    def _emptied(self: _Model) -> _Model:
+        """Return an object with the same costs and unit that holds nothing."""
+        other = type(self).__new__(type(self))
+        other._begin(**self._given)
+        return other
+
+    def _parts(self) -> dict[str, Any]:
+        return {**self._given, "state": self._state()}
+
+    @classmethod
+    def _from_parts(cls: type[_Model], parts: dict[str, Any]) -> _Model:
+        state = parts.pop("state")
+        return _rebuild(cls, parts, state)
 
     def __copy__(self: _Model) -> _Model:
         return self.copy()

@@ -117,6 +117,7 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
 
     __slots__ = ()
 
+    _kind = "OnlineThreshold"
     _native = _core.Threshold
 
     def __init__(
@@ -160,6 +161,7 @@ class OnlineCut(_Cheapest, _core.Cut):
 
     __slots__ = ()
 
+    _kind = "OnlineCut"
     _native = _core.Cut
 
     def __init__(self, *, unit: Cost | None = None) -> None:
