@@ -10,12 +10,16 @@ from limen.hull import Blocks, RocHull
 from limen.metrics import BestCut, Confusion
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import LossCurve, Optimum
+from limen.storage import from_bytes, load
+from limen.windows import LastN, LastPeriod
 
 __all__ = [
     "BestCut",
     "Blocks",
     "Confusion",
     "Infeasible",
+    "LastN",
+    "LastPeriod",
     "LossCurve",
     "NotHeld",
     "OnlineCalibrator",
@@ -23,7 +27,9 @@ __all__ = [
     "OnlineThreshold",
     "Optimum",
     "RocHull",
+    "from_bytes",
     "isotonic",
+    "load",
     "loss_curve",
     "losses",
     "merge",

@@ -1,0 +1,606 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to remember: the last n samples, or those of the last period by their own time.
+
+A window feeds a model and takes back what has left. Any model will do that has `update`,
+`revert` and a length; a sample is whatever its `update` takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
+from operator import index
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from limen.columns import require_same_length
+from limen.times import Period, Time, Timeline, as_period, as_time, as_times, time_column, times_of
+from limen.wrapping import (
+    Row,
+    Window,
+    by_position,
+    parameters,
+    rebuild,
+    refuse_use,
+    require_empty,
+    rows_of,
+    sample_columns,
+    samples_of,
+    sorted_columns,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["LastN", "LastPeriod"]
+
+
+class LastN(Window):
+    """Keep a model right for the last n samples, in the order in which they came.
+
+    Parameters
+    ----------
+    model
+        An empty model: `OnlineThreshold`, `OnlineCut`, `OnlineCalibrator`, or anything with
+        `update`, `revert` and a length. From now on it belongs to the window.
+    n
+        How many samples to remember, at least 1.
+
+    Notes
+    -----
+    Answers are read from the window as from the model: `threshold`, `loss`, `optimum`,
+    `predict`, `curve`. A sample of weight 0 is the same as none and takes no place.
+
+    `update` takes what one update and one revert of the model take, O(log n), and O(n) memory.
+    Let one thread at a time update a window; others may read.
+
+    Examples
+    --------
+    >>> from limen import LastN, OnlineThreshold
+    >>> window = LastN(OnlineThreshold(), n=3)
+    >>> for score, label in [(0.9, 0), (0.2, 0), (0.4, 1), (0.6, 1)]:
+    ...     window.update(score, label)
+    >>> len(window), window.threshold, window.loss
+    (3, 0.30000000000000004, 0.0)
+    """
+
+    __slots__ = ("_blanks", "_n", "_queue")
+
+    _kind = "LastN"
+
+    def __init__(self, model: Any, n: int) -> None:
+        number = None if isinstance(n, bool) or not hasattr(n, "__index__") else index(n)
+        if number is None or number < 1:
+            raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
+        require_empty(model)
+        self._begin(model)
+        self._resume({"n": number, "samples": []})
+
+    @property
+    def n(self) -> int:
+        """How many samples the window remembers at most."""
+        return self._n
+
+    def update(self, *sample: Any, **named: Any) -> None:
+        """Add one sample, as the model's `update` does, and let the oldest one leave. O(log n).
+
+        An error is the model's own and changes nothing.
+
+        >>> from limen import LastN, OnlineThreshold
+        >>> window = LastN(OnlineThreshold(), n=1)
+        >>> window.update(0.3, 0)
+        >>> window.update(0.7, 1, weight=2)
+        >>> len(window), window.threshold
+        (1, -inf)
+        """
+        if named:
+            sample = by_position(self._names, sample, named)
+        queue = self._queue
+        try:
+            self._update(*sample)
+        except OverflowError:
+            return self._instead_of_the_oldest(sample)
+        if len(sample) > 2 and len(self._model) == len(queue):  # it has no loss
+            return None
+        queue.append(sample)
+        if len(queue) > self._n:
+            self._revert(*queue.popleft())
+        return None
+
+    def _instead_of_the_oldest(self, sample: Row) -> None:
+        """There may be room for the new sample only where the oldest was."""
+        queue = self._queue
+        if len(queue) < self._n:
+            self._update(*sample)  # which tells why not
+        self._revert(*queue[0])
+        try:
+            self._update(*sample)
+        except OverflowError:
+            self._update(*queue[0])
+            raise
+        queue.popleft()
+        queue.append(sample)
+
+    def update_many(self, *columns: Any, **named: Any) -> None:
+        """Add many samples, as the model's `update_many` does: all of them, or on an error none.
+
+        The same as `update` one by one. O(m) to sort m samples, then O(m log n), or O(n + m).
+
+        >>> from limen import LastN, OnlineThreshold
+        >>> window = LastN(OnlineThreshold(), n=3)
+        >>> window.update_many([0.9, 0.2, 0.4, 0.6], [0, 0, 1, 1])
+        >>> len(window), window.loss
+        (3, 0.0)
+        """
+        columns = self._columns(columns, named)
+        queue, before = self._queue, len(self._model)
+        try:
+            self._model.update_many(*columns)
+        except OverflowError:
+            return self._one_by_one(rows_of(columns))
+        queue.extend(self._counted(rows_of(columns), before))
+        self._take_back([queue.popleft() for _ in range(len(queue) - self._n)])
+        return None
+
+    def _one_by_one(self, rows: list[Row]) -> None:
+        """There may be room for all samples one after the other, but not at the same time."""
+        before = self._state()
+        try:
+            for row in rows:
+                self.update(*row)
+        except BaseException:
+            self._go_back(before)
+            raise
+
+    def _state(self) -> dict[str, Any]:
+        return {"n": self._n, "samples": list(self._queue)}
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        self._n: int = state["n"]
+        self._queue: deque[Any] = deque(state["samples"])
+        self._blanks = 0
+
+    def _parts(self) -> dict[str, Any]:
+        samples = self._own_state()["samples"]
+        columns = sample_columns(samples, self._names[1] == "label")
+        return {"model": self._model._emptied(), "n": self._n, "samples": columns}
+
+    @classmethod
+    def _from_parts(cls, parts: dict[str, Any]) -> LastN:
+        model, n = parts["model"], parts["n"]
+        rows = samples_of(parts["samples"], model)
+        if n < max(1, len(rows)):
+            raise ValueError(f"{len(rows)} samples are not the last {n}")
+        return rebuild(cls, model, {"n": n, "samples": rows})
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}(n={self._n}) of {self._model!r}>"
+
+    # For a ledger.
+
+    def _enter(self, entry: Any, time: Any) -> None:
+        queue = self._queue
+        queue.append(entry)
+        while len(queue) - self._blanks > self._n:
+            oldest = queue.popleft()
+            if oldest.held:
+                self._leave(oldest)
+            else:
+                self._blanks -= 1
+
+    def _blank(self) -> None:
+        # Its place is cleared when it is the oldest, or with many others.
+        self._blanks += 1
+        if self._blanks > self._n:
+            self._queue = deque(entry for entry in self._queue if entry.held)
+            self._blanks = 0
+
+    def _entries(self) -> list[Any]:
+        return [entry for entry in self._queue if entry.held]
+
+    def _shell(self) -> LastN:
+        return rebuild(type(self), self._model._emptied(), {"n": self._n, "samples": []})
+
+
+class _BeforeAll:
+    """Earlier than any datetime, with or without a time zone."""
+
+    def __lt__(self, other: object) -> bool:
+        return True
+
+    def __ge__(self, other: object) -> bool:
+        return False
+
+
+_BEFORE_ALL = _BeforeAll()
+
+
+class LastPeriod(Window):
+    """Keep a model right for the events of the last period, in any order of arrival.
+
+    An event counts exactly while its own time t satisfies ``newest - period < t <= newest``,
+    where `newest` is the latest time seen in `update` or `advance`. A late event inside the
+    period counts from its arrival and leaves at its own time; one that is older is refused.
+
+    Parameters
+    ----------
+    model
+        An empty model, as for `LastN`.
+    period
+        How far to look back: a timedelta for datetimes, or a number for times that are numbers.
+
+    Notes
+    -----
+    Datetimes are all with a time zone or all without; those with one are compared in UTC.
+    Time runs forward only: an earlier `advance` changes nothing. A single event from the far
+    future sends all others away, so look at the clocks of your sources.
+
+    `update` takes what one update of the model takes and one revert for each event that
+    leaves, plus O(log n) for an event that comes late; O(n) memory for n events in the period.
+    Let one thread at a time update a window; others may read.
+
+    Examples
+    --------
+    >>> from datetime import datetime, timedelta
+    >>> from limen import LastPeriod, OnlineThreshold
+    >>> window = LastPeriod(OnlineThreshold(), timedelta(days=3))
+    >>> window.update(0.9, 1, time=datetime(2026, 1, 10))
+    True
+    >>> window.update(0.2, 0, time=datetime(2026, 1, 8))  # late, but inside
+    True
+    >>> window.update(0.1, 1, time=datetime(2026, 1, 7))  # just too old
+    False
+    >>> len(window), window.threshold, window.refused
+    (2, 0.55, 1)
+    >>> window.advance(datetime(2026, 1, 11))
+    >>> len(window), window.threshold
+    (1, -inf)
+    """
+
+    __slots__ = (
+        *("_added", "_edge", "_late", "_newest", "_period", "_plain", "_refused"),
+        *("_samples", "_timeline", "_times"),
+    )
+
+    _kind = "LastPeriod"
+
+    _newest: Any
+    _edge: Any
+    _plain: type | None
+
+    def __init__(self, model: Any, period: Period) -> None:
+        length = as_period(period)
+        require_empty(model)
+        self._begin(model)
+        none: list[Any] = []
+        self._resume(
+            {"period": length, "newest": None, "refused": 0, "times": none, "samples": none}
+        )
+
+    @property
+    def period(self) -> Period:
+        """How far the window looks back."""
+        return self._period
+
+    @property
+    def newest(self) -> Time | None:
+        """The latest time seen, where the period ends; None before the first."""
+        return None if self._edge is _BEFORE_ALL or self._edge == -math.inf else self._newest
+
+    @property
+    def refused(self) -> int:
+        """How many events were too old when they came."""
+        return self._refused
+
+    def update(self, *sample: Any, time: Any, **named: Any) -> bool:
+        """Add one event, as the model's `update` does, unless its time is too old. O(log n).
+
+        Return whether it counts. An error is the model's own, or about the time, and changes
+        nothing, not even the newest time.
+
+        >>> from limen import LastPeriod, OnlineThreshold
+        >>> window = LastPeriod(OnlineThreshold(), 10)
+        >>> window.update(0.3, 0, time=1), window.update(0.7, 1, time=11)
+        (True, True)
+        >>> len(window)
+        1
+        """
+        if named:
+            sample = by_position(self._names, sample, named)
+        if time.__class__ is not self._plain:
+            time = self._checked(time)
+        if not time > self._newest:
+            return self._update_late(sample, time)
+        edge = time - self._period
+        if not edge < time:
+            self._refuse_far(time)
+        try:
+            self._update(*sample)
+        except OverflowError:
+            return self._once_the_old_have_left(sample, time)
+        self._newest = time
+        self._edge = edge
+        times = self._times
+        if len(sample) > 2 and len(self._model) == len(times) + len(self._late):  # no loss
+            self._take_back([old for _, old in self._leaving(edge)])
+            return True
+        times.append(time)
+        self._samples.append(sample)
+        while times[0] <= edge:
+            times.popleft()
+            self._revert(*self._samples.popleft())
+        while self._late and self._late[0][0] <= edge:
+            self._revert(*heappop(self._late)[2])
+        return True
+
+    def _update_late(self, sample: Row, time: Any) -> bool:
+        if time <= self._edge:
+            if self._leave is not None:
+                refuse_use()
+            self._refused += 1
+            return False
+        if time != time:
+            as_time(time, dated=False)  # which tells what is wrong with it
+        self._update(*sample)
+        if len(self._model) > len(self._times) + len(self._late):  # else it has no loss
+            self._hold(time, sample)
+        return True
+
+    def _hold(self, time: Any, sample: Row) -> None:
+        """Put an event in at its time: what came in order stands in line, the rest in a heap."""
+        if not self._times or time >= self._times[-1]:
+            self._times.append(time)
+            self._samples.append(sample)
+        else:
+            self._added += 1  # so that no two samples are ever compared
+            heappush(self._late, (time, self._added, sample))
+
+    def _leaving(self, edge: Any) -> list[tuple[Any, Row]]:
+        """Take the events that are too old out of the window, but not yet out of the model."""
+        leaving = []
+        while self._times and self._times[0] <= edge:
+            leaving.append((self._times.popleft(), self._samples.popleft()))
+        while self._late and self._late[0][0] <= edge:
+            time, _, sample = heappop(self._late)
+            leaving.append((time, sample))
+        return leaving
+
+    def _once_the_old_have_left(self, sample: Row, time: Any) -> bool:
+        """There may be room for the new event only where the old ones were."""
+        edge = self._edge_at(time)
+        leaving = self._leaving(edge)
+        self._take_back([old for _, old in leaving])
+        try:
+            self._update(*sample)
+        except OverflowError:
+            for when, old in leaving:
+                self._update(*old)
+                self._added += 1
+                heappush(self._late, (when, self._added, old))
+            raise
+        self._hold(time, sample)
+        self._newest, self._edge = time, edge
+        return True
+
+    def _checked(self, time: Any, name: str = "time") -> Any:
+        """Read a time; raise unless it can be compared with those before."""
+        if time.__class__ is datetime and time.tzinfo is self._zone:
+            return time
+        if not isinstance(self._period, timedelta):
+            number = as_time(time, False, name)
+            self._plain = type(number)  # the next one of this type needs no look
+            return number
+        moment: Any = as_time(time, True, name)
+        try:
+            if moment > self._newest:
+                self._edge_at(moment)
+        except TypeError:
+            _refuse_zone(name, time, self._newest)
+        return moment
+
+    @property
+    def _zone(self) -> Any:
+        """The time zone of all datetimes, once there is one; else something that none has."""
+        return getattr(self._newest, "tzinfo", self)
+
+    def _edge_at(self, time: Any) -> Any:
+        """Find where a period begins that ends at this time."""
+        try:
+            edge = time - self._period
+        except OverflowError:
+            edge = time
+        if not edge < time:
+            self._refuse_far(time)
+        return edge
+
+    def _refuse_far(self, time: Any) -> NoReturn:
+        raise ValueError(
+            f"time is {time!r}, from where no period of {self._period!r} can be told. Give "
+            "times that are nearer to zero, or a longer period. Nothing was changed."
+        )
+
+    def advance(self, time: Any) -> None:
+        """Let the period end at this time, if it is the latest so far. O(log n) per leaving.
+
+        >>> from limen import LastPeriod, OnlineThreshold
+        >>> window = LastPeriod(OnlineThreshold(), 10)
+        >>> window.update(0.3, 0, time=1)
+        True
+        >>> window.advance(10.5)
+        >>> len(window)
+        1
+        >>> window.advance(11)
+        >>> len(window)
+        0
+        """
+        if self._leave is not None:
+            refuse_use()
+        self._advance(self._checked(time))
+
+    def _advance(self, time: Any) -> None:
+        if not time > self._newest:
+            return
+        self._newest, self._edge = time, self._edge_at(time)
+        if self._leave is None:
+            self._take_back([sample for _, sample in self._leaving(self._edge)])
+        else:
+            for entry in self._timeline.until(self._edge):
+                if entry.held:
+                    self._leave(entry)
+
+    def update_many(self, *columns: Any, times: Any, **named: Any) -> NDArray[np.bool_]:
+        """Add many events, as the model's `update_many` does: all of them, or on an error none.
+
+        The same as `update` one by one, in the order given. Return for each whether it was
+        counted; those that were too old when they came are not looked at any further. O(m) to
+        sort m samples, then O(m log n), or O(n + m).
+
+        >>> from limen import LastPeriod, OnlineThreshold
+        >>> window = LastPeriod(OnlineThreshold(), 10)
+        >>> window.update_many([0.3, 0.7, 0.5], [0, 1, 1], times=[1, 20, 5])
+        array([ True,  True, False])
+        >>> len(window)
+        1
+        """
+        columns = self._columns(columns, named)
+        moments = as_times(times, isinstance(self._period, timedelta))
+        arrays = [None if column is None else np.asarray(column) for column in columns]
+        if all(array is None or array.ndim for array in arrays):  # else the model tells
+            given = dict(zip(parameters(self._model.update_many), arrays, strict=False))
+            require_same_length(**given, times=np.empty(len(moments)))
+        newest, edge, counted = self._in_turn(moments)
+        if not counted.all():
+            columns = tuple(None if array is None else array[counted] for array in arrays)
+        before = len(self._model)
+        try:
+            self._model.update_many(*columns)
+        except OverflowError:
+            self._one_by_one(rows_of(arrays), moments)
+            return counted
+        kept = [time for time, counts in zip(moments, counted, strict=True) if counts]
+        self._hold_rows(kept, rows_of(columns), before)
+        self._newest, self._edge = newest, edge
+        self._refused += len(moments) - len(kept)
+        self._take_back([sample for _, sample in self._leaving(edge)])
+        return counted
+
+    def _in_turn(self, moments: list[Any]) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """Find the newest time and the edge after all of these, and which were not too old."""
+        newest, edge = self._newest, self._edge
+        counted = np.ones(len(moments), np.bool_)
+        for at, time in enumerate(moments):
+            try:
+                if time > newest:
+                    newest, edge = time, self._edge_at(time)
+                elif time <= edge:
+                    counted[at] = False
+            except TypeError:
+                _refuse_zone(f"times[{at}]", time, newest)
+        return newest, edge, counted
+
+    def _hold_rows(self, times: list[Any], rows: list[Row], before: int) -> None:
+        if len(self._model) - before == len(rows):
+            for time, row in zip(times, rows, strict=True):
+                self._hold(time, row)
+            return
+        for time, row in zip(times, rows, strict=True):
+            if self._counted([row], len(self._model)):
+                self._hold(time, row)
+
+    def _one_by_one(self, rows: list[Row], times: list[Any]) -> None:
+        """There may be room for all events one after the other, but not at the same time."""
+        before = self._state()
+        try:
+            for row, time in zip(rows, times, strict=True):
+                self.update(*row, time=time)
+        except BaseException:
+            self._go_back(before)
+            raise
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "period": self._period,
+            "newest": self.newest,
+            "refused": self._refused,
+            "times": [*self._times, *(time for time, _, _ in self._late)],
+            "samples": [*self._samples, *(sample for _, _, sample in self._late)],
+        }
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        self._period: Period = state["period"]
+        self._refused: int = state["refused"]
+        self._plain = None
+        self._timeline: Timeline[Any] = Timeline()  # of a ledger's entries
+        self._times: deque[Any] = deque()  # ascending
+        self._samples: deque[Row] = deque()
+        self._late: list[tuple[Any, int, Row]] = []
+        self._added = 0
+        self._newest = _BEFORE_ALL if isinstance(self._period, timedelta) else -math.inf
+        self._edge = self._newest
+        if state["newest"] is not None:
+            self._newest = state["newest"]
+            self._edge = self._edge_at(self._newest)
+        for time, sample in zip(state["times"], state["samples"], strict=True):
+            self._hold(time, sample)
+
+    def _parts(self) -> dict[str, Any]:
+        state = self._own_state()
+        kind, times = time_column(state["times"])
+        samples = sample_columns(state["samples"], self._names[1] == "label")
+        times, *columns = sorted_columns((times, *samples))
+        return {
+            "model": self._model._emptied(),
+            "period": self._period,
+            "newest": self.newest,
+            "refused": self._refused,
+            "times": (kind, times),
+            "samples": tuple(columns),
+        }
+
+    @classmethod
+    def _from_parts(cls, parts: dict[str, Any]) -> LastPeriod:
+        dated = isinstance(as_period(parts["period"]), timedelta)
+        newest: Any = None if parts["newest"] is None else as_time(parts["newest"], dated)
+        times: list[Any] = [as_time(time, dated) for time in times_of(parts["times"])]
+        state = {
+            "period": parts["period"],
+            "newest": newest,
+            "refused": parts["refused"],
+            "times": times,
+            "samples": samples_of(parts["samples"], parts["model"]),
+        }
+        window = rebuild(cls, parts["model"], state)
+        if not all(window._edge < time <= newest for time in times):
+            raise ValueError("an event is not of this period")
+        return window
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}(period={self._period!r}) of {self._model!r}>"
+
+    # For a ledger.
+
+    def _admits(self, time: Any) -> bool:
+        if time > self._edge:
+            return True
+        self._refused += 1
+        return False
+
+    def _enter(self, entry: Any, time: Any) -> None:
+        self._timeline.add(time, entry)
+
+    def _entries(self) -> list[Any]:
+        return [entry for _, entry in self._timeline.in_order() if entry.held]
+
+    def _shell(self) -> LastPeriod:
+        state = {**self._state(), "times": [], "samples": []}
+        return rebuild(type(self), self._model._emptied(), state)
+
+
+def _refuse_zone(name: str, time: Any, newest: Any) -> NoReturn:
+    raise TypeError(
+        f"{name} is {time!r}, but the newest is {newest!r}. Give all datetimes with a time zone, "
+        "or all without. Nothing was changed."
+    ) from None

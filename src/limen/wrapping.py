@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What windows and ledgers share: a model inside, its answers, and its samples in columns."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from inspect import signature
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+
+import numpy as np
+
+from limen.storage import Storable, number_column, plain_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["Answers", "Window"]
+
+Row: TypeAlias = tuple[Any, ...]
+
+_Some = TypeVar("_Some", bound="Window")
+
+
+class Answers:
+    """The answers of the model inside, under their own names.
+
+    `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `probability`, `blocks`,
+    `roc_hull`, `confusion` and `best` those that the model has. What would change the model is
+    not passed on.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        threshold: Any
+        loss: Any
+        optimum: Any
+        predict: Any
+        curve: Any
+        probability: Any
+        blocks: Any
+        roc_hull: Any
+        confusion: Any
+        best: Any
+    else:
+        for _name in (
+            *("threshold", "loss", "optimum", "predict", "curve"),
+            *("probability", "blocks", "roc_hull", "confusion", "best"),
+        ):
+            # Without a Python function in between, reading costs next to nothing.
+            locals()[_name] = property(attrgetter(f"_model.{_name}"), doc=f"`{_name}` of the model")
+        del _name
+
+
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """List the names of the arguments, in order."""
+    return tuple(signature(function).parameters)
+
+
+def by_position(names: tuple[str, ...], given: Row, named: dict[str, Any]) -> Row:
+    """Bring all arguments into the order of their names."""
+    rest = names[len(given) : len(given) + len(named)]
+    if set(rest) != set(named):
+        raise TypeError(
+            f"the arguments are {', '.join(names)}; got {len(given)} by position and "
+            f"{', '.join(named)} by name. Nothing was added."
+        )
+    return (*given, *(named[name] for name in rest))
+
+
+def rows_of(columns: Iterable[Any]) -> list[Row]:
+    """Make one tuple per sample; a column that was not given is left out. O(n)."""
+    lists = (np.asarray(column).tolist() for column in columns if column is not None)
+    return list(zip(*lists, strict=True))
+
+
+def columns_of(rows: list[Row]) -> list[list[Any]]:
+    """Make one list per argument, out of tuples of one length. O(n)."""
+    return [list(map(itemgetter(at), rows)) for at in range(len(rows[0]))]
+
+
+def require_empty(model: Any) -> None:
+    """Raise unless this is a model that holds nothing."""
+    if isinstance(model, type):
+        raise TypeError(
+            f"model must be an object, got the class {model.__name__}. Write {model.__name__}()."
+        )
+    lacking = [name for name in ("update", "revert", "__len__") if not hasattr(model, name)]
+    if lacking:
+        raise TypeError(
+            f"model must have update, revert and a length, as OnlineThreshold has; got {model!r}, "
+            f"which lacks {', '.join(lacking)}."
+        )
+    if len(model):
+        raise ValueError(
+            f"model holds {len(model):,} samples already, and nobody knows when they came. Give "
+            "an empty one, and add them through update_many()."
+        )
+
+
+def refuse_use(*_: Any, **__: Any) -> NoReturn:
+    """Stand in for the update of a window that a ledger fills."""
+    raise RuntimeError(
+        "this window belongs to a Ledger; add samples through it. Nothing was added."
+    )
+
+
+class Window(Answers, Storable):
+    """What the windows share: a model that holds exactly what is in the window."""
+
+    __slots__ = ("_leave", "_model", "_names", "_revert", "_update")
+
+    _leave: Any  # None unless a ledger fills the window
+
+    def _begin(self, model: Any) -> None:
+        self._model = model
+        self._update = model.update  # kept, because looking them up takes time in each step
+        self._revert = model.revert
+        self._names = parameters(model.update)
+        self._leave = None
+
+    @property
+    def model(self) -> Any:
+        """The model that holds the samples of the window: read from it, but leave it as it is."""
+        return self._model
+
+    def __len__(self) -> int:
+        return len(self._model)
+
+    # Many samples at once.
+
+    def _columns(self, columns: Row, named: dict[str, Any]) -> Row:
+        if self._leave is not None:
+            refuse_use()
+        return by_position(parameters(self._model.update_many), columns, named)
+
+    def _counted(self, rows: list[Row], before: int) -> list[Row]:
+        """Leave out the rows that the model has left out, because they have no loss."""
+        if len(self._model) - before == len(rows):
+            return rows
+        if self._names[1:2] == ("label",):
+            return [row for row in rows if len(row) < 3 or row[2] != 0]
+        return [row for row in rows if any(row[1:])]
+
+    def _take_back(self, rows: list[Row]) -> None:
+        if len(rows) < 16:  # columns take longer to make than this
+            for row in rows:
+                self._revert(*row)
+            return
+        for length in {len(row) for row in rows}:  # with and without a weight
+            self._model.revert_many(*columns_of([row for row in rows if len(row) == length]))
+
+    def _go_back(self, state: dict[str, Any]) -> None:
+        """Become again what `_state` described. O(n)."""
+        self._take_back(self._state()["samples"])
+        for row in state["samples"]:
+            self._update(*row)
+        self._resume(state)
+
+    # A ledger fills a window with entries instead of samples, and may take any of them out.
+
+    def _adopt(self, leave: Callable[[Any], None]) -> None:
+        """Hold entries from now on, and hand those that leave to `leave`."""
+        self._leave = leave
+        self._update = refuse_use
+
+    def _advance(self, time: Any) -> None:
+        """Let go what is too old at this time."""
+
+    def _admits(self, time: Any) -> bool:
+        """Tell whether an entry of this time may enter; count it as refused if not."""
+        return True
+
+    def _enter(self, entry: Any, time: Any) -> None:
+        """Hold an entry, and let go what it sends away."""
+        raise NotImplementedError
+
+    def _blank(self) -> None:
+        """Know that one of the entries is held no longer."""
+
+    def _entries(self) -> list[Any]:
+        """List what is held, in the order in which it leaves."""
+        raise NotImplementedError
+
+    def _shell(self: _Some) -> _Some:
+        """Return a window of the same length without any sample, which no ledger fills."""
+        raise NotImplementedError
+
+    # Copies.
+
+    def _state(self) -> dict[str, Any]:
+        """Tell the samples and all else but the model, in lists that nobody else holds."""
+        raise NotImplementedError
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        """Become what `_state` described; the model is there already."""
+        raise NotImplementedError
+
+    def _own_state(self) -> dict[str, Any]:
+        if self._leave is not None:
+            raise RuntimeError("this window belongs to a Ledger; copy or save the ledger.")
+        return self._state()
+
+    def copy(self: _Some) -> _Some:
+        """Return an independent window that holds the same samples. O(n)."""
+        other = rebuild(type(self), self._model.copy(), self._own_state())
+        if hasattr(self, "__dict__"):
+            vars(other).update(vars(self))
+        return other
+
+    def __copy__(self: _Some) -> _Some:
+        return self.copy()
+
+    def __deepcopy__(self: _Some, memo: dict[int, Any]) -> _Some:
+        other = self.copy()
+        if hasattr(self, "__dict__"):
+            vars(other).update(deepcopy(vars(self), memo))
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = type(self), self._model, self._own_state()
+        return rebuild, arguments, getattr(self, "__dict__", None) or None
+
+
+def rebuild(cls: type[_Some], model: Any, state: dict[str, Any]) -> _Some:
+    """Make a window around a model that holds its samples already."""
+    # Not by cls(): a subclass may want other arguments, and the model is not empty.
+    window = cls.__new__(cls)
+    window._begin(model)
+    window._resume(state)
+    return window
+
+
+# Samples in columns, to be stored.
+
+
+def sample_columns(rows: list[Row], labelled: bool) -> tuple[Any, ...]:
+    """Make columns that are the same for the same samples, however these were written. O(n)."""
+    scores = np.fromiter(map(itemgetter(0), rows), np.float64, len(rows)) + 0.0
+    if not labelled:
+        return (scores, *(number_column(map(itemgetter(at), rows)) for at in (1, 2)))
+    labels = np.fromiter(map(itemgetter(1), rows), np.float64, len(rows)).astype(np.uint8)
+    weights = None
+    if any(len(row) > 2 for row in rows):
+        weights = number_column([row[2] if len(row) > 2 else 1 for row in rows])
+        if isinstance(weights, np.ndarray) and (weights == 1).all():
+            weights = None
+    return scores, labels, weights
+
+
+def samples_of(columns: tuple[Any, ...], model: Any) -> list[Row]:
+    """Read the rows of such columns, and let the model hold them all. O(n)."""
+    given = [column for column in columns if column is not None]
+    rows = list(zip(*(plain_list(column) for column in given), strict=True))
+    before = len(model)
+    if all(isinstance(column, np.ndarray) for column in given):
+        model.update_many(*columns)
+    else:
+        for row in rows:
+            model.update(*row)
+    if len(model) - before != len(rows):
+        raise ValueError("a sample without any loss")
+    return rows
+
+
+def sorted_columns(columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Bring the rows into ascending order. O(n log n)."""
+    given = [column for column in columns if column is not None]
+    if all(isinstance(column, np.ndarray) for column in given):
+        order = np.lexsort(given[::-1])
+        return tuple(None if column is None else column[order] for column in columns)
+    rows = sorted(zip(*(plain_list(column) for column in given), strict=True))
+    lists = iter(columns_of(rows))
+    return tuple(None if column is None else number_column(next(lists)) for column in columns)
