@@ -43,6 +43,12 @@ ALLOWED: dict[str, set[str]] = {
     },
     "wrapping": {"storage"},
     "windows": {"columns", "times", "wrapping"},
+    "prices": {"units"},
+    "entries": {"storage", "times"},
+    "ledger": {"entries", "prices", "storage", "times", "units", "wrapping"},
+    "__init__": {
+        *("losses", "batch", "errors", "ledger", "online", "optimum", "storage", "windows"),
+    },
     "demo": set(),
     "demo.__main__": {"", "demo"},
 }

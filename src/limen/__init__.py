@@ -8,6 +8,8 @@ from limen.errors import Infeasible, NotHeld
 from limen.held import merge
 from limen.hull import Blocks, RocHull
 from limen.metrics import BestCut, Confusion
+from limen.errors import NotHeld
+from limen.ledger import Ledger
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import LossCurve, Optimum
 from limen.storage import from_bytes, load
@@ -20,6 +22,7 @@ __all__ = [
     "Infeasible",
     "LastN",
     "LastPeriod",
+    "Ledger",
     "LossCurve",
     "NotHeld",
     "OnlineCalibrator",

@@ -26,6 +26,7 @@ from limen.wrapping import (
     rebuild,
     refuse_use,
     require_empty,
+    require_storable,
     rows_of,
     sample_columns,
     samples_of,
@@ -70,14 +71,14 @@ class LastN(Window):
     __slots__ = ("_blanks", "_n", "_queue")
 
     _kind = "LastN"
+    _by_arrival = True
 
     def __init__(self, model: Any, n: int) -> None:
         number = None if isinstance(n, bool) or not hasattr(n, "__index__") else index(n)
         if number is None or number < 1:
             raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
         require_empty(model)
-        self._begin(model)
-        self._resume({"n": number, "samples": []})
+        self._resume({"model": model, "n": number, "samples": []})
 
     @property
     def n(self) -> int:
@@ -147,7 +148,7 @@ class LastN(Window):
 
     def _one_by_one(self, rows: list[Row]) -> None:
         """There may be room for all samples one after the other, but not at the same time."""
-        before = self._state()
+        before = self._whole()
         try:
             for row in rows:
                 self.update(*row)
@@ -155,18 +156,20 @@ class LastN(Window):
             self._go_back(before)
             raise
 
-    def _state(self) -> dict[str, Any]:
-        return {"n": self._n, "samples": list(self._queue)}
+    def _whole(self) -> dict[str, Any]:
+        self._require_own()
+        return {"model": self._model, "n": self._n, "samples": list(self._queue)}
 
-    def _resume(self, state: dict[str, Any]) -> None:
-        self._n: int = state["n"]
-        self._queue: deque[Any] = deque(state["samples"])
-        self._blanks = 0
+    def _resume(self, whole: dict[str, Any]) -> None:
+        self._begin(whole["model"])
+        self._n: int = whole["n"]
+        self._queue: deque[Any] = deque(whole["samples"])
+        self._blanks = 0  # entries of a ledger that are held no longer
 
     def _parts(self) -> dict[str, Any]:
-        samples = self._own_state()["samples"]
-        columns = sample_columns(samples, self._names[1] == "label")
-        return {"model": self._model._emptied(), "n": self._n, "samples": columns}
+        whole = self._whole()
+        columns = sample_columns(whole["samples"], self._names[1] == "label")
+        return {**whole, "model": require_storable(self._model)._emptied(), "samples": columns}
 
     @classmethod
     def _from_parts(cls, parts: dict[str, Any]) -> LastN:
@@ -174,7 +177,7 @@ class LastN(Window):
         rows = samples_of(parts["samples"], model)
         if n < max(1, len(rows)):
             raise ValueError(f"{len(rows)} samples are not the last {n}")
-        return rebuild(cls, model, {"n": n, "samples": rows})
+        return rebuild(cls, {"model": model, "n": n, "samples": rows})
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}(n={self._n}) of {self._model!r}>"
@@ -202,7 +205,7 @@ class LastN(Window):
         return [entry for entry in self._queue if entry.held]
 
     def _shell(self) -> LastN:
-        return rebuild(type(self), self._model._emptied(), {"n": self._n, "samples": []})
+        return rebuild(type(self), {"model": self._model._emptied(), "n": self._n, "samples": []})
 
 
 class _BeforeAll:
@@ -274,11 +277,8 @@ class LastPeriod(Window):
     def __init__(self, model: Any, period: Period) -> None:
         length = as_period(period)
         require_empty(model)
-        self._begin(model)
-        none: list[Any] = []
-        self._resume(
-            {"period": length, "newest": None, "refused": 0, "times": none, "samples": none}
-        )
+        state = {"period": length, "newest": None, "refused": 0}
+        self._resume({"model": model, **state, "times": [], "samples": []})
 
     @property
     def period(self) -> Period:
@@ -512,7 +512,7 @@ class LastPeriod(Window):
 
     def _one_by_one(self, rows: list[Row], times: list[Any]) -> None:
         """There may be room for all events one after the other, but not at the same time."""
-        before = self._state()
+        before = self._whole()
         try:
             for row, time in zip(rows, times, strict=True):
                 self.update(*row, time=time)
@@ -520,8 +520,10 @@ class LastPeriod(Window):
             self._go_back(before)
             raise
 
-    def _state(self) -> dict[str, Any]:
+    def _whole(self) -> dict[str, Any]:
+        self._require_own()
         return {
+            "model": self._model,
             "period": self._period,
             "newest": self.newest,
             "refused": self._refused,
@@ -529,9 +531,10 @@ class LastPeriod(Window):
             "samples": [*self._samples, *(sample for _, _, sample in self._late)],
         }
 
-    def _resume(self, state: dict[str, Any]) -> None:
-        self._period: Period = state["period"]
-        self._refused: int = state["refused"]
+    def _resume(self, whole: dict[str, Any]) -> None:
+        self._begin(whole["model"])
+        self._period: Period = whole["period"]
+        self._refused: int = whole["refused"]
         self._plain = None
         self._timeline: Timeline[Any] = Timeline()  # of a ledger's entries
         self._times: deque[Any] = deque()  # ascending
@@ -540,39 +543,27 @@ class LastPeriod(Window):
         self._added = 0
         self._newest = _BEFORE_ALL if isinstance(self._period, timedelta) else -math.inf
         self._edge = self._newest
-        if state["newest"] is not None:
-            self._newest = state["newest"]
+        if whole["newest"] is not None:
+            self._newest = whole["newest"]
             self._edge = self._edge_at(self._newest)
-        for time, sample in zip(state["times"], state["samples"], strict=True):
+        for time, sample in zip(whole["times"], whole["samples"], strict=True):
             self._hold(time, sample)
 
     def _parts(self) -> dict[str, Any]:
-        state = self._own_state()
-        kind, times = time_column(state["times"])
-        samples = sample_columns(state["samples"], self._names[1] == "label")
+        whole = self._whole()
+        kind, times = time_column(whole["times"])
+        samples = sample_columns(whole["samples"], self._names[1] == "label")
         times, *columns = sorted_columns((times, *samples))
-        return {
-            "model": self._model._emptied(),
-            "period": self._period,
-            "newest": self.newest,
-            "refused": self._refused,
-            "times": (kind, times),
-            "samples": tuple(columns),
-        }
+        model = require_storable(self._model)._emptied()
+        return {**whole, "model": model, "times": (kind, times), "samples": tuple(columns)}
 
     @classmethod
     def _from_parts(cls, parts: dict[str, Any]) -> LastPeriod:
         dated = isinstance(as_period(parts["period"]), timedelta)
         newest: Any = None if parts["newest"] is None else as_time(parts["newest"], dated)
         times: list[Any] = [as_time(time, dated) for time in times_of(parts["times"])]
-        state = {
-            "period": parts["period"],
-            "newest": newest,
-            "refused": parts["refused"],
-            "times": times,
-            "samples": samples_of(parts["samples"], parts["model"]),
-        }
-        window = rebuild(cls, parts["model"], state)
+        samples = samples_of(parts["samples"], parts["model"])
+        window = rebuild(cls, {**parts, "newest": newest, "times": times, "samples": samples})
         if not all(window._edge < time <= newest for time in times):
             raise ValueError("an event is not of this period")
         return window
@@ -595,8 +586,9 @@ class LastPeriod(Window):
         return [entry for _, entry in self._timeline.in_order() if entry.held]
 
     def _shell(self) -> LastPeriod:
-        state = {**self._state(), "times": [], "samples": []}
-        return rebuild(type(self), self._model._emptied(), state)
+        state = {"period": self._period, "newest": self.newest, "refused": self._refused}
+        empty = {"model": self._model._emptied(), "times": [], "samples": []}
+        return rebuild(type(self), {**state, **empty})
 
 
 def _refuse_zone(name: str, time: Any, newest: Any) -> NoReturn:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from copy import deepcopy
 from inspect import signature
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,11 +15,11 @@ from limen.storage import Storable, number_column, plain_list
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Answers", "Window"]
+__all__ = ["Answers", "Window", "Wrapper"]
 
 Row: TypeAlias = tuple[Any, ...]
 
-_Some = TypeVar("_Some", bound="Window")
+_Some = TypeVar("_Some", bound="Wrapper")
 
 
 class Answers:
@@ -51,6 +51,55 @@ class Answers:
             # Without a Python function in between, reading costs next to nothing.
             locals()[_name] = property(attrgetter(f"_model.{_name}"), doc=f"`{_name}` of the model")
         del _name
+
+
+class Wrapper(Answers, Storable):
+    """What windows and ledgers share: a model that is theirs, and copies."""
+
+    __slots__ = ("_model",)
+
+    _model: Any
+
+    @property
+    def model(self) -> Any:
+        """What holds the samples: read from it, but leave it as it is."""
+        return self._model
+
+    def _whole(self) -> dict[str, Any]:
+        """Tell all, the model included, in lists that nobody else holds."""
+        raise NotImplementedError
+
+    def _resume(self, whole: dict[str, Any]) -> None:
+        """Become what `_whole` told."""
+        raise NotImplementedError
+
+    def copy(self: _Some) -> _Some:
+        """Return an independent object that holds the same samples. O(n)."""
+        whole = self._whole()
+        other = rebuild(type(self), {**whole, "model": whole["model"].copy()})
+        if hasattr(self, "__dict__"):
+            vars(other).update(vars(self))
+        return other
+
+    def __copy__(self: _Some) -> _Some:
+        return self.copy()
+
+    def __deepcopy__(self: _Some, memo: dict[int, Any]) -> _Some:
+        other = self.copy()
+        if hasattr(self, "__dict__"):
+            vars(other).update(deepcopy(vars(self), memo))
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuild, (type(self), self._whole()), getattr(self, "__dict__", None) or None
+
+
+def rebuild(cls: type[_Some], whole: dict[str, Any]) -> _Some:
+    """Make a window or ledger of what it told about itself."""
+    # Not by cls(): a subclass may want other arguments.
+    wrapper = cls.__new__(cls)
+    wrapper._resume(whole)
+    return wrapper
 
 
 def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -99,6 +148,13 @@ def require_empty(model: Any) -> None:
         )
 
 
+def require_storable(model: Any) -> Any:
+    """Return the model; raise unless it is one that can be stored."""
+    if not isinstance(model, Storable):
+        raise TypeError(f"{model!r} cannot be stored; only the models of limen can.")
+    return model
+
+
 def refuse_use(*_: Any, **__: Any) -> NoReturn:
     """Stand in for the update of a window that a ledger fills."""
     raise RuntimeError(
@@ -106,12 +162,13 @@ def refuse_use(*_: Any, **__: Any) -> NoReturn:
     )
 
 
-class Window(Answers, Storable):
+class Window(Wrapper):
     """What the windows share: a model that holds exactly what is in the window."""
 
-    __slots__ = ("_leave", "_model", "_names", "_revert", "_update")
+    __slots__ = ("_leave", "_names", "_revert", "_update")
 
     _leave: Any  # None unless a ledger fills the window
+    _by_arrival: ClassVar[bool] = False  # whether samples leave in the order in which they came
 
     def _begin(self, model: Any) -> None:
         self._model = model
@@ -119,11 +176,6 @@ class Window(Answers, Storable):
         self._revert = model.revert
         self._names = parameters(model.update)
         self._leave = None
-
-    @property
-    def model(self) -> Any:
-        """The model that holds the samples of the window: read from it, but leave it as it is."""
-        return self._model
 
     def __len__(self) -> int:
         return len(self._model)
@@ -151,12 +203,16 @@ class Window(Answers, Storable):
         for length in {len(row) for row in rows}:  # with and without a weight
             self._model.revert_many(*columns_of([row for row in rows if len(row) == length]))
 
-    def _go_back(self, state: dict[str, Any]) -> None:
-        """Become again what `_state` described. O(n)."""
-        self._take_back(self._state()["samples"])
-        for row in state["samples"]:
+    def _go_back(self, whole: dict[str, Any]) -> None:
+        """Become again what `_whole` told. O(n)."""
+        self._take_back(self._whole()["samples"])
+        for row in whole["samples"]:
             self._update(*row)
-        self._resume(state)
+        self._resume(whole)
+
+    def _require_own(self) -> None:
+        if self._leave is not None:
+            raise RuntimeError("this window belongs to a Ledger; copy or save the ledger.")
 
     # A ledger fills a window with entries instead of samples, and may take any of them out.
 
@@ -183,53 +239,9 @@ class Window(Answers, Storable):
         """List what is held, in the order in which it leaves."""
         raise NotImplementedError
 
-    def _shell(self: _Some) -> _Some:
+    def _shell(self) -> Window:
         """Return a window of the same length without any sample, which no ledger fills."""
         raise NotImplementedError
-
-    # Copies.
-
-    def _state(self) -> dict[str, Any]:
-        """Tell the samples and all else but the model, in lists that nobody else holds."""
-        raise NotImplementedError
-
-    def _resume(self, state: dict[str, Any]) -> None:
-        """Become what `_state` described; the model is there already."""
-        raise NotImplementedError
-
-    def _own_state(self) -> dict[str, Any]:
-        if self._leave is not None:
-            raise RuntimeError("this window belongs to a Ledger; copy or save the ledger.")
-        return self._state()
-
-    def copy(self: _Some) -> _Some:
-        """Return an independent window that holds the same samples. O(n)."""
-        other = rebuild(type(self), self._model.copy(), self._own_state())
-        if hasattr(self, "__dict__"):
-            vars(other).update(vars(self))
-        return other
-
-    def __copy__(self: _Some) -> _Some:
-        return self.copy()
-
-    def __deepcopy__(self: _Some, memo: dict[int, Any]) -> _Some:
-        other = self.copy()
-        if hasattr(self, "__dict__"):
-            vars(other).update(deepcopy(vars(self), memo))
-        return other
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        arguments = type(self), self._model, self._own_state()
-        return rebuild, arguments, getattr(self, "__dict__", None) or None
-
-
-def rebuild(cls: type[_Some], model: Any, state: dict[str, Any]) -> _Some:
-    """Make a window around a model that holds its samples already."""
-    # Not by cls(): a subclass may want other arguments, and the model is not empty.
-    window = cls.__new__(cls)
-    window._begin(model)
-    window._resume(state)
-    return window
 
 
 # Samples in columns, to be stored.
