@@ -17,7 +17,7 @@ import numpy as np
 from limen.entries import EMPTY, GONE, HELD, OPEN, WAITING, YOUNG, Entry, entries_of, entry_columns
 from limen.prices import Prices
 from limen.storage import id_column, ids_of, plain_number
-from limen.times import Period, Time, Timeline, as_period, as_time, require_one_kind
+from limen.times import Period, Time, Timeline, as_period, as_time, plain_time, require_one_kind
 from limen.wrapping import Row, Window, Wrapper, by_position, parameters, rebuild, require_empty
 
 if TYPE_CHECKING:
@@ -326,8 +326,7 @@ class Ledger(Wrapper):
             self._trial.update(score, 0, weight)
             self._trial.revert(score, 0, weight)
         else:
-            self._trial.update(score, 0, 1)
-            self._trial.revert(score, 0, 1)
+            self._trial.update(score, 0, 0)
             if weight != 1:
                 raise TypeError(
                     f"weight is {weight!r}, but {type(self._inner).__name__} takes losses: put the "
@@ -343,8 +342,11 @@ class Ledger(Wrapper):
                 f"label() takes the id and {' and '.join(names)}, got {len(given)} values after "
                 "the id. Nothing was changed."
             )
-        self._trial.update(0.0, *given)
-        self._trial.revert(0.0, *given)
+        if self._labelled:
+            self._trial.update(0.0, *given, 0)
+        else:
+            self._trial.update(0.0, *given)
+            self._trial.revert(0.0, *given)
         return tuple(plain_number(number) for number in given)
 
     def _moment(self, time: Any, advancing: bool = False) -> Any:
@@ -599,7 +601,9 @@ class Ledger(Wrapper):
         with self._lock:
             known = list(self._ids.values())
             ids, order = id_column([entry.id for entry in known])
-            return {**self._describe([known[at] for at in order]), "ids": ids}
+            parts = self._describe([known[at] for at in order])
+            plain = {name: plain_time(parts[name]) for name in (*_PERIODS, "clock")}
+            return {**parts, **plain, "ids": ids}
 
     @classmethod
     def _from_parts(cls, parts: dict[str, Any]) -> Ledger:
@@ -633,9 +637,9 @@ class Ledger(Wrapper):
         """Raise unless this could be an entry of this ledger."""
         entry.score, entry.weight = self._checked_score(entry.score, entry.weight)
         if entry.outcome is not None:
-            entry.outcome = self._checked_outcome(entry.outcome, {})
-        if entry.held:
-            entry.cost = self._prices.losses(entry.outcome, entry.weight)[entry.answer]
+            outcome = entry.outcome = self._checked_outcome(entry.outcome, {})
+            if entry.held:
+                entry.cost = self._prices.losses(outcome, entry.weight)[entry.answer]
         if entry.time is not None and entry.time > self._clock:
             raise ValueError("an entry from the future")
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from limen.storage import number_column, plain_list
+from limen.storage import number_column, plain_list, plain_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,7 @@ __all__ = [
     "as_period",
     "as_time",
     "as_times",
+    "plain_time",
     "require_one_kind",
     "time_column",
     "times_of",
@@ -99,13 +100,13 @@ def as_time(time: Any, dated: bool, name: str = "time") -> Time:
         if isinstance(moment, Real) and not isinstance(moment, bool):
             raise ValueError(f"{name} must be finite, got {time!r}. Nothing was changed.")
         raise TypeError(
-            f"{name} must be a number, because the period is a number; got {time!r}. "
+            f"{name} must be a number, as the period or the times before are; got {time!r}. "
             "Nothing was changed."
         )
     if not isinstance(moment, datetime) or moment != moment:  # a missing time is not itself
         raise TypeError(
-            f"{name} must be a datetime, because the period is a timedelta; got {time!r}. "
-            "Nothing was changed."
+            f"{name} must be a datetime, as the period or the times before ask for; got "
+            f"{time!r}. Nothing was changed."
         )
     if type(moment) is not datetime:
         moment = _plain(moment, name)
@@ -148,6 +149,15 @@ def as_times(times: Any, dated: bool, name: str = "times") -> list[Time]:
         if values.dtype.kind != "M":
             values = values.tolist()
     return [as_time(value, dated, f"{name}[{at}]") for at, value in enumerate(values)]
+
+
+def plain_time(time: Any) -> Any:
+    """Write a whole number as int, so that 1 and 1.0 are stored alike; None stays None.
+
+    >>> plain_time(1.0), plain_time(None)
+    (1, None)
+    """
+    return plain_number(time) if isinstance(time, Real) else time
 
 
 def time_column(times: list[Any]) -> tuple[str, Any]:

@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from limen.columns import require_same_length
-from limen.times import Period, Time, Timeline, as_period, as_time, as_times, time_column, times_of
+from limen.times import (
+    Period,
+    Time,
+    Timeline,
+    as_period,
+    as_time,
+    as_times,
+    plain_time,
+    time_column,
+    times_of,
+)
 from limen.wrapping import (
     Row,
     Window,
@@ -167,9 +177,10 @@ class LastN(Window):
         self._blanks = 0  # entries of a ledger that are held no longer
 
     def _parts(self) -> dict[str, Any]:
+        model = require_storable(self._model)._emptied()
         whole = self._whole()
         columns = sample_columns(whole["samples"], self._names[1] == "label")
-        return {**whole, "model": require_storable(self._model)._emptied(), "samples": columns}
+        return {**whole, "model": model, "samples": columns}
 
     @classmethod
     def _from_parts(cls, parts: dict[str, Any]) -> LastN:
@@ -550,12 +561,14 @@ class LastPeriod(Window):
             self._hold(time, sample)
 
     def _parts(self) -> dict[str, Any]:
+        model = require_storable(self._model)._emptied()
         whole = self._whole()
         kind, times = time_column(whole["times"])
         samples = sample_columns(whole["samples"], self._names[1] == "label")
         times, *columns = sorted_columns((times, *samples))
-        model = require_storable(self._model)._emptied()
-        return {**whole, "model": model, "times": (kind, times), "samples": tuple(columns)}
+        plain = {name: plain_time(whole[name]) for name in ("period", "newest")}
+        events = {"times": (kind, times), "samples": tuple(columns)}
+        return {**whole, **plain, "model": model, **events}
 
     @classmethod
     def _from_parts(cls, parts: dict[str, Any]) -> LastPeriod:
