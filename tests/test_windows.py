@@ -45,7 +45,7 @@ def state_of(model: Any, samples: list[Any]) -> bytes:
 def run(machine: type) -> None:
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=120, stateful_step_count=30, phases=phases)
+        machine, settings=settings(max_examples=100, stateful_step_count=30, phases=phases)
     )
 
 
@@ -697,6 +697,7 @@ def test_river_time_rolling_gives_the_same_answers_while_nothing_comes_too_late(
 # Columns of equal samples are equal, however they were written.
 
 
+@settings(max_examples=20)
 @given(st.lists(st.tuples(few_scores, streams.labels, st.integers(1, 3)), max_size=8))
 def test_the_way_samples_are_written_does_not_show_in_the_bytes(rows):
     ways = product(

@@ -28,7 +28,10 @@ _NO_LABEL = 2
 class Entry:
     """What is known of one id."""
 
-    __slots__ = ("answer", "cost", "id", "known", "outcome", "score", "state", "time", "weight")
+    __slots__ = (
+        *("answer", "cost", "id", "known", "outcome", "place", "score", "state", "time"),
+        "weight",
+    )
 
     outcome: Any  # (label,) or (below, above)
 
@@ -45,6 +48,7 @@ class Entry:
         self.weight: int | float = 1
         self.answer = 0
         self.outcome = None
+        self.place = 0  # in a window
         self.cost = 0  # of the answer, in grains, while the model holds the sample
 
     @property

@@ -292,11 +292,8 @@ class Ledger(Wrapper):
             if entry.held:
                 self._inner.revert(*self._sample(entry, entry.outcome))
                 self._count(entry, 0)
-                self._drop(entry)
-                if self._window is not None:
-                    self._window._blank()
-            else:
-                self._drop(entry)
+                self._leave_place(entry)
+            self._drop(entry)
             return True
 
     def advance(self, time: Any) -> None:
@@ -408,9 +405,7 @@ class Ledger(Wrapper):
             if entry.held:
                 self._inner.revert(*self._sample(entry, entry.outcome))
                 self._count(entry, 0)
-                entry.state = YOUNG
-                if self._window is not None:
-                    self._window._blank()
+                self._leave_place(entry)
             entry.state, entry.outcome = YOUNG, outcome
         elif entry.held:
             self._correct(entry, outcome)
@@ -430,8 +425,7 @@ class Ledger(Wrapper):
         entry.outcome = outcome
         if losses == (0, 0):
             entry.state = EMPTY
-            if self._window is not None:
-                self._window._blank()
+            self._leave_place(entry)
 
     def _enter(self, entry: Entry, outcome: Row) -> None:
         losses = self._prices.losses(outcome, entry.weight)
@@ -454,6 +448,10 @@ class Ledger(Wrapper):
         self._inner.revert(*self._sample(entry, entry.outcome))
         self._cost -= entry.cost
         self._drop(entry)
+
+    def _leave_place(self, entry: Entry) -> None:
+        if self._window is not None:
+            self._window._blank(entry)
 
     def _count(self, entry: Entry, cost: int) -> None:
         """Let the answer to an entry cost this much."""
@@ -489,12 +487,13 @@ class Ledger(Wrapper):
             self._line_up(entry)
 
     def _line_up(self, entry: Entry) -> None:
-        """Let an entry be looked at again when it is old enough for something."""
-        if self._given["time_to_live"] is not None:
+        """Let an entry be looked at again when it will be old enough for something."""
+        scored = entry.state != WAITING
+        if self._not_yet(entry.time, "time_to_live"):
             self._open.add(entry.time, entry)
-        if self._given["maturity"] is not None and entry.state != WAITING:
+        if scored and self._not_yet(entry.time, "maturity"):
             self._young.add(entry.time, entry)
-        if self._given["correctable"] is not None and entry.state != WAITING:
+        if scored and self._not_yet(entry.time, "correctable"):
             self._final.add(entry.time, entry)
 
     def _edge(self, period: str) -> Any:
@@ -507,12 +506,16 @@ class Ledger(Wrapper):
         except OverflowError:  # before the first of all days
             return None
 
-    def _is_young(self, time: Any, outcome: Row) -> bool:
-        if self._given["maturity"] is None:
+    def _not_yet(self, time: Any, period: str) -> bool:
+        """Tell whether there is such a period, and this time is younger."""
+        if self._given[period] is None:
             return False
+        edge = self._edge(period)
+        return edge is None or bool(time > edge)
+
+    def _is_young(self, time: Any, outcome: Row) -> bool:
         negative = not outcome[0] if self._labelled else outcome[0] < outcome[1]
-        edge = self._edge("maturity")
-        return negative and (edge is None or time > edge)
+        return negative and self._not_yet(time, "maturity")
 
     def _settle(self) -> None:
         """Let negatives count that are old enough, and drop what has run out."""

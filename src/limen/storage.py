@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from uuid import UUID
@@ -229,14 +230,10 @@ def ids_of(column: Any) -> list[Any]:
     if column[0] == "any":
         return list(column[1:])
     _, sizes, texts = column
-    ends = np.cumsum(sizes).tolist()
-    if (sizes < 0).any() or [*ends[-1:], 0][0] != len(texts):
+    ends = [0, *np.cumsum(sizes).tolist()]
+    if (sizes < 0).any() or ends[-1] != len(texts):
         raise ValueError("ids that do not fill their place")
-    begins = [0, *ends[:-1]]
-    return [
-        texts[begin:end].decode("utf-8", "surrogatepass")
-        for begin, end in zip(begins, ends, strict=True)
-    ]
+    return [texts[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairwise(ends)]
 
 
 def _nearest(number: int | float) -> float:

@@ -78,7 +78,7 @@ class LastN(Window):
     (3, 0.30000000000000004, 0.0)
     """
 
-    __slots__ = ("_blanks", "_n", "_queue")
+    __slots__ = ("_added", "_blanks", "_n", "_queue")
 
     _kind = "LastN"
     _by_arrival = True
@@ -174,7 +174,8 @@ class LastN(Window):
         self._begin(whole["model"])
         self._n: int = whole["n"]
         self._queue: deque[Any] = deque(whole["samples"])
-        self._blanks = 0  # entries of a ledger that are held no longer
+        self._added = 0
+        self._blanks = 0  # places in line whose entry is held no longer
 
     def _parts(self) -> dict[str, Any]:
         model = require_storable(self._model)._emptied()
@@ -196,24 +197,26 @@ class LastN(Window):
     # For a ledger.
 
     def _enter(self, entry: Any, time: Any) -> None:
+        self._added = entry.place = self._added + 1
         queue = self._queue
-        queue.append(entry)
+        queue.append((entry.place, entry))
         while len(queue) - self._blanks > self._n:
-            oldest = queue.popleft()
-            if oldest.held:
+            place, oldest = queue.popleft()
+            if place == oldest.place:
                 self._leave(oldest)
             else:
                 self._blanks -= 1
 
-    def _blank(self) -> None:
-        # Its place is cleared when it is the oldest, or with many others.
+    def _blank(self, entry: Any) -> None:
+        # The place in line is cleared when it is the oldest, or with many others.
+        entry.place = 0
         self._blanks += 1
         if self._blanks > self._n:
-            self._queue = deque(entry for entry in self._queue if entry.held)
+            self._queue = deque(pair for pair in self._queue if pair[0] == pair[1].place)
             self._blanks = 0
 
     def _entries(self) -> list[Any]:
-        return [entry for entry in self._queue if entry.held]
+        return [entry for place, entry in self._queue if place == entry.place]
 
     def _shell(self) -> LastN:
         return rebuild(type(self), {"model": self._model._emptied(), "n": self._n, "samples": []})
@@ -593,7 +596,9 @@ class LastPeriod(Window):
         return False
 
     def _enter(self, entry: Any, time: Any) -> None:
-        self._timeline.add(time, entry)
+        if not entry.place:  # else it was here before, and its time is the same
+            entry.place = 1
+            self._timeline.add(time, entry)
 
     def _entries(self) -> list[Any]:
         return [entry for _, entry in self._timeline.in_order() if entry.held]

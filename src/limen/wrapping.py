@@ -232,8 +232,8 @@ class Window(Wrapper):
         """Hold an entry, and let go what it sends away."""
         raise NotImplementedError
 
-    def _blank(self) -> None:
-        """Know that one of the entries is held no longer."""
+    def _blank(self, entry: Any) -> None:
+        """Know that an entry is held no longer; it may enter again."""
 
     def _entries(self) -> list[Any]:
         """List what is held, in the order in which it leaves."""

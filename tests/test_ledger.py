@@ -1,0 +1,853 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ledger against going through everything that was ever said, after every call."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+import streams
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from streams import SmallNodeCut, SmallNodeThreshold, as_typed, at_the_door
+
+from limen import (
+    LastN,
+    LastPeriod,
+    Ledger,
+    NotHeld,
+    OnlineCut,
+    OnlineThreshold,
+    from_bytes,
+    optimal_cut,
+)
+
+START = datetime(2026, 1, 1)
+HOUR = timedelta(hours=1)
+
+
+class Event:
+    """All that was said about one id."""
+
+    def __init__(self, id: Any) -> None:
+        self.id = id
+        self.state = "waiting"
+        self.time: Any = None
+        self.score: Any = None
+        self.weight: Any = 1
+        self.answer: Any = None
+        self.outcome: Any = None
+        self.turn = -1  # which score this was
+
+
+class SlowLedger:
+    """What a ledger should know, by the plainest means: lists, and going through them all."""
+
+    def __init__(self, costs: Any, unit: Any, window: Any, periods: dict[str, Any]) -> None:
+        self.costs, self.unit, self.window, self.periods = costs, unit, window, periods
+        self.events: list[Event] = []
+        self.known: dict[Any, Event] = {}
+        self.inside: list[Event] = []
+        self.clock: Any = None
+        self.turns = 0
+        self.ever = Fraction(0)
+        self.expired = self.refused = 0
+
+    def losses(self, event: Event, outcome: Any) -> tuple[Fraction, Fraction]:
+        if len(outcome) == 2:
+            return at_the_door(outcome[0], self.unit), at_the_door(outcome[1], self.unit)
+        weight = at_the_door(event.weight, self.unit)
+        false_positive, false_negative = (as_typed(cost) for cost in self.costs)
+        return (
+            (weight * false_negative, Fraction(0))
+            if outcome[0]
+            else (
+                Fraction(0),
+                weight * false_positive,
+            )
+        )
+
+    def cost(self, event: Event, outcome: Any) -> Fraction:
+        return self.losses(event, outcome)[event.answer]
+
+    def old(self, event: Event, period: str) -> bool:
+        length = self.periods[period]
+        return length is not None and event.time <= self.clock - length
+
+    def young(self, event: Event, outcome: Any) -> bool:
+        negative = outcome == (0,) if len(outcome) == 1 else outcome[0] < outcome[1]
+        immature = self.periods["maturity"] is not None and not self.old(event, "maturity")
+        return negative and immature
+
+    def drop(self, event: Event) -> None:
+        event.state = "gone"
+        if self.known.get(event.id) is event:
+            del self.known[event.id]
+
+    def leave(self, event: Event) -> None:
+        self.inside.remove(event)
+        self.drop(event)
+
+    def enter(self, event: Event, outcome: Any) -> None:
+        event.outcome = outcome
+        kind, size = self.window
+        self.ever += self.cost(event, outcome)
+        if kind == "period" and event.time <= self.clock - size:
+            self.refused += 1
+            self.drop(event)
+        elif self.losses(event, outcome) == (0, 0):
+            event.state = "empty"
+        else:
+            event.state = "held"
+            self.inside.append(event)
+            if kind == "n" and len(self.inside) > size:
+                self.leave(self.inside[0])
+
+    def change(self, event: Event, outcome: Any) -> None:
+        if event.state == "held":
+            self.ever -= self.cost(event, event.outcome)
+            stays = not self.young(event, outcome) and self.losses(event, outcome) != (0, 0)
+            if stays:
+                self.ever += self.cost(event, outcome)
+                event.outcome = outcome
+                return
+            self.inside.remove(event)
+        if self.young(event, outcome):
+            event.state, event.outcome = "young", outcome
+        else:
+            self.enter(event, outcome)
+
+    def settle(self) -> None:
+        kind, size = self.window
+        if self.clock is None:
+            return
+        if kind == "period":
+            for event in list(self.inside):
+                if event.time <= self.clock - size:
+                    self.leave(event)
+        for event in sorted(self.events, key=lambda e: (e.time is None, e.time, e.turn)):
+            if event.state == "young" and self.old(event, "maturity"):
+                self.enter(event, event.outcome)
+        for event in list(self.known.values()):
+            if event.state in ("waiting", "open", "empty") and self.old(event, "time_to_live"):
+                self.expired += event.state != "empty"
+                self.drop(event)
+            elif event.state in ("young", "held", "empty") and self.old(event, "correctable"):
+                del self.known[event.id]
+
+    def tick(self, time: Any) -> None:
+        if self.clock is None:
+            for event in self.known.values():
+                event.time = time
+        if self.clock is None or time > self.clock:
+            self.clock = time
+            self.settle()
+
+    def record(self, id: Any, score: Any, weight: Any, time: Any, answer: int) -> None:
+        event = self.known.get(id)
+        if event is None:
+            event = self.known[id] = Event(id)
+            self.events.append(event)
+        event.score, event.weight, event.time, event.answer = score, weight, time, answer
+        event.turn = self.turns = self.turns + 1
+        if event.outcome is None:
+            event.state = "open"
+        else:
+            self.change(event, event.outcome)
+        self.settle()
+
+    def label(self, id: Any, outcome: Any) -> bool:
+        event = self.known.get(id)
+        if event is None:
+            event = self.known[id] = Event(id)
+            event.time = self.clock
+            self.events.append(event)
+        if event.state == "waiting":
+            event.outcome = outcome
+            return False
+        if event.outcome != outcome:
+            self.change(event, outcome)
+            self.settle()
+        return True
+
+    def forget(self, id: Any) -> bool:
+        event = self.known.get(id)
+        if event is None:
+            return False
+        if event.state == "held":
+            self.ever -= self.cost(event, event.outcome)
+            self.inside.remove(event)
+        self.drop(event)
+        return True
+
+
+ids = st.sampled_from("abcdefgh")
+periods = st.none() | st.sampled_from([2, 4, 7])
+few_scores = st.integers(0, 9).map(lambda k: k / 8)
+windows = st.sampled_from([("all", None), ("n", 1), ("n", 3), ("period", 3), ("period", 6)])
+labelled_weights = st.sampled_from([1, 1, 1, 2, 0.5, 0.1, 0])
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    cuts = False
+
+    @initialize(
+        costs=streams.costs,
+        unit=st.sampled_from([None, None, 0.1]),
+        window=windows,
+        times=st.sampled_from(["steps", "numbers", "datetimes"]),
+        given=st.fixed_dictionaries(
+            {"time_to_live": periods, "maturity": periods, "correctable": periods}
+        ),
+    )
+    def begin(self, costs, unit, window, times, given):
+        self.times = times
+        kind, size = window
+        if times == "datetimes":
+            given = {name: None if steps is None else steps * HOUR for name, steps in given.items()}
+            size = size * HOUR if kind == "period" else size
+        if self.cuts:
+            model: Any = SmallNodeCut(unit=unit)
+        else:
+            names = ("false_positive", "false_negative")
+            model = SmallNodeThreshold(**dict(zip(names, costs, strict=True)), unit=unit)
+        self.slow = SlowLedger(costs, unit, (kind, size), given)
+        wrap = {"all": lambda m, _: m, "n": LastN, "period": LastPeriod}[kind]
+        self.ledger = Ledger(wrap(model, size), **given)
+
+    def inner(self):
+        model = self.ledger.model
+        return model if self.slow.window[0] == "all" else model.model
+
+    def sample(self, event):
+        weight = () if self.cuts else (event.weight,)
+        return (event.score, *event.outcome, *weight)
+
+    def fresh(self):
+        model = self.inner()._emptied()
+        for event in self.slow.inside:
+            model.update(*self.sample(event))
+        return model
+
+    def outcome(self, data):
+        if self.cuts:
+            return data.draw(st.tuples(st.integers(-1, 2), st.integers(-1, 2)))
+        return (data.draw(streams.labels),)
+
+    @rule(
+        data=st.data(),
+        id=ids,
+        score=few_scores,
+        steps=st.integers(0, 14),
+        answer=st.sampled_from([None, None, None, 0, 1]),
+    )
+    def score(self, data, id, score, steps, answer):
+        weight = 1 if self.cuts else data.draw(labelled_weights)
+        event = self.slow.known.get(id)
+        if self.times == "steps":
+            given, time = None, 1 if self.slow.clock is None else self.slow.clock + 1
+        else:
+            given = time = START + steps * HOUR if self.times == "datetimes" else steps
+        if event is not None and event.state != "waiting":
+            if (event.score, event.weight) == (score, weight):
+                assert event.answer == self.ledger.score(id, score, given, weight)
+            else:
+                with pytest.raises(ValueError, match="already"):
+                    self.ledger.score(id, score, given, weight)
+            return
+        self.slow.tick(time)
+        expected = int(score >= self.fresh().threshold) if answer is None else answer
+
+        assert expected == self.ledger.score(id, score, given, weight, answer=answer)
+        self.slow.record(id, score, weight, time, expected)
+
+    @rule(data=st.data(), id=ids)
+    def label(self, data, id):
+        outcome = self.outcome(data)
+
+        assert self.slow.label(id, outcome) == self.ledger.label(id, *outcome)
+
+    @rule(data=st.data())
+    def label_what_has_a_score(self, data):
+        open_ones = [id for id, event in self.slow.known.items() if event.score is not None]
+        if open_ones:
+            self.label(data, data.draw(st.sampled_from(open_ones)))
+
+    @rule(id=ids)
+    def forget(self, id):
+        assert self.slow.forget(id) == self.ledger.forget(id)
+        assert id not in self.ledger
+
+    @rule(more=st.integers(-2, 5))
+    def advance(self, more):
+        if self.times == "datetimes":
+            time = (self.slow.clock or START) + more * HOUR
+        else:
+            time = (self.slow.clock or 0) + more
+        self.ledger.advance(time)
+        self.slow.tick(time)
+
+    @rule(wrong=st.sampled_from([(float("nan"), 1), (0.5, -1), ("a", 1), (0.5, float("inf"))]))
+    def broken_score(self, wrong):
+        score, weight = wrong
+        with pytest.raises((ValueError, TypeError)):
+            self.ledger.score("new", score, weight=weight)
+
+    @rule(id=ids, wrong=st.sampled_from([(), (2,), ("yes",), (0, 1, 2), (0, float("nan"))]))
+    def broken_label(self, id, wrong):
+        with pytest.raises((ValueError, TypeError)):
+            self.ledger.label(id, *wrong)
+
+    @rule()
+    def pickled(self):
+        self.ledger = pickle.loads(pickle.dumps(self.ledger))
+
+    @rule()
+    def copied(self):
+        original, self.ledger = self.ledger, copy.copy(self.ledger)
+        for id in "abcdefgh":
+            original.forget(id)
+
+    @rule()
+    def stored(self):
+        stored = self.ledger.to_bytes()
+        self.ledger = from_bytes(stored)
+
+        assert stored == self.ledger.to_bytes()
+
+    @invariant()
+    def model_holds_what_counts(self):
+        self.inner()._check()
+
+        assert self.fresh()._state() == self.inner()._state()
+        assert len(self.slow.inside) == len(self.ledger.model)
+
+    @invariant()
+    def ids_are_known_as_long_as_they_should(self):
+        assert set(self.slow.known) == set(self.ledger._ids)
+        assert len(self.slow.known) == len(self.ledger)
+        assert self.slow.expired == self.ledger.expired
+        assert self.slow.clock == self.ledger.newest
+        if self.slow.window[0] == "period":
+            assert self.slow.refused == self.ledger.model.refused
+
+    @invariant()
+    def answers_cost_what_they_cost(self):
+        losses = [self.slow.losses(event, event.outcome) for event in self.slow.inside]
+        cost = sum(
+            (self.slow.cost(event, event.outcome) for event in self.slow.inside), Fraction(0)
+        )
+        scores = [event.score for event in self.slow.inside]
+        cuts = [-1, *scores]
+        best = min(
+            sum(
+                (low if x <= cut else high for x, (low, high) in zip(scores, losses, strict=True)),
+                Fraction(0),
+            )
+            for cut in cuts
+        )
+
+        assert float(cost) == self.ledger.cost
+        assert float(self.slow.ever) == self.ledger.cost_ever
+        assert float(cost - best) == self.ledger.regret
+
+
+class CutLedgerMachine(LedgerMachine):
+    cuts = True
+
+
+@pytest.mark.parametrize("machine", [LedgerMachine, CutLedgerMachine])
+def test_any_sequence_of_calls_is_what_going_through_everything_gives(machine):
+    phases = [Phase.explicit, Phase.generate, Phase.shrink]
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=80, stateful_step_count=40, phases=phases)
+    )
+
+
+# Labels.
+
+
+def test_a_label_may_come_before_its_score():
+    ledger = Ledger(OnlineThreshold())
+
+    assert not ledger.label("a", 1)
+    assert 0 == len(ledger.model)
+    ledger.score("a", 0.9)
+    assert 1 == len(ledger.model)
+
+
+def test_the_same_label_again_changes_nothing():
+    ledger = Ledger(OnlineThreshold())
+    ledger.score("a", 0.9)
+    for label in (1, True, 1.0, np.uint8(1)):
+        assert ledger.label("a", label)
+    assert ledger.label("a", label=1)
+
+    assert (1, 1.0) == (len(ledger.model), ledger.cost)
+
+
+def test_a_correction_in_a_window_keeps_its_place():
+    ledger = Ledger(LastN(OnlineThreshold(), 2))
+    for id, score in (("a", 0.1), ("b", 0.2)):
+        ledger.score(id, score)
+        ledger.label(id, 0)
+    ledger.label("a", 1)
+    ledger.score("c", 0.3)
+    ledger.label("c", 0)
+
+    assert ["b", "c"] == sorted(ledger._ids)
+
+
+def test_what_has_left_the_window_is_not_corrected():
+    """Its id is not known any more, so the label waits for a score."""
+    ledger = Ledger(LastN(OnlineThreshold(), 1))
+    for id in "ab":
+        ledger.score(id, 0.5, answer=0)
+        ledger.label(id, 1)
+    before = ledger.model.optimum
+
+    assert not ledger.label("a", 0)
+    assert before == ledger.model.optimum
+    assert (2.0, 1.0) == (ledger.cost_ever, ledger.cost)
+
+
+def test_forgotten_places_do_not_pile_up():
+    """In a window that never fills, each forgotten entry leaves a gap in the line."""
+    ledger = Ledger(LastN(OnlineThreshold(), 3))
+    ledger.score("stays", 0.5)
+    ledger.label("stays", 1)
+    for step in range(100):
+        ledger.score(step, 0.25)
+        ledger.label(step, 0)
+        ledger.forget(step)
+
+        assert len(ledger.model._queue) <= 5
+    assert (1, 1) == (len(ledger.model), len(ledger))
+
+
+def test_forget_leaves_no_trace_in_the_bytes():
+    ledger = Ledger(OnlineThreshold(), time_to_live=100, maturity=10)
+    other = copy.copy(ledger)
+    for each in (ledger, other):
+        each.score("b", 0.25, 1)
+        each.label("b", 1)
+    ledger.score("secret", 0.123456789, 1)
+    ledger.label("secret", 0)
+    ledger.forget("secret")
+
+    assert other.to_bytes() == ledger.to_bytes()
+    assert b"secret" not in pickle.dumps(ledger)
+
+
+# Time.
+
+
+def test_without_times_each_score_is_a_step():
+    ledger = Ledger(OnlineThreshold(), time_to_live=3)
+    for id in "abcd":
+        ledger.score(id, 0.5)
+
+    assert (["b", "c", "d"], 1, 4) == (sorted(ledger._ids), ledger.expired, ledger.newest)
+
+
+def test_times_are_given_to_all_scores_or_to_none():
+    ledger = Ledger(OnlineThreshold())
+    ledger.score("a", 0.5, time=3)
+    with pytest.raises(ValueError, match="time is missing"):
+        ledger.score("b", 0.5)
+    other = Ledger(OnlineThreshold())
+    other.score("a", 0.5)
+    with pytest.raises(ValueError, match="earlier scores have none"):
+        other.score("b", 0.5, time=3)
+    dated = Ledger(OnlineThreshold(), maturity=HOUR)
+    with pytest.raises(ValueError, match="time is missing"):
+        dated.score("b", 0.5)
+    with pytest.raises(TypeError, match="must be a datetime"):
+        dated.score("b", 0.5, time=3)
+
+    assert (["a"], ["a"], []) == (list(ledger._ids), list(other._ids), list(dated._ids))
+
+
+def test_times_of_another_kind_are_refused():
+    ledger = Ledger(OnlineThreshold())
+    ledger.score("a", 0.5, time=START)
+    for time in (START.replace(tzinfo=UTC), 3):
+        with pytest.raises(TypeError, match="time"):
+            ledger.score("b", 0.5, time=time)
+        with pytest.raises(TypeError, match="time"):
+            ledger.advance(time)
+    with pytest.raises(TypeError, match="needs a time"):
+        ledger.advance(None)
+
+    assert (START, ["a"]) == (ledger.newest, list(ledger._ids))
+
+
+def test_periods_are_all_of_one_kind():
+    with pytest.raises(TypeError, match="all numbers or all timedeltas"):
+        Ledger(OnlineThreshold(), time_to_live=3, maturity=HOUR)
+    with pytest.raises(TypeError, match="period=3"):
+        Ledger(LastPeriod(OnlineThreshold(), 3), maturity=HOUR)
+    with pytest.raises(ValueError, match="correctable must be a positive"):
+        Ledger(OnlineThreshold(), correctable=0)
+
+
+def test_a_young_negative_waits_and_a_positive_does_not():
+    ledger = Ledger(OnlineThreshold(), maturity=timedelta(days=30))
+    ledger.score("good", 0.2, START)
+    ledger.score("bad", 0.8, START)
+    ledger.label("good", 0)
+    ledger.label("bad", 1)
+
+    assert 1 == len(ledger.model)
+    ledger.advance(START + timedelta(days=30) - timedelta(microseconds=1))
+    assert 1 == len(ledger.model)
+    ledger.advance(START + timedelta(days=30))
+    assert (2, 0.5) == (len(ledger.model), ledger.threshold)
+
+
+def test_ids_that_cannot_be_corrected_any_more_take_no_memory():
+    ledger = Ledger(OnlineThreshold(), time_to_live=50, correctable=20)
+    for step in range(1_000):
+        ledger.score(step, step % 7 / 8)
+        if step % 3:
+            ledger.label(step, step % 2)
+
+        assert len(ledger) <= 70
+    assert 666 == len(ledger.model)
+    assert len(ledger._open) + len(ledger._young) + len(ledger._final) <= 80
+    assert 334 == ledger.expired + len([id for id in ledger._ids if id % 3 == 0])
+
+
+# Money.
+
+
+def test_sums_do_not_drift():
+    """A tenth, ten times, is one; in floats it is not."""
+    ledger = Ledger(OnlineThreshold(false_positive=0.1, false_negative=0.3))
+    for step in range(10):
+        ledger.score(step, 0.5, answer=1)
+        ledger.label(step, 0)
+
+    assert (1.0, 1.0) == (ledger.cost, ledger.regret)
+    for step in range(10):
+        ledger.label(step, 1)
+    assert (0.0, 0.0) == (ledger.cost, ledger.regret)
+
+
+def test_regret_is_exact_for_large_whole_losses():
+    ledger = Ledger(OnlineThreshold())
+    large = 2**51
+    for id, score, label in (("a", 0.9, 0), ("b", 0.1, 1)):
+        ledger.score(id, score, weight=large + (id == "a"), answer=1 - label)
+        ledger.label(id, label)
+
+    assert (2**52 + 1, 2**51 + 1) == (ledger.cost, ledger.regret)
+
+
+def test_thresholds_that_move_may_beat_every_single_one():
+    ledger = Ledger(OnlineThreshold())
+    for id, score, label in (("a", 0.9, 0), ("b", 0.1, 1)):
+        ledger.score(id, score, answer=label)
+        ledger.label(id, label)
+
+    assert (0.0, 1.0, -1.0) == (ledger.cost, ledger.loss, ledger.regret)
+
+
+def test_the_answer_is_that_of_the_threshold_of_the_moment():
+    ledger = Ledger(OnlineThreshold())
+    answers = []
+    for step, (score, label) in enumerate([(0.5, 1), (0.6, 1), (0.1, 0), (0.2, 0), (0.3, 1)]):
+        answers.append(ledger.score(step, score))
+        ledger.label(step, label)
+
+    assert [0, 1, 1, 0, 0] == answers
+
+
+def test_a_cut_takes_losses_instead_of_labels():
+    ledger = Ledger(OnlineCut())
+    ledger.score("a", 0.9, answer=1)
+    ledger.label("a", 0, 5)
+    ledger.score("b", 0.5, answer=0)
+    ledger.label("b", below=2, above=0)
+
+    assert (7.0, optimal_cut([0.9, 0.5], [0, 2], [5, 0])) == (ledger.cost, ledger.optimum)
+    with pytest.raises(TypeError, match="takes losses"):
+        ledger.score("c", 0.5, weight=2)
+    with pytest.raises(TypeError, match="below and above"):
+        ledger.label("b", 1)
+
+
+class Calibrator(OnlineThreshold):
+    """As a model of all costs at once: it is told the costs when it is asked."""
+
+    def _begin(self, **given: Any) -> None:
+        super()._begin(false_positive=1, false_negative=1, **given)
+        self._given = given
+
+    def __init__(self, *, unit: Any = None) -> None:
+        self._begin(unit=unit)
+
+    def _at(self, costs: dict[str, Any]) -> OnlineThreshold:
+        other = OnlineThreshold(**costs)
+        for _, (score, label, weight) in sorted(self.rows.items()):
+            other.update(score, label, weight)
+        return other
+
+    @property
+    def rows(self) -> Any:
+        return vars(self).setdefault("_rows", {})
+
+    def update(self, score: Any, label: Any, weight: Any = 1) -> None:
+        super().update(score, label, weight)
+        if weight:
+            self.rows[score] = (score, label, weight)
+
+    def revert(self, score: Any, label: Any, weight: Any = 1) -> None:
+        super().revert(score, label, weight)
+        self.rows.pop(score, None)
+
+    def threshold(self, false_positive: Any = 1, false_negative: Any = 1) -> float:
+        return self._at(
+            {"false_positive": false_positive, "false_negative": false_negative}
+        ).threshold
+
+    def optimum(self, false_positive: Any = 1, false_negative: Any = 1) -> Any:
+        return self._at(
+            {"false_positive": false_positive, "false_negative": false_negative}
+        ).optimum
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: LastN(model, 50)])
+def test_a_model_without_costs_of_its_own_takes_those_of_the_ledger(wrap):
+    costs = {"false_positive": 0.1, "false_negative": 0.7}
+    scores, labels = streams.uniform(60, seed=9)
+    ledger = Ledger(wrap(Calibrator()), **costs)
+    plain = Ledger(wrap(OnlineThreshold(**costs)))
+    for step, (score, label) in enumerate(zip(scores.tolist(), labels.tolist(), strict=True)):
+        assert plain.score(step, score) == ledger.score(step, score)
+        assert plain.label(step, label) == ledger.label(step, label)
+
+        assert (plain.cost, plain.regret) == (ledger.cost, ledger.regret)
+    assert plain.threshold == ledger.threshold(**costs)
+
+
+# The face.
+
+
+def test_the_same_score_again_gives_the_same_answer():
+    ledger = Ledger(OnlineThreshold())
+    ledger.score("a", 0.5, answer=1)
+    ledger.label("a", 0)
+
+    assert 1 == ledger.score("a", 0.5)
+    with pytest.raises(ValueError, match=r"'a' has score 0\.5 and weight 1 already"):
+        ledger.score("a", 0.6)
+    assert (1.0, 1) == (ledger.cost, len(ledger.model))
+
+
+@pytest.mark.parametrize("answer", [2, -1, 0.5, "yes"])
+def test_an_answer_is_0_or_1(answer):
+    ledger = Ledger(OnlineThreshold())
+    with pytest.raises(ValueError, match="answer must be 0 or 1"):
+        ledger.score("a", 0.5, answer=answer)
+
+    assert 0 == len(ledger)
+
+
+def test_a_weight_that_no_model_takes_is_refused_with_the_score():
+    ledger = Ledger(OnlineThreshold(unit=0.01))
+    with pytest.raises(ValueError, match="finer unit"):
+        ledger.score("a", 0.5, weight=0.001)
+    with pytest.raises(OverflowError):
+        ledger.score("a", 0.5, weight=2**62)
+
+    assert (0, None) == (len(ledger), ledger.newest)
+
+
+def test_a_coarse_unit_does_not_refuse_labels():
+    ledger = Ledger(OnlineThreshold(unit=100))
+    ledger.score("a", 0.5, weight=300)
+
+    assert ledger.label("a", 1)
+    assert 300.0 == ledger.cost
+
+
+def overfull() -> Ledger:
+    ledger = Ledger(OnlineThreshold(false_negative=3), maturity=10)
+    ledger.score("large", 0.5, 1, weight=2**60)
+    ledger.label("large", 1)
+    ledger.score("b", 0.6, 1, weight=2**59)
+    return ledger
+
+
+def test_a_label_for_which_there_is_no_room_changes_nothing():
+    ledger = overfull()
+    before = ledger.to_bytes()
+    with pytest.raises(OverflowError):
+        ledger.label("b", 1)
+
+    assert before == ledger.to_bytes()
+    assert ledger.label("b", 0)
+
+
+def test_a_correction_for_which_there_is_no_room_changes_nothing():
+    ledger = overfull()
+    ledger.label("b", 0)
+    ledger.advance(100)
+    before = ledger.to_bytes()
+    with pytest.raises(OverflowError):
+        ledger.label("b", 1)
+
+    assert before == ledger.to_bytes()
+
+
+def test_a_waiting_label_for_which_there_is_no_room_waits_on():
+    ledger = overfull()
+    ledger.label("c", 1)
+    with pytest.raises(OverflowError):
+        ledger.score("c", 0.6, 1, weight=2**59)
+
+    assert not ledger.label("c", 1)
+    ledger.forget("large")
+    ledger.score("c", 0.6, 1, weight=2**59)
+    assert 1 == len(ledger.model)
+
+
+def test_a_negative_for_which_there_is_no_room_matures_later():
+    ledger = Ledger(OnlineThreshold(), maturity=10)
+    ledger.score("young", 0.5, 1, weight=2**61)
+    ledger.label("young", 0)
+    ledger.score("large", 0.5, 1, weight=2**61)
+    ledger.label("large", 1)
+    with pytest.raises(OverflowError):
+        ledger.advance(11)
+    ledger.forget("large")
+    ledger.advance(12)
+
+    assert 1 == len(ledger.model)
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: LastN(model, 5)])
+def test_a_model_that_holds_samples_is_refused(wrap):
+    model = wrap(OnlineThreshold())
+    model.update(0.5, 1)
+    with pytest.raises(ValueError, match="samples already"):
+        Ledger(model)
+
+
+def test_a_window_belongs_to_one_ledger():
+    window = LastN(OnlineThreshold(), 5)
+    period = LastPeriod(OnlineThreshold(), 5)
+    Ledger(window), Ledger(period)
+    with pytest.raises(ValueError, match="another ledger"):
+        Ledger(window)
+    for call in (
+        lambda: window.update(0.5, 1),
+        lambda: window.update_many([0.5], [1]),
+        lambda: period.update(0.5, 1, time=1),
+        lambda: period.update(0.5, 1, time=-100),
+        lambda: period.advance(1),
+        lambda: window.copy(),
+        lambda: period.to_bytes(),
+        lambda: pickle.dumps(window),
+    ):
+        with pytest.raises(RuntimeError, match="belongs to a Ledger"):
+            call()
+
+    assert (0, 0, 0) == (len(window), len(period), period.refused)
+
+
+def test_costs_are_given_once():
+    with pytest.raises(ValueError, match="to the model only"):
+        Ledger(OnlineThreshold(), false_negative=5)
+    with pytest.raises(ValueError, match="to the model only"):
+        Ledger(OnlineCut(), false_positive=5)
+
+
+def test_any_hashable_is_an_id():
+    ledger = Ledger(OnlineThreshold())
+    for id in ("a", 1, b"x", (1, "b"), UUID(int=5), None, frozenset({1})):
+        ledger.score(id, 0.5)
+        ledger.label(id, 1)
+
+        assert id in ledger
+    assert 7 == len(pickle.loads(pickle.dumps(ledger)))
+    with pytest.raises(TypeError):
+        ledger.score([1], 0.5)
+
+
+def test_reads_pass_through_a_window_to_the_model():
+    ledger = Ledger(LastN(OnlineThreshold(), 5))
+    for id, score, label in (("a", 0.9, 1), ("b", 0.1, 0)):
+        ledger.score(id, score)
+        ledger.label(id, label)
+
+    assert (0.5, 0.0) == (ledger.threshold, ledger.loss)
+    assert [0, 1] == ledger.predict([0.2, 0.7]).tolist()
+    assert not hasattr(ledger, "update")
+    assert "2 ids, cost 2.0, regret 2.0" in repr(ledger)
+
+
+class Named(Ledger):
+    """A subclass with an argument and an attribute of its own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(OnlineThreshold())
+        self.notes = [name]
+
+
+def test_copies_of_a_subclass_share_nothing():
+    ledger = Named("fraud")
+    ledger.score("a", 0.5)
+    deep = copy.deepcopy(ledger)
+    back = pickle.loads(pickle.dumps(ledger))
+    deep.notes.append("deep")
+    deep.label("a", 1)
+
+    assert (["fraud"], ["fraud"], 0) == (ledger.notes, back.notes, len(ledger.model))
+    assert Named is type(deep) is type(back) is type(ledger.copy())
+
+
+def test_threads_may_share_a_ledger():
+    ledger = Ledger(LastN(OnlineThreshold(), 100))
+
+    def work(name: str) -> None:
+        for step in range(500):
+            ledger.score((name, step), step % 10 / 10)
+            ledger.label((name, step), step % 2)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ledger.model.model._check()
+
+    assert (100, 100, 2_000) == (len(ledger.model), len(ledger), ledger.newest)
+    for id in list(ledger._ids):
+        ledger.forget(id)
+    assert (0, 0.0, 0.0) == (len(ledger.model), ledger.cost, ledger.loss)
+
+
+def test_nothing_but_the_ledger_should_touch_its_model():
+    """A model that was changed behind the ledger's back is noticed, not repaired."""
+    ledger = Ledger(OnlineThreshold())
+    ledger.score("a", 0.5)
+    ledger.label("a", 1)
+    ledger.model.revert(0.5, 1)
+    with pytest.raises(NotHeld):
+        ledger.forget("a")
