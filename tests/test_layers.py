@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
         "windows",
     },
     "wrapping": {"storage"},
-    "windows": {"columns", "times", "wrapping"},
+    "windows": {"columns", "storage", "times", "wrapping"},
     "prices": {"units"},
     "entries": {"storage", "times"},
     "ledger": {"entries", "prices", "storage", "times", "units", "wrapping"},

@@ -487,12 +487,20 @@ def test_times_from_where_no_period_can_be_told_are_refused(time):
     assert (1, 3.0) == (len(window), window.newest)
 
 
-def test_the_first_of_all_days_is_refused_plainly():
-    window = LastPeriod(OnlineThreshold(), timedelta(days=3))
-    with pytest.raises(ValueError, match="no period of"):
-        window.update(0.5, 1, time=datetime.min)
+@pytest.mark.parametrize("zone", [None, UTC])
+@pytest.mark.parametrize("period", [timedelta(days=3), timedelta.max])
+def test_a_period_may_begin_before_the_first_of_all_days(period, zone):
+    window = LastPeriod(OnlineThreshold(), period)
+    first, last = datetime.min.replace(tzinfo=zone), datetime.max.replace(tzinfo=zone)
 
-    assert window.newest is None
+    assert window.update(0.5, 1, time=first)
+    assert window.update(0.5, 1, time=first + timedelta(days=1))
+    assert [True] == window.update_many([0.5], [1], times=[first]).tolist()
+    assert (3, first + timedelta(days=1)) == (len(window), window.newest)
+    assert window.to_bytes() == pickle.loads(pickle.dumps(window)).to_bytes()
+    assert window.to_bytes() == LastPeriod.from_bytes(window.to_bytes()).to_bytes()
+    window.advance(last)
+    assert (3 if period == timedelta.max else 0) == len(window)
 
 
 class Timestamp(datetime):

@@ -16,7 +16,7 @@ import numpy as np
 
 from limen.entries import EMPTY, GONE, HELD, OPEN, WAITING, YOUNG, Entry, entries_of, entry_columns
 from limen.prices import Prices
-from limen.storage import id_column, ids_of, plain_number
+from limen.storage import id_column, ids_of, plain_number, whole_number
 from limen.times import Period, Time, Timeline, as_period, as_time, plain_time, require_one_kind
 from limen.wrapping import Row, Window, Wrapper, by_position, parameters, rebuild, require_empty
 
@@ -610,6 +610,8 @@ class Ledger(Wrapper):
 
     @classmethod
     def _from_parts(cls, parts: dict[str, Any]) -> Ledger:
+        for name, least in (("cost", None), ("ever", None), ("expired", 0), ("bits", 0)):
+            whole_number(parts, name, least)
         return rebuild(cls, {**parts, "ids": ids_of(parts["ids"])})
 
     def _resume(self, whole: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "number_column",
     "plain_list",
     "plain_number",
+    "whole_number",
 ]
 
 _Object = TypeVar("_Object", bound="Storable")
@@ -112,7 +113,7 @@ class Storable:
         found = _read(stored, cls)
         if not isinstance(found, cls):
             raise ValueError(
-                f"these bytes hold a {type(found).__name__}, not a {cls.__name__}. Use "
+                f"these bytes hold {type(found).__name__}, not {cls.__name__}. Use "
                 f"{type(found).__name__}.from_bytes, or limen.from_bytes, which tells by itself."
             )
         return found
@@ -166,7 +167,7 @@ def number_column(values: Iterable[Any]) -> Any:
     (array([1, 2]), array([1. , 0.5]), (9007199254740993, 0.5))
     """
     numbers = values if isinstance(values, list) else list(values)
-    if all(type(number) is float for number in numbers):
+    if set(map(type, numbers)) <= {float}:
         reals = np.array(numbers, np.float64)
     else:
         plain = [plain_number(number) for number in numbers]
@@ -195,6 +196,14 @@ def plain_number(number: Any) -> int | float:
         return int(number)
     real = float(number)
     return int(real) if real.is_integer() else real
+
+
+def whole_number(parts: dict[str, Any], name: str, least: int | None = 0) -> int:
+    """Read a whole number that is not below the least; raise ValueError if it is none."""
+    number = parts[name]
+    if type(number) is not int or (least is not None and number < least):
+        raise ValueError(f"{name} is {number!r}")
+    return number
 
 
 def id_column(ids: list[Any]) -> tuple[Any, list[int]]:

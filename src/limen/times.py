@@ -38,6 +38,10 @@ __all__ = [
 Time: TypeAlias = int | float | datetime
 Period: TypeAlias = int | float | timedelta
 
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
 _Thing = TypeVar("_Thing")
 
 
@@ -168,9 +172,10 @@ def time_column(times: list[Any]) -> tuple[str, Any]:
     """
     if not times or not isinstance(times[0], datetime):
         return "number", number_column(times)
-    kind = "naive" if times[0].tzinfo is None else "utc"
-    naive = times if kind == "naive" else [time.replace(tzinfo=None) for time in times]
-    return kind, np.array(naive, "M8[us]").astype(np.int64)
+    naive = times[0].tzinfo is None
+    epoch = _EPOCH if naive else _EPOCH_UTC
+    numbers = [(time - epoch) // _MICROSECOND for time in times]
+    return "naive" if naive else "utc", np.array(numbers, np.int64)
 
 
 def times_of(column: tuple[str, Any]) -> list[Any]:
@@ -181,13 +186,15 @@ def times_of(column: tuple[str, Any]) -> list[Any]:
     """
     kind, numbers = column
     if kind == "number":
-        return [as_time(number, dated=False) for number in plain_list(numbers)]
+        if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
+            raise ValueError("a time that is not finite")
+        return plain_list(numbers)
     if kind not in ("naive", "utc"):
         raise ValueError(f"no times are {kind!r}")
     times = numbers.view("M8[us]").tolist()
     if not all(isinstance(time, datetime) for time in times):
-        raise ValueError("a time lies beyond the calendar")
-    return times if kind == "naive" else [time.replace(tzinfo=UTC) for time in times]
+        raise ValueError("a time beyond the calendar")
+    return times if kind == "naive" else [_EPOCH_UTC + (time - _EPOCH) for time in times]
 
 
 def require_one_kind(**periods: Period | None) -> bool | None:

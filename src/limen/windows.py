@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from limen.columns import require_same_length
+from limen.storage import whole_number
 from limen.times import (
     Period,
     Time,
@@ -185,10 +186,9 @@ class LastN(Window):
 
     @classmethod
     def _from_parts(cls, parts: dict[str, Any]) -> LastN:
-        model, n = parts["model"], parts["n"]
+        model = parts["model"]
         rows = samples_of(parts["samples"], model)
-        if n < max(1, len(rows)):
-            raise ValueError(f"{len(rows)} samples are not the last {n}")
+        n = whole_number(parts, "n", least=max(1, len(rows)))
         return rebuild(cls, {"model": model, "n": n, "samples": rows})
 
     def __repr__(self) -> str:
@@ -302,7 +302,7 @@ class LastPeriod(Window):
     @property
     def newest(self) -> Time | None:
         """The latest time seen, where the period ends; None before the first."""
-        return None if self._edge is _BEFORE_ALL or self._edge == -math.inf else self._newest
+        return None if self._newest is _BEFORE_ALL or self._newest == -math.inf else self._newest
 
     @property
     def refused(self) -> int:
@@ -328,7 +328,10 @@ class LastPeriod(Window):
             time = self._checked(time)
         if not time > self._newest:
             return self._update_late(sample, time)
-        edge = time - self._period
+        try:
+            edge = time - self._period
+        except OverflowError:
+            edge = self._edge_at(time)
         if not edge < time:
             self._refuse_far(time)
         try:
@@ -409,8 +412,7 @@ class LastPeriod(Window):
             return number
         moment: Any = as_time(time, True, name)
         try:
-            if moment > self._newest:
-                self._edge_at(moment)
+            moment > self._newest  # noqa: B015 - whether they can be compared
         except TypeError:
             _refuse_zone(name, time, self._newest)
         return moment
@@ -424,8 +426,8 @@ class LastPeriod(Window):
         """Find where a period begins that ends at this time."""
         try:
             edge = time - self._period
-        except OverflowError:
-            edge = time
+        except OverflowError:  # before the first of all days
+            return _BEFORE_ALL
         if not edge < time:
             self._refuse_far(time)
         return edge
@@ -577,10 +579,11 @@ class LastPeriod(Window):
     def _from_parts(cls, parts: dict[str, Any]) -> LastPeriod:
         dated = isinstance(as_period(parts["period"]), timedelta)
         newest: Any = None if parts["newest"] is None else as_time(parts["newest"], dated)
-        times: list[Any] = [as_time(time, dated) for time in times_of(parts["times"])]
+        times = times_of(parts["times"])
+        whole_number(parts, "refused")
         samples = samples_of(parts["samples"], parts["model"])
         window = rebuild(cls, {**parts, "newest": newest, "times": times, "samples": samples})
-        if not all(window._edge < time <= newest for time in times):
+        if times and not (window._edge < min(times) and max(times) <= newest):
             raise ValueError("an event is not of this period")
         return window
 

@@ -254,7 +254,7 @@ def sample_columns(rows: list[Row], labelled: bool) -> tuple[Any, ...]:
         return (scores, *(number_column(map(itemgetter(at), rows)) for at in (1, 2)))
     labels = np.fromiter(map(itemgetter(1), rows), np.float64, len(rows)).astype(np.uint8)
     weights = None
-    if any(len(row) > 2 for row in rows):
+    if max(map(len, rows), default=0) > 2:
         weights = number_column([row[2] if len(row) > 2 else 1 for row in rows])
         if isinstance(weights, np.ndarray) and (weights == 1).all():
             weights = None
@@ -280,6 +280,8 @@ def sorted_columns(columns: tuple[Any, ...]) -> tuple[Any, ...]:
     """Bring the rows into ascending order. O(n log n)."""
     given = [column for column in columns if column is not None]
     if all(isinstance(column, np.ndarray) for column in given):
+        if (given[0][1:] > given[0][:-1]).all():
+            return columns
         order = np.lexsort(given[::-1])
         return tuple(None if column is None else column[order] for column in columns)
     rows = sorted(zip(*(plain_list(column) for column in given), strict=True))

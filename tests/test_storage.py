@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes and files bring back the same object, or say plainly why they cannot."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+import streams
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import limen
+from limen import LastN, LastPeriod, Ledger, OnlineCut, OnlineThreshold
+from limen.storage import Storable
+
+START = datetime(2026, 1, 1)
+STORED = Path(__file__).with_name("stored_v1.json")
+
+
+def threshold() -> OnlineThreshold:
+    cut = OnlineThreshold(false_positive=0.1, false_negative=Fraction(3, 10), unit=Decimal("0.01"))
+    cut.update_many([0.1, 0.25, -0.0], [0, 1, 0], [1, 2, 0.5])
+    return cut
+
+
+def cut() -> OnlineCut:
+    model = OnlineCut()
+    model.update_many([0.1, 0.5], [0, -2], [0.5, 3])
+    return model
+
+
+def last_n() -> LastN:
+    window = LastN(OnlineThreshold(false_negative=5), 3)
+    window.update_many([0.9, 0.2, 0.4, 0.6], [0, 0, 1, 1], [1, 2, 0.25, 3])
+    return window
+
+
+def last_n_of_cuts() -> LastN:
+    window = LastN(OnlineCut(unit=0.1), 5)
+    window.update(0.5, 2**53 + 1, 0.5)
+    return window
+
+
+def last_period() -> LastPeriod:
+    window = LastPeriod(OnlineThreshold(), 10)
+    window.update_many([0.9, 0.2, 0.4, 0.6], [0, 0, 1, 1], times=[1, 20.5, 15, 12])
+    window.update(0.5, 1, time=3)
+    return window
+
+
+def dated(zone: Any = UTC) -> LastPeriod:
+    window = LastPeriod(OnlineThreshold(), timedelta(days=3, microseconds=1))
+    start = START.replace(tzinfo=zone)
+    for days in (0, 2, 1, 4):
+        window.update(days / 8, days % 2, time=start + timedelta(days=days, microseconds=days))
+    return window
+
+
+def undated() -> LastPeriod:
+    return dated(zone=None)
+
+
+def ledger() -> Ledger:
+    book = Ledger(OnlineThreshold(false_negative=5), time_to_live=9, maturity=3, correctable=7)
+    for step in range(12):
+        book.score(f"id {step}", step / 16, weight=1 + step % 2 / 2)
+        if step % 3:
+            book.label(f"id {step}", step % 2)
+    book.label("early", 1)
+    return book
+
+
+def ledger_of_last_n() -> Ledger:
+    book = Ledger(LastN(OnlineThreshold(), 3), maturity=timedelta(days=1), correctable=timedelta(2))
+    for step, id in enumerate(["a", 7, b"x", UUID(int=9), ("t", 1), "z"]):
+        book.score(id, step / 8, START + timedelta(hours=7 * step))
+        book.label(id, step % 2)
+    return book
+
+
+def ledger_of_last_period() -> Ledger:
+    book = Ledger(LastPeriod(OnlineCut(), 5), correctable=2)
+    for step in range(9):
+        book.score(step, step / 8, step - step % 3)
+        book.label(step, step % 3, step % 2)
+    return book
+
+
+def empty_ledger() -> Ledger:
+    return Ledger(LastPeriod(OnlineCut(), timedelta(1)))
+
+
+MAKERS = [
+    *(OnlineThreshold, threshold, cut, last_n, last_n_of_cuts, last_period, dated, undated),
+    *(ledger, ledger_of_last_n, ledger_of_last_period, empty_ledger),
+]
+makers = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+
+
+def sealed(body: bytes, version: int = 1) -> bytes:
+    """The body as if it had been written, with a right checksum."""
+    head = struct.pack("<8sH6xQ", b"\x89limen\r\n", version, len(body))
+    return head + body + blake2b(head + body, digest_size=16).digest()
+
+
+def body_of(stored: bytes) -> bytes:
+    return stored[24:-16]
+
+
+# There and back.
+
+
+@makers
+def test_what_comes_back_is_the_same(make):
+    made = make()
+    stored = made.to_bytes()
+    back = limen.from_bytes(stored)
+
+    assert type(made) is type(back)
+    assert stored == back.to_bytes() == type(made).from_bytes(stored).to_bytes()
+    assert stored == copy.deepcopy(made).to_bytes()
+    assert repr(made) == repr(back)
+    assert (made.threshold, made.loss, made.optimum) == (back.threshold, back.loss, back.optimum)
+    assert len(made) == len(back)
+
+
+@makers
+def test_what_comes_back_goes_on_alike(make):
+    made, back = make(), limen.from_bytes(make().to_bytes())
+    for each in (made, back):
+        if isinstance(each, Ledger):
+            model = getattr(each.model, "model", each.model)
+            outcome = (1, 0) if isinstance(model, OnlineCut) else (1,)
+            for id in ("a", "id 4", "early", 7, "new"):
+                each.label(id, *outcome)
+            now: Any = START if each.newest is None else each.newest
+            for more in (1, 2, 30):
+                each.advance(now + (timedelta(days=more) if isinstance(now, datetime) else more))
+        elif isinstance(each, LastPeriod):
+            late = each.newest - each.period / 2
+            each.update(0.3, 1, time=late)
+            each.advance(each.newest + each.period / 2)
+        else:
+            each.update(0.3, 1, 1)
+
+    assert made.to_bytes() == back.to_bytes()
+
+
+def test_bytearrays_and_views_will_do():
+    stored = threshold().to_bytes()
+
+    assert stored == limen.from_bytes(bytearray(stored)).to_bytes()
+    assert stored == limen.from_bytes(memoryview(stored)).to_bytes()
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [1, 2**70 // 2**60, 0.3, Fraction(1, 3), Decimal("0.25"), np.float64(0.1), np.int32(7)],
+)
+def test_costs_come_back_as_they_were_written(cost):
+    back = limen.from_bytes(OnlineThreshold(false_negative=cost).to_bytes())
+    plain = cost.item() if isinstance(cost, np.generic) else cost
+
+    assert (plain, type(plain)) == (
+        back._given["false_negative"],
+        type(back._given["false_negative"]),
+    )
+
+
+class Named(OnlineThreshold):
+    """A subclass without a kind of its own."""
+
+
+def test_a_subclass_is_kept_as_what_it_extends():
+    named = Named(false_negative=5)
+    named.update(0.5, 1)
+
+    assert OnlineThreshold is type(limen.from_bytes(named.to_bytes()))
+    assert Named is type(Named.from_bytes(named.to_bytes()))
+    assert named._state() == Named.from_bytes(named.to_bytes())._state()
+
+
+@pytest.mark.parametrize("make", [threshold, cut])
+def test_the_order_of_arrival_does_not_show(make):
+    scores, labels = streams.ties_everywhere(100)
+    one, other = make(), make()
+    one.update_many(scores, labels, labels)
+    for at in np.random.default_rng(0).permutation(100):
+        other.update(scores[at], labels[at], labels[at])
+
+    assert one.to_bytes() == other.to_bytes()
+
+
+def test_the_order_of_ids_does_not_show():
+    def filled(order: list[Any]) -> bytes:
+        book = Ledger(OnlineThreshold())
+        for id in order:
+            book.score(id, 0.5, time=1)
+        for id in order:
+            book.label(id, 1)
+        return book.to_bytes()
+
+    for ids in (["b", "a", "\ud800"], [3, -1, 2**40], [2**70, "a", (1, b"c"), UUID(int=1)]):
+        assert filled(ids) == filled(ids[::-1])
+
+
+@pytest.mark.parametrize("id", [frozenset({1}), object(), (1, frozenset())])
+def test_an_id_that_cannot_be_stored_is_named(id):
+    book = Ledger(OnlineThreshold())
+    book.score(id, 0.5)
+    with pytest.raises(TypeError, match="which cannot be stored"):
+        book.to_bytes()
+
+
+def test_ids_come_back_equal_and_of_the_same_type():
+    ids = ["ä", "", 5, -(2**80), b"\x00", UUID(int=3), ("a", (1, b"2")), None, 1.5, START]
+    book = Ledger(OnlineThreshold())
+    for id in ids:
+        book.score(id, 0.5)
+    back = limen.from_bytes(book.to_bytes())
+
+    assert set(ids) == set(back._ids)
+    assert {(id, type(id)) for id in ids} == {(id, type(id)) for id in back._ids}
+
+
+# Damage.
+
+
+@makers
+def test_every_flipped_bit_is_noticed(make):
+    stored = bytearray(make().to_bytes())
+    for at in range(len(stored)):
+        for bit in range(8):
+            stored[at] ^= 1 << bit
+            with pytest.raises(ValueError, match="these bytes"):
+                limen.from_bytes(stored)
+            stored[at] ^= 1 << bit
+
+
+@makers
+def test_every_missing_end_is_noticed(make):
+    stored = make().to_bytes()
+    for size in range(len(stored)):
+        with pytest.raises(ValueError, match=r"cut short|checksum"):
+            limen.from_bytes(stored[:size])
+    for more in (b"\0", stored):
+        with pytest.raises(ValueError, match="these bytes were changed"):
+            limen.from_bytes(stored + more)
+
+
+def large() -> list[bytes]:
+    scores, labels = streams.uniform(3_000)
+    window = LastN(OnlineThreshold(), 2_000)
+    window.update_many(scores, labels)
+    model = OnlineThreshold()
+    model.update_many(scores, labels)
+    return [model.to_bytes(), window.to_bytes()]
+
+
+def test_no_damage_to_larger_ones_goes_unnoticed():
+    damage = random.Random(1)
+    for stored in large():
+        for _ in range(400):
+            changed = bytearray(stored)
+            at, size = damage.randrange(len(stored)), damage.choice([1, 2, 8, 100, 4_096])
+            match damage.randrange(5):
+                case 0:
+                    changed[at : at + size] = damage.randbytes(len(changed[at : at + size]))
+                case 1:
+                    changed[at : at + size] = bytes(len(changed[at : at + size]))
+                case 2:
+                    del changed[at : at + size]
+                case 3:
+                    changed[at:at] = damage.randbytes(size)
+                case 4:
+                    other = damage.randrange(len(stored))
+                    changed[at], changed[other] = changed[other], changed[at]
+            if changed != stored:
+                with pytest.raises(ValueError, match="these bytes"):
+                    limen.from_bytes(changed)
+
+
+@makers
+def test_bytes_that_were_made_up_give_an_error_or_a_sound_object(make):
+    """Whoever writes the checksum anew gets no further than the checks behind it."""
+    damage = random.Random(2)
+    body = body_of(make().to_bytes())
+    for at in range(len(body)):
+        changed = bytearray(body)
+        changed[at] ^= 1 << damage.randrange(8)
+        if damage.random() < 0.3:
+            changed[damage.randrange(len(body))] = damage.randrange(256)
+        try:
+            found = limen.from_bytes(sealed(bytes(changed)))
+        except ValueError:
+            continue
+        model = found.model if hasattr(found, "model") else found
+        getattr(model, "model", model)._check()
+        found.to_bytes()
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=64))
+def test_any_body_gives_an_error(body):
+    with pytest.raises(ValueError, match="do not describe"):
+        limen.from_bytes(sealed(body))
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"O" + struct.pack("<Q", 6) + b"Fading" + bytes(8), "knows no 'Fading'; a newer one may"),
+        (b"(" + struct.pack("<Q", 1), "beyond the end"),
+        (b"b" + struct.pack("<Q", 2**63), "beyond the end"),
+        (b"(" + struct.pack("<Q", 1) + b"N", "not one whole object"),
+        ((b"(" + struct.pack("<Q", 1)) * 40 + b"N", "nested too deep"),
+    ],
+)
+def test_bodies_that_make_no_sense_are_refused(body, told):
+    with pytest.raises(ValueError, match=told):
+        limen.from_bytes(sealed(body))
+
+
+def test_a_future_version_is_told_apart_from_damage():
+    body = body_of(threshold().to_bytes())
+
+    assert threshold().to_bytes() == sealed(body)
+    with pytest.raises(ValueError, match=r"version 2 of the format.*Install a newer limen"):
+        limen.from_bytes(sealed(body, version=2))
+
+
+def test_another_kind_is_named():
+    stored = last_n().to_bytes()
+    with pytest.raises(ValueError, match=r"hold LastN, not OnlineThreshold\. Use LastN"):
+        OnlineThreshold.from_bytes(stored)
+    with pytest.raises(ValueError, match="hold OnlineThreshold, not OnlineCut"):
+        OnlineCut.from_bytes(threshold().to_bytes())
+
+
+@pytest.mark.parametrize("wrong", ["text", None, 5, [1]])
+def test_what_is_no_bytes_is_refused(wrong):
+    with pytest.raises(TypeError, match="needs bytes"):
+        limen.from_bytes(wrong)
+
+
+@pytest.mark.parametrize("wrong", [b"hello, world", b"\x80\x04\x95", b"PK\x03\x04"])
+def test_what_limen_did_not_write_is_told(wrong):
+    with pytest.raises(ValueError, match="not written by limen"):
+        limen.from_bytes(wrong)
+
+
+def test_bytes_that_were_written_once_can_be_read_for_ever():
+    """Never change stored_v1.json. What it holds is on people's disks."""
+    for name, stored in json.loads(STORED.read_text()).items():
+        make = next(make for make in MAKERS if make.__name__ == name)
+
+        assert base64.b64decode(stored) == make().to_bytes()
+        assert repr(make()) == repr(limen.from_bytes(base64.b64decode(stored)))
+
+
+# Files.
+
+
+@makers
+def test_a_file_brings_back_the_same(make, tmp_path):
+    made = make()
+    for path in (tmp_path / "one.limen", str(tmp_path / "two.limen")):
+        made.save(path)
+
+        assert made.to_bytes() == limen.load(path).to_bytes() == type(made).load(path).to_bytes()
+    assert {"one.limen", "two.limen"} == set(os.listdir(tmp_path))
+
+
+def test_a_file_in_the_working_folder_needs_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    threshold().save("here.limen")
+
+    assert threshold().to_bytes() == limen.load("here.limen").to_bytes()
+
+
+def test_a_damaged_file_is_told_with_its_path(tmp_path):
+    path = tmp_path / "fraud.limen"
+    path.write_bytes(threshold().to_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"fraud\.limen: these bytes were cut short"):
+        limen.load(path)
+    with pytest.raises(FileNotFoundError):
+        limen.load(tmp_path / "none")
+    cut().save(path)
+    with pytest.raises(ValueError, match=r"fraud\.limen: these bytes hold OnlineCut"):
+        OnlineThreshold.load(path)
+
+
+def test_replacing_a_file_keeps_its_mode_and_its_links(tmp_path):
+    path, link = tmp_path / "model", tmp_path / "link"
+    threshold().save(path)
+    link.symlink_to(path)
+    path.chmod(0o640)
+    cut().save(link)
+
+    assert (0o640, True) == (path.stat().st_mode & 0o777, link.is_symlink())
+    assert cut().to_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "replace"])
+def test_a_failure_on_the_way_leaves_the_old_file_and_nothing_else(call, tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    threshold().save(path)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, full)
+        with pytest.raises(OSError, match="No space"):
+            cut().save(path)
+
+    assert threshold().to_bytes() == path.read_bytes()
+    assert ["model"] == os.listdir(tmp_path)
+
+
+def test_short_writes_are_continued(tmp_path, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, stored: write(file, stored[:7]))
+    threshold().save(tmp_path / "model")
+
+    assert threshold().to_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_the_new_file_is_on_disk_before_it_replaces_the_old_one(tmp_path, monkeypatch):
+    calls = []
+    for name in ("write", "fsync", "replace"):
+        real = getattr(os, name)
+
+        def noted(*given: Any, name: str = name, real: Any = real) -> Any:
+            calls.append(name)
+            return real(*given)
+
+        monkeypatch.setattr(os, name, noted)
+    threshold().save(tmp_path / "model")
+
+    assert ["write", "fsync", "replace", "fsync"] == calls
+
+
+SAVING = """
+import sys, limen
+models = [limen.OnlineThreshold(false_negative=n) for n in (1, 2)]
+for model in models:
+    model.update_many([k / 50_000 for k in range(50_000)], [k % 2 for k in range(50_000)])
+models[0].save(sys.argv[1])
+print("saved", flush=True)
+while True:
+    for model in models:
+        model.save(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_kill_while_saving_leaves_the_old_or_the_new_file(tmp_path):
+    path = tmp_path / "model"
+    delays = random.Random(3)
+    for _ in range(6):
+        with subprocess.Popen(
+            [sys.executable, "-c", SAVING, str(path)], stdout=subprocess.PIPE, text=True
+        ) as child:
+            assert child.stdout is not None
+            assert "saved\n" == child.stdout.readline()
+            time.sleep(delays.uniform(0, 0.03))
+            child.send_signal(signal.SIGKILL)
+
+        assert 50_000 == len(limen.load(path))
+
+
+def test_every_kind_is_tried_here():
+    """A class that can be stored and is not in the list above would go untested."""
+    kinds = {make()._kind for make in MAKERS}
+
+    assert {cls._kind for cls in Storable.__subclasses__() if hasattr(cls, "_kind")} <= kinds
+    assert {"OnlineThreshold", "OnlineCut", "LastN", "LastPeriod", "Ledger"} == kinds
