@@ -7,9 +7,8 @@ from limen.calibrator import OnlineCalibrator, isotonic
 from limen.errors import Infeasible, NotHeld
 from limen.held import merge
 from limen.hull import Blocks, RocHull
-from limen.metrics import BestCut, Confusion
-from limen.errors import NotHeld
 from limen.ledger import Ledger
+from limen.metrics import BestCut, Confusion
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import LossCurve, Optimum
 from limen.storage import from_bytes, load
