@@ -233,7 +233,12 @@ public:
             const std::int64_t half = std::int64_t{1} << (bits - 1);
             return units < 0 ? -((-units + half) >> bits) : (units + half) >> bits;
         };
-        if (bits <= 0) return;
+        if (bits <= 0 || samples_ == 0) return;
+        // As many places as there are left cost no rounding: the same units, each worth less.
+        const int finer = unit_.automatic ? std::min(finest_bits - bits_, bits) : 0;
+        bits_ += finer;
+        bits -= finer;
+        if (bits == 0) return;
         std::vector<Held> left;
         std::size_t samples = 0;
         std::int64_t above = 0, total = 0;
@@ -275,9 +280,15 @@ public:
             losses.below = std::min(losses.below, held.below);
             losses.above = std::min(losses.above, held.above);
         }
-        const bool all = held.count == 1 ||
-                         (losses.below == held.below && losses.above == held.above);
-        const Held taken = all ? held : Held{held.score, losses.below, losses.above, 1};
+        if (losses.below == 0 && losses.above == 0) return false;
+        // The last sample of a score takes its remainder along, but no other sample's sum.
+        constexpr std::int64_t remainder = 64;
+        const std::int64_t left = magnitude(held.below - losses.below) +
+                                  magnitude(held.above - losses.above);
+        const bool all = left == 0 || (held.count == 1 && left <= remainder);
+        const Held taken = all ? held
+                               : Held{held.score, losses.below, losses.above,
+                                      held.count > 1 ? 1u : 0u};
         const Wide change = growth(held, taken, -1);
         tree_.remove(taken, [](const Held&) { return true; });
         summed_ += change;

@@ -481,8 +481,9 @@ TEST_CASE("a score has no more samples after a merge than it may") {
 
 template <class Tree>
 void check_fading() {
+    const Unit ones{false, 1, 1};
     HeldSamples<Tree> held =
-        holding<Tree>({{1, 8, 0}, {2, 0, 7}, {3, 2, 0}, {3, 0, 5}, {4, 1, 0}});
+        holding<Tree>({{1, 8, 0}, {2, 0, 7}, {3, 2, 0}, {3, 0, 5}, {4, 1, 0}}, ones);
     held.fade(2);
     held.check();
     CHECK(held.find(1).below == 2 && held.find(2).above == 2);
@@ -494,19 +495,28 @@ void check_fading() {
     held.fade(63);
     held.check();
     CHECK(held.state() == HeldSamples<Tree>().state());
+    HeldSamples<Tree> finer = holding<Tree>({{1, 8, 0}, {2, 0, 7}});
+    finer.fade(22);  // twenty places without rounding, then two with it
+    finer.check();
+    CHECK(finer.bits() == finest_bits && finer.find(1).below == 2 && finer.find(2).above == 2);
+    finer.fade(4);
+    finer.check();
+    CHECK(finer.samples() == 0 && finer.bits() == 0);
 }
 
 TEST_CASE("what fades below half a unit is dropped") {
     check_fading<CutTree>();
     check_fading<HullTree>();
-    OnlineCut cut = holding<CutTree>({{1, -8, 3}});
+    OnlineCut cut = holding<CutTree>({{1, -8, 3}}, {false, 1, 1});
     cut.fade(1);
     CHECK(cut.find(1).below == -4 && cut.find(1).above == 2);
 }
 
 template <class Tree>
 void check_withdrawing() {
-    HeldSamples<Tree> held = holding<Tree>({{1, 9, 0}, {1, 9, 0}, {1, 0, 3}, {2, 0, 7}});
+    const Unit ones{false, 1, 1};
+    HeldSamples<Tree> held =
+        holding<Tree>({{1, 9, 0}, {1, 9, 0}, {1, 0, 3}, {2, 0, 7}}, ones);
     held.fade(1);  // 18 becomes 9, while 9 alone would become 5
     CHECK(held.withdraw(1, {5, 0}, true));
     held.check();

@@ -17,6 +17,7 @@ NAMES = {
     "BestCut",
     "Blocks",
     "Confusion",
+    "Fading",
     "Infeasible",
     "LastN",
     "LastPeriod",

@@ -29,14 +29,15 @@ ALLOWED: dict[str, set[str]] = {
     "batch": {"_core", "columns", "online", "optimum", "units"},
     "calibrator": {"_core", "columns", "held", "hull", "metrics", "optimum", "units"},
     "__init__": {
-        *("batch", "calibrator", "errors", "held", "hull", "ledger"),
+        *("batch", "calibrator", "errors", "fading", "held", "hull", "ledger"),
         *("losses", "metrics", "online", "optimum", "storage", "windows"),
     },
     "wrapping": {"storage"},
     "windows": {"columns", "storage", "times", "wrapping"},
     "prices": {"units"},
+    "fading": {"errors", "hull", "metrics", "optimum", "times", "units", "wrapping"},
     "entries": {"storage", "times"},
-    "ledger": {"entries", "prices", "storage", "times", "units", "wrapping"},
+    "ledger": {"entries", "fading", "prices", "storage", "times", "units", "wrapping"},
     "demo": set(),
     "demo.__main__": {"", "demo"},
 }

@@ -5,6 +5,7 @@ from limen import losses, metrics
 from limen.batch import loss_curve, optimal_cut, optimal_threshold
 from limen.calibrator import OnlineCalibrator, isotonic
 from limen.errors import Infeasible, NotHeld
+from limen.fading import Fading
 from limen.held import merge
 from limen.hull import Blocks, RocHull
 from limen.ledger import Ledger
@@ -18,6 +19,7 @@ __all__ = [
     "BestCut",
     "Blocks",
     "Confusion",
+    "Fading",
     "Infeasible",
     "LastN",
     "LastPeriod",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.entries import EMPTY, GONE, HELD, OPEN, WAITING, YOUNG, Entry, entries_of, entry_columns
+from limen.fading import Fading
 from limen.prices import Prices
 from limen.storage import id_column, ids_of, plain_number, whole_number
 from limen.times import Period, Time, Timeline, as_period, as_time, plain_time, require_one_kind
@@ -38,7 +39,7 @@ class Ledger(Wrapper):
     ----------
     model
         An empty model or window: `OnlineThreshold`, `OnlineCut`, `OnlineCalibrator`, or a
-        `LastN` or `LastPeriod` around one. From now on it belongs to the ledger.
+        `LastN`, `LastPeriod` or `Fading` around one. From now on it belongs to the ledger.
     time_to_live
         How long a score waits for its label, and a label for its score. None: for ever.
     maturity
@@ -140,7 +141,7 @@ class Ledger(Wrapper):
                 f"{self._inner!r}."
             )
         self._given = {**given, **periods}
-        self._dated = require_one_kind(**periods, period=getattr(model, "period", None))
+        self._dated = require_one_kind(**periods, period=getattr(self._window, "_period", None))
         self._names = parameters(self._inner.update)
         self._labelled = self._names[1] == "label"
         self._prices = Prices(self._inner._given["unit"], self._costs())
@@ -179,6 +180,8 @@ class Ledger(Wrapper):
     @property
     def cost(self) -> float:
         """What the answers given cost, for the samples that count now. O(1)."""
+        if isinstance(self._window, Fading):
+            return float(self._prices.grain) * self._window._spent_now()
         return self._prices.number(self._cost)
 
     @property
@@ -195,6 +198,8 @@ class Ledger(Wrapper):
         units.
         """
         with self._lock:
+            if isinstance(self._window, Fading):
+                return self.cost - self._loss()
             return self._prices.number(self._cost - self._prices.of(self._loss()))
 
     @property
@@ -290,7 +295,7 @@ class Ledger(Wrapper):
             if entry is None:
                 return False
             if entry.held:
-                self._inner.revert(*self._sample(entry, entry.outcome))
+                self._release(entry)
                 self._count(entry, 0)
                 self._leave_place(entry)
             self._drop(entry)
@@ -399,11 +404,25 @@ class Ledger(Wrapper):
             return (entry.score, *outcome, entry.weight)
         return (entry.score, *outcome)
 
+    def _hold(self, entry: Entry, outcome: Any) -> None:
+        sample = self._sample(entry, outcome)
+        if self._window is None:
+            self._inner.update(*sample)
+        else:
+            self._window._hold_entry(entry, sample)
+
+    def _release(self, entry: Entry) -> None:
+        sample = self._sample(entry, entry.outcome)
+        if self._window is None:
+            self._inner.revert(*sample)
+        else:
+            self._window._release_entry(entry, sample)
+
     def _change(self, entry: Entry, outcome: Any) -> None:
         """Let an entry that has a score have this label. An error changes nothing."""
         if self._is_young(entry.time, outcome):
             if entry.held:
-                self._inner.revert(*self._sample(entry, entry.outcome))
+                self._release(entry)
                 self._count(entry, 0)
                 self._leave_place(entry)
             entry.state, entry.outcome = YOUNG, outcome
@@ -413,12 +432,11 @@ class Ledger(Wrapper):
             self._enter(entry, outcome)
 
     def _correct(self, entry: Entry, outcome: Row) -> None:
-        before = self._sample(entry, entry.outcome)
-        self._inner.revert(*before)
+        self._release(entry)
         try:
-            self._inner.update(*self._sample(entry, outcome))
+            self._hold(entry, outcome)
         except BaseException:
-            self._inner.update(*before)
+            self._hold(entry, entry.outcome)
             raise
         losses = self._prices.losses(outcome, entry.weight)
         self._count(entry, losses[entry.answer])
@@ -433,7 +451,7 @@ class Ledger(Wrapper):
             self._ever += losses[entry.answer]
             self._drop(entry)
             return
-        self._inner.update(*self._sample(entry, outcome))
+        self._hold(entry, outcome)
         entry.outcome = outcome
         if losses == (0, 0):
             entry.state = EMPTY
@@ -445,7 +463,7 @@ class Ledger(Wrapper):
 
     def _leave(self, entry: Entry) -> None:
         """Take back a sample that has left the window."""
-        self._inner.revert(*self._sample(entry, entry.outcome))
+        self._release(entry)
         self._cost -= entry.cost
         self._drop(entry)
 
@@ -455,8 +473,12 @@ class Ledger(Wrapper):
 
     def _count(self, entry: Entry, cost: int) -> None:
         """Let the answer to an entry cost this much."""
-        self._cost += cost - entry.cost
-        self._ever += cost - entry.cost
+        change = cost - entry.cost
+        if isinstance(self._window, Fading):
+            self._window._spend(change, entry)
+        else:
+            self._cost += change
+        self._ever += change
         entry.cost = cost
 
     def _drop(self, entry: Entry) -> None:
@@ -555,7 +577,7 @@ class Ledger(Wrapper):
         return float(threshold(**self._their_costs()) if callable(threshold) else threshold)
 
     def _loss(self) -> float:
-        optimum: Any = self._inner.optimum
+        optimum: Any = self._model.optimum
         return float((optimum(**self._their_costs()) if callable(optimum) else optimum).loss)
 
     def _their_costs(self) -> dict[str, Any]:
@@ -572,6 +594,8 @@ class Ledger(Wrapper):
             places.update({entry: at for at, entry in enumerate(window._entries())})
             aging = [entry for _, entry in self._young.in_order() if entry in turns]
             turns.update({entry: at for at, entry in enumerate(aging)})
+        if window is not None and not window._refilled:
+            places.update({entry: entry.place for entry in entries if entry.held})
         return {
             "model": self._inner if window is None else window._shell(),
             **self._given,
@@ -623,15 +647,17 @@ class Ledger(Wrapper):
         if self._clock is not None:
             self._dated = isinstance(self._clock, datetime)
         entries = entries_of(whole, whole["ids"])
-        for entry in entries:
+        for entry, place in zip(entries, whole["places"].tolist(), strict=True):
             self._check(entry)
+            if self._window is not None and not self._window._refilled and entry.held:
+                entry.place = place
             if entry.known:
                 self._ids[entry.id] = entry
         for _, entry in sorted(
             zip(whole["places"].tolist(), entries, strict=True), key=itemgetter(0)
         ):
-            if self._window is not None and entry.held:
-                self._inner.update(*self._sample(entry, entry.outcome))
+            if self._window is not None and self._window._refilled and entry.held:
+                self._hold(entry, entry.outcome)
                 self._window._enter(entry, entry.time)
         if self._clock is not None:
             turns = zip(whole["turns"].tolist(), entries, strict=True)

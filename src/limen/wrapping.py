@@ -169,6 +169,7 @@ class Window(Wrapper):
 
     _leave: Any  # None unless a ledger fills the window
     _by_arrival: ClassVar[bool] = False  # whether samples leave in the order in which they came
+    _refilled: ClassVar[bool] = True  # whether what is held is stored by its samples alone
 
     def _begin(self, model: Any) -> None:
         self._model = model
@@ -227,6 +228,14 @@ class Window(Wrapper):
     def _admits(self, time: Any) -> bool:
         """Tell whether an entry of this time may enter; count it as refused if not."""
         return True
+
+    def _hold_entry(self, entry: Any, sample: Row) -> None:
+        """Let the model hold the sample of an entry."""
+        self._model.update(*sample)
+
+    def _release_entry(self, entry: Any, sample: Row) -> None:
+        """Take the sample of an entry back."""
+        self._model.revert(*sample)
 
     def _enter(self, entry: Any, time: Any) -> None:
         """Hold an entry, and let go what it sends away."""

@@ -1,0 +1,507 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forgetting little by little: what is older counts less, by a half-life.
+
+The cheapest cut does not change when all losses are multiplied alike. So nothing old is touched
+as it ages; newer samples are added with larger weights instead, and when these have become large
+everything held is divided by a power of two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import timedelta
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+from limen.errors import Infeasible
+from limen.hull import Blocks, RocHull
+from limen.metrics import BestCut, Confusion, Metric
+from limen.optimum import LossCurve, Optimum
+from limen.times import Period, Time, as_period, as_time, as_times, plain_time
+from limen.units import exact_unit
+from limen.wrapping import Row, Window, by_position, rebuild, refuse_use, require_empty, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Fading"]
+
+# The weight of the newest sample is held as 2**_LOW to 2**_HIGH times itself.
+_LOW, _HIGH = 10, 20
+_FINEST = 2.0**-20
+
+_STATE = (
+    *("half_life", "by", "base", "count", "newest", "origin", "refused"),
+    *("spent", "spent_at"),
+)
+
+
+class Fading(Window):
+    """Keep a model right for samples that count half as much after each half-life.
+
+    Parameters
+    ----------
+    model
+        An empty model: `OnlineThreshold`, `OnlineCut` or `OnlineCalibrator`. From now on it
+        belongs to this object.
+    half_life
+        After how many samples, or after how much time, a sample counts half: a number, or a
+        timedelta for datetimes.
+    by
+        ``"samples"`` or ``"time"``; None for time where the half-life is a timedelta, and for
+        samples otherwise.
+
+    Notes
+    -----
+    The newest sample, or one of the newest time, counts its own weight; `loss` and all other
+    sums are in these terms. Every other weight is held to within 2**-30 of that of a new sample
+    of weight 1 (with ``unit=None``), and what has faded below that, after some thirty
+    half-lives, is dropped: memory is O(samples in thirty to forty half-lives). So the cut is
+    worse than the best by at most 2**-29 per distinct score held, times the larger cost. A
+    sample may come late and counts by its own time; one that would count nothing is refused.
+
+    `update` takes what one update of the model takes, and O(n) every ten half-lives. There is
+    no `revert`; a `Ledger` around it can correct labels and forget. Let one thread at a time
+    update it; others may read.
+
+    Examples
+    --------
+    >>> from limen import Fading, OnlineThreshold
+    >>> fading = Fading(OnlineThreshold(), half_life=2)
+    >>> fading.update_many([0.9, 0.9, 0.2, 0.9, 0.2, 0.9], [0, 0, 0, 1, 0, 1])
+    [True, True, True, True, True, True]
+    >>> fading.threshold, round(fading.loss, 6)  # the old errors at 0.9 have faded
+    (0.55, 0.426777)
+    """
+
+    __slots__ = (
+        *(f"_{name}" for name in _STATE),
+        *("_trial", "_unit"),
+    )
+
+    _kind = "Fading"
+    _refilled = False
+
+    if TYPE_CHECKING:
+        _half_life: Period
+        _by: str
+        _base: float | None
+        _count: int
+        _newest: Any
+        _origin: Any
+        _refused: int
+        _spent: float
+        _spent_at: float
+        _trial: Any
+
+    def __init__(
+        self, model: Any, half_life: Period, *, by: Literal["samples", "time"] | None = None
+    ) -> None:
+        length = as_period(half_life, "half_life")
+        dated = isinstance(length, timedelta)
+        if by not in (None, "samples", "time") or (dated and by == "samples"):
+            raise ValueError(
+                f'by must be "samples" or "time", and "time" for a timedelta; got {by!r} with '
+                f"half_life={half_life!r}."
+            )
+        require_empty(model)
+        if not hasattr(model, "_fade"):
+            raise TypeError(f"model must be one of limen, which can fade; got {model!r}.")
+        self._resume(
+            {
+                "model": model,
+                "half_life": length,
+                "by": by or ("time" if dated else "samples"),
+                "base": None,
+                "count": 0,
+                "newest": None,
+                "origin": None,
+                "refused": 0,
+                "spent": 0.0,
+                "spent_at": 0.0,
+            }
+        )
+
+    @property
+    def half_life(self) -> Period:
+        """After how many samples, or how much time, a sample counts half."""
+        return self._half_life
+
+    @property
+    def newest(self) -> Time | None:
+        """The latest time seen; None before the first, and where samples are counted."""
+        newest: Time | None = self._newest
+        return newest
+
+    @property
+    def refused(self) -> int:
+        """How many samples were too old to count anything when they came."""
+        return self._refused
+
+    # What comes in.
+
+    def update(self, *sample: Any, time: Any = None, **named: Any) -> bool:
+        """Add one sample, as the model's `update` does; all others have aged. O(log n).
+
+        Return whether it counts. An error changes nothing.
+
+        >>> from limen import Fading, OnlineThreshold
+        >>> fading = Fading(OnlineThreshold(), half_life=10, by="time")
+        >>> fading.update(0.3, 0, time=100), fading.update(0.7, 1, time=0)
+        (True, True)
+        >>> fading.update(0.9, 1, time=-900)
+        False
+        """
+        if self._leave is not None:
+            refuse_use()
+        if named:
+            sample = by_position(self._names, sample, named)
+        moment = self._moment(time)
+        self._trial.update(*sample)  # so that errors come before any change
+        if len(self._trial) == 0:  # it has no loss
+            self._advance(moment)
+            return True
+        self._trial.revert(*sample)
+        counted = self._hold(sample, self._count, moment)
+        if counted:
+            self._count += 1
+        else:
+            self._refused += 1
+        return counted
+
+    def update_many(self, *columns: Any, times: Any = None, **named: Any) -> list[bool]:
+        """Add many samples, as `update` one by one: all of them, or on an error none.
+
+        Return for each whether it counts. O(n) besides the updates.
+
+        >>> from limen import Fading, OnlineThreshold
+        >>> fading = Fading(OnlineThreshold(), half_life=100)
+        >>> fading.update_many([0.3, 0.7], [0, 1])
+        [True, True]
+        """
+        columns = self._columns(columns, named)
+        self._trial.update_many(*columns)  # which tells what is wrong, and where
+        self._trial = self._model._emptied()
+        rows = rows_of(columns)
+        dated = isinstance(self._half_life, timedelta)
+        moments: list[Any] = [None] * len(rows) if times is None else as_times(times, dated)
+        if len(moments) != len(rows):
+            raise ValueError(
+                f"times has {len(moments)} values for {len(rows)} samples. Nothing was added."
+            )
+        before = self.copy()
+        try:
+            return [
+                self.update(*row, time=moment) for row, moment in zip(rows, moments, strict=True)
+            ]
+        except BaseException:
+            self._resume(before._whole())
+            raise
+
+    def advance(self, time: Any) -> None:
+        """Let it be this late, if it is the latest time so far: all samples have aged. O(1).
+
+        >>> from limen import Fading, OnlineThreshold
+        >>> fading = Fading(OnlineThreshold(), half_life=10, by="time")
+        >>> fading.update(0.3, 1, time=0), fading.update(0.7, 0, time=0)
+        (True, True)
+        >>> fading.advance(10)
+        >>> fading.loss
+        0.5
+        """
+        if self._leave is not None:
+            refuse_use()
+        if time is None:
+            raise TypeError("advance() needs a time. Nothing was changed.")
+        self._advance(self._moment(time))
+
+    def _moment(self, time: Any) -> Any:
+        if self._by == "samples":
+            if time is not None:
+                raise ValueError(
+                    f'time is {time!r}, but samples fade by their number here. Say by="time" when '
+                    "making this object. Nothing was changed."
+                )
+            return None
+        if time is None:
+            raise TypeError("time is missing: samples fade by it here. Nothing was changed.")
+        moment: Any = as_time(time, isinstance(self._half_life, timedelta))
+        try:
+            if self._newest is not None:
+                moment > self._newest  # noqa: B015 - whether they can be compared
+        except TypeError:
+            raise TypeError(
+                f"time is {time!r}, but the newest is {self._newest!r}. Give all datetimes with a "
+                "time zone, or all without. Nothing was changed."
+            ) from None
+        return moment
+
+    # Positions are counted in half-lives; a sample at `_base` is held with its own weight.
+
+    def _position(self, count: int, moment: Any) -> float:
+        length: Any = self._half_life
+        if self._by == "samples":
+            return float(count / length)
+        return 0.0 if self._origin is None else float((moment - self._origin) / length)
+
+    def _now(self) -> float:
+        """Where a sample counts its own weight: at the newest one."""
+        return self._position(max(self._count - 1, 0), self._newest)
+
+    def _scale(self) -> float:
+        """How many times itself the weight of the newest sample is held as."""
+        return 1.0 if self._base is None else float(2.0 ** (self._now() - self._base))
+
+    def _advance(self, moment: Any) -> None:
+        if self._by == "samples" or (self._newest is not None and moment <= self._newest):
+            return
+        if self._origin is None:
+            self._origin = moment
+        self._newest = moment
+        position = self._now()
+        base = position - _LOW if self._base is None else self._base
+        self._base = base + self._fade_for(position - base)
+
+    def _fade_for(self, ahead: float) -> int:
+        """Divide everything held when the weight of a sample would be held as too large."""
+        bits = math.floor(ahead) - _LOW if ahead >= _HIGH else 0
+        if bits:
+            self._model._fade(min(bits, 63))
+        return bits
+
+    def _hold(self, sample: Row, count: int, moment: Any) -> bool:
+        """Let the model hold a sample that was checked, unless it would count nothing."""
+        position = self._position(count, moment)
+        base = position - _LOW if self._base is None else self._base
+        late = self._newest is not None and moment < self._newest
+        before: bytes | None = None
+        try:
+            if not late and position - base >= _HIGH:
+                before = self._model._state()
+                base += self._fade_for(position - base)
+            scaled = self._scaled(sample, position - base)
+            if scaled is None:
+                return False
+            try:
+                self._model.update(*scaled)
+            except OverflowError:
+                bits = math.floor((self._now() if late else position) - base)
+                if bits < 1:
+                    raise
+                before = before or self._model._state()
+                self._model._fade(bits)
+                base += bits
+                scaled = self._scaled(sample, position - base)
+                if scaled is not None:
+                    self._model.update(*scaled)
+        except BaseException:
+            if before is not None:
+                self._model._restore(before)
+            raise
+        self._base = base
+        if self._by == "time" and not late:
+            self._newest = moment
+            self._origin = moment if self._origin is None else self._origin
+        return True
+
+    def _scaled(self, sample: Row, ahead: float) -> Row | None:
+        """Give the sample 2**ahead times its weight; None when that rounds to nothing."""
+        factor, least = 2.0**ahead, self._unit / 2
+        if self._names[1] == "label":
+            score, label, *weight = sample
+            scaled = float(weight[0] if weight else 1) * factor
+            return (score, label, scaled) if scaled > least else None
+        losses = [float(loss) * factor for loss in sample[1:]]
+        kept = [loss if abs(loss) > least else 0.0 for loss in losses]
+        return (sample[0], *kept) if any(kept) else None
+
+    # What is asked of it: sums in terms of the newest sample.
+
+    @property
+    def loss(self) -> float:
+        """The loss of the cheapest cut, by weights that have faded. O(1)."""
+        return float(self._model.loss) / self._scale()
+
+    @property
+    def optimum(self) -> Any:
+        """The optimum of the model, by weights that have faded."""
+        found = self._model.optimum
+        if callable(found):
+            return lambda **costs: self._lighter(found(**costs))
+        return self._lighter(found)
+
+    def curve(self, **costs: Any) -> LossCurve:
+        """Compute the loss of every cut, by weights that have faded. O(n)."""
+        curve = self._model.curve(**costs)
+        return LossCurve(curve.thresholds, curve.losses / self._scale())
+
+    @property
+    def confusion(self) -> Callable[[float], Confusion]:
+        """The `confusion` of the model, by weights that have faded."""
+        ask = self._model.confusion
+        return lambda threshold: self._lighter_weights(ask(threshold))
+
+    @property
+    def roc_hull(self) -> Callable[[], RocHull]:
+        """The `roc_hull` of the model, by weights that have faded."""
+        ask = self._model.roc_hull
+
+        def lighter() -> RocHull:
+            hull, scale = ask(), self._scale()
+            weights = (getattr(hull, name) / scale for name in ("tp", "fp", "fn", "tn"))
+            return RocHull(hull.thresholds, *weights)
+
+        return lighter
+
+    @property
+    def blocks(self) -> Callable[[], Blocks]:
+        """The `blocks` of the model, by weights that have faded."""
+        ask = self._model.blocks
+
+        def lighter() -> Blocks:
+            blocks: Blocks = ask()
+            return replace(blocks, _unit=blocks._unit / Fraction(self._scale()))
+
+        return lighter
+
+    @property
+    def best(self) -> Callable[..., BestCut]:
+        """The `best` of the model, by weights that have faded."""
+        ask, scale = self._model.best, self._scale()
+
+        def lighter(metric: Any, **demands: Any) -> BestCut:
+            counts = isinstance(metric, Metric) and metric.scale is not None
+            if not isinstance(metric, str | Metric) and callable(metric):
+                function = metric
+
+                def metric(*weights: Any) -> Any:
+                    return function(*(weight / scale for weight in weights))
+
+            def lightened(found: BestCut) -> BestCut:
+                value = found.value / scale if counts else found.value
+                confusion = self._lighter_weights(found.confusion)
+                return replace(found, value=value, confusion=confusion)
+
+            try:
+                found: BestCut = ask(metric, **demands)
+            except Infeasible as infeasible:
+                raise Infeasible(str(infeasible), lightened(infeasible.nearest)) from None
+            return lightened(found)
+
+        return lighter
+
+    def _lighter(self, optimum: Optimum) -> Optimum:
+        return replace(optimum, loss=optimum.loss / self._scale())
+
+    def _lighter_weights(self, confusion: Confusion) -> Confusion:
+        return Confusion(*(weight / self._scale() for weight in confusion))
+
+    # Copies, and what is stored.
+
+    def _whole(self) -> dict[str, Any]:
+        self._require_own()
+        return self._all()
+
+    def _all(self) -> dict[str, Any]:
+        return {"model": self._model, **{name: getattr(self, f"_{name}") for name in _STATE}}
+
+    def _resume(self, whole: dict[str, Any]) -> None:
+        self._begin(whole["model"])
+        for name in _STATE:
+            setattr(self, f"_{name}", whole[name])
+        unit = exact_unit(self._model._given["unit"])
+        self._unit = _FINEST if unit is None else float(unit)
+        self._trial = self._model._emptied()
+
+    def _parts(self) -> dict[str, Any]:
+        whole = self._all()
+        times = {name: plain_time(whole[name]) for name in ("half_life", "newest", "origin")}
+        return {**whole, **times}
+
+    @classmethod
+    def _from_parts(cls, parts: dict[str, Any]) -> Fading:
+        if set(parts) != {"model", *_STATE}:
+            raise ValueError("not all that belongs to it, or more")
+        dated = isinstance(as_period(parts["half_life"]), timedelta)
+        for name in ("newest", "origin"):
+            if parts[name] is not None:
+                parts[name] = as_time(parts[name], dated)
+        timed = parts["by"] == "time"
+        known = parts["newest"] is not None
+        base = 0.0 if parts["base"] is None else parts["base"]
+        numbers = [parts["spent"], parts["spent_at"], base]
+        if (
+            parts["by"] not in ("samples", "time")
+            or (dated and not timed)
+            or known != (parts["origin"] is not None)
+            or (known and not timed)
+            or any(type(number) is not float or not math.isfinite(number) for number in numbers)
+            or any(type(parts[name]) is not int or parts[name] < 0 for name in ("count", "refused"))
+            or not hasattr(parts["model"], "_fade")
+        ):
+            raise ValueError("no samples fade like that")
+        fading = rebuild(cls, parts)
+        if fading._base is None and len(fading):
+            raise ValueError("samples without a time")
+        if not abs(fading._now() - (fading._base or 0.0)) < 1000:
+            raise ValueError("a time out of reach")
+        return fading
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}(half_life={self._half_life!r}, by={self._by!r}) of "
+            f"{self._model!r}>"
+        )
+
+    # For a ledger.
+
+    @property
+    def _period(self) -> Period | None:
+        return self._half_life if self._by == "time" else None
+
+    def _admits(self, time: Any) -> bool:
+        if self._by == "samples" or self._base is None:
+            return True
+        if 2.0 ** (self._position(0, time) - self._base) > self._unit / 2:
+            return True
+        self._refused += 1
+        return False
+
+    def _hold_entry(self, entry: Any, sample: Row) -> None:
+        count = entry.place - 1 if entry.place else self._count
+        self._hold(sample, count, entry.time)
+        if not entry.place:
+            self._count += 1
+            entry.place = self._count
+
+    def _release_entry(self, entry: Any, sample: Row) -> None:
+        scaled = self._scaled(sample, self._place(entry) - (self._base or 0.0))
+        if scaled is not None:
+            score, first, second = scaled
+            first = bool(first) if self._names[1] == "label" else first
+            self._model._withdraw(score, first, second)
+
+    def _place(self, entry: Any) -> float:
+        return self._position(entry.place - 1, entry.time)
+
+    def _spend(self, change: int, entry: Any) -> None:
+        """Count what an answer costs, as much as its sample counts."""
+        position = self._place(entry)
+        latest = max(position, self._spent_at)
+        self._spent = self._spent * 2.0 ** (self._spent_at - latest) + change * 2.0 ** (
+            position - latest
+        )
+        self._spent_at = latest
+
+    def _spent_now(self) -> float:
+        return float(self._spent * 2.0 ** (self._spent_at - self._now()))
+
+    def _entries(self) -> list[Any]:
+        return []  # they leave little by little, and no one by itself
+
+    def _enter(self, entry: Any, time: Any) -> None:
+        """Nothing leaves for another."""
+
+    def _shell(self) -> Fading:
+        return rebuild(type(self), self._all())

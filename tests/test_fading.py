@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples that fade, against a plain list of samples weighed by their age."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import limen
+from limen import Fading, Ledger, OnlineCalibrator, OnlineCut, OnlineThreshold, metrics
+
+
+def exact_curve(
+    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, false_negative: float = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct scores, and the loss of the cut below each of them and above all."""
+    distinct, at = np.unique(scores, return_inverse=True)
+    below = np.bincount(at, weights * labels * false_negative, len(distinct))
+    above = np.bincount(at, weights * (1 - labels), len(distinct))
+    missed = np.concatenate([[0], np.cumsum(below)])
+    return distinct, missed + above.sum() - np.concatenate([[0], np.cumsum(above)])
+
+
+def loss_at(threshold: float, distinct: np.ndarray, losses: np.ndarray) -> float:
+    return float(losses[np.searchsorted(distinct, threshold)])
+
+
+def stream(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The better threshold drifts from low to high scores."""
+    random = np.random.default_rng(seed)
+    scores = random.integers(0, 400, n) / 400
+    middle = np.linspace(0.2, 0.8, n)
+    return scores, (random.random(n) < 1 / (1 + np.exp(12 * (middle - scores)))).astype(int)
+
+
+@pytest.mark.parametrize("half_life", [0.5, 3, 40, 1000])
+def test_the_cut_is_as_good_as_the_accuracy_promised(half_life) -> None:
+    scores, labels = stream(3000)
+    fading = Fading(OnlineThreshold(false_negative=3), half_life)
+    for n, (score, label) in enumerate(zip(scores.tolist(), labels.tolist(), strict=True), 1):
+        fading.update(score, label)
+        if n % 50 and n > 20:
+            continue
+        weights = 2.0 ** ((np.arange(n) - (n - 1)) / half_life)
+        distinct, losses = exact_curve(scores[:n], labels[:n], weights, 3)
+        margin = 3 * len(distinct) * 2.0**-29
+        fading.model._check()
+
+        assert loss_at(fading.threshold, distinct, losses) <= losses.min() + margin
+        assert math.isclose(losses.min(), fading.loss, abs_tol=margin)
+
+
+def test_memory_is_bounded_by_the_half_life_and_not_by_the_stream() -> None:
+    fading = Fading(OnlineThreshold(), half_life=10)
+    random = np.random.default_rng(1)
+    most = 0
+    for score in random.random(5000).tolist():
+        fading.update(score, score > 0.5)
+        most = max(most, len(fading))
+
+    assert 300 <= most <= 420
+    assert most > len(fading.model) - 1
+
+
+def test_a_threshold_follows_a_world_that_turned() -> None:
+    fading, lasting = Fading(OnlineThreshold(), half_life=50), OnlineThreshold()
+    for turned in (False, True):
+        for k in range(1000):
+            score = (k * 37 % 1000) / 1000
+            label = score >= (0.3 if turned else 0.7)
+            fading.update(score, label)
+            lasting.update(score, label)
+
+    assert math.isclose(0.3, fading.threshold, abs_tol=0.05)
+    assert not math.isclose(0.3, lasting.threshold, abs_tol=0.05)
+
+
+events = st.lists(
+    st.tuples(
+        st.integers(0, 5).map(lambda k: k / 4),
+        st.booleans(),
+        st.sampled_from([1, 2, 0.5]),
+        st.integers(0, 300),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(events=events, late=st.integers(0, 200))
+def test_events_count_by_their_own_time_in_any_order(events, late) -> None:
+    fading = Fading(OnlineCalibrator(), half_life=10, by="time")
+    newest, held = -math.inf, []
+    for score, label, weight, time in events:
+        newest = max(newest, time)
+        if fading.update(score, label, weight, time=time):
+            held.append((score, label, weight, time))
+        else:
+            assert weight * 2 ** ((time - newest) / 10) < 2.0**-29
+    fading.advance(newest + late)
+    columns = np.array(held, dtype=float).T
+    weights = columns[2] * 2.0 ** ((columns[3] - newest - late) / 10)
+    distinct, losses = exact_curve(columns[0], columns[1], weights)
+    margin = len(events) * 2.0**-29
+
+    assert newest + late == fading.newest
+    assert loss_at(fading.threshold(), distinct, losses) <= losses.min() + margin
+    assert math.isclose(losses.min(), fading.optimum().loss, abs_tol=margin)
+    tp, fp, _, _ = fading.confusion(0.5)
+    above = columns[0] >= 0.5
+    assert math.isclose((weights * columns[1])[above].sum(), tp, abs_tol=margin)
+    assert math.isclose((weights * (1 - columns[1]))[above].sum(), fp, abs_tol=margin)
+
+
+def test_datetimes_and_their_half_life() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    fading = Fading(OnlineThreshold(), timedelta(days=7))
+    fading.update(0.5, 1, time=start)
+    fading.update(0.5, 0, time=start)
+    fading.advance(start + timedelta(days=14))
+
+    assert 0.25 == fading.loss
+    with pytest.raises(TypeError, match="with a time zone"):
+        fading.update(0.5, 1, time=datetime(2026, 2, 1))
+
+
+def test_sums_of_the_calibrator_are_in_terms_of_the_newest_sample() -> None:
+    fading = Fading(OnlineCalibrator(), half_life=1)
+    for score, label in [(0.2, 0), (0.6, 1), (0.4, 1), (0.8, 1)]:
+        fading.update(score, label)
+
+    assert (1.75, 0.0, 0.0, 0.125) == fading.confusion(0.3)
+    assert 1.75 == fading.roc_hull().tp[0]
+    assert [0.125, 1.75] == fading.blocks().weight.tolist()
+    assert (1.0, 1.75) == (fading.best("f1").value, fading.best("f1").confusion.tp)
+    assert 1.75 == fading.best(metrics.cost(1, 1), max_positive_rate=0).value
+    assert 1.75 == fading.best(lambda tp, fp, fn, tn: tp).value
+    with pytest.raises(limen.Infeasible) as caught:
+        fading.best("f1", min_recall=1, max_positive_rate=0.5)
+    assert 1.25 == caught.value.nearest.confusion.tp
+    assert 0.125 == fading.curve().losses[0]
+
+
+def test_losses_fade_too() -> None:
+    fading = Fading(OnlineCut(), half_life=1)
+    fading.update(0.2, -1, 4)
+    fading.update(0.6, 2, 0)
+
+    assert (0.4, -0.5) == (fading.threshold, fading.loss)
+
+
+def test_an_error_changes_nothing() -> None:
+    fading = Fading(OnlineThreshold(), half_life=2)
+    fading.update_many([0.2, 0.7], [0, 1])
+    before = fading.to_bytes()
+    for call in (
+        lambda: fading.update(math.nan, 1),
+        lambda: fading.update(0.5, 2),
+        lambda: fading.update(0.5, 1, -1),
+        lambda: fading.update(0.5, 1, "much"),
+        lambda: fading.update(0.5, 1, time=3),
+        lambda: fading.update(0.5, 1, 2**61),
+        lambda: fading.update_many([0.1, 0.2], [0, 3]),
+        lambda: fading.update_many([0.1, 0.2], [0, 1], times=[1, 2]),
+        lambda: fading.advance(None),
+    ):
+        with pytest.raises((ValueError, TypeError, OverflowError)):
+            call()
+
+        assert before == fading.to_bytes()
+
+
+def test_large_weights_make_room_for_themselves() -> None:
+    fading = Fading(OnlineThreshold(), half_life=1e6)
+    for k in range(60):
+        fading.update(k / 64, k % 2, 2**36)
+    fading.model._check()
+    _, losses = exact_curve(
+        np.arange(60) / 64,
+        np.arange(60) % 2,
+        2.0**36 * 2.0 ** ((np.arange(60) - 59) / 1e6),
+    )
+
+    assert math.isclose(losses.min(), fading.loss, rel_tol=1e-9)
+
+
+def test_a_sample_without_weight_ages_nothing() -> None:
+    fading = Fading(OnlineThreshold(), half_life=1)
+    fading.update(0.5, 1)
+    before = fading.to_bytes()
+
+    assert fading.update(0.7, 1, 0)
+    assert before == fading.to_bytes()
+
+
+def test_a_long_pause_forgets_everything() -> None:
+    fading = Fading(OnlineThreshold(), half_life=1, by="time")
+    fading.update(0.5, 1, time=0)
+    fading.update(0.6, 0, time=10**9)
+
+    assert (1, math.inf) == (len(fading), fading.threshold)
+    fading.advance(10**12)
+    assert 0 == len(fading)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda fading: fading.copy(),
+        lambda fading: pickle.loads(pickle.dumps(fading)),
+        lambda fading: Fading.from_bytes(fading.to_bytes()),
+    ],
+)
+@pytest.mark.parametrize("model", [OnlineThreshold, OnlineCalibrator])
+def test_a_copy_goes_on_alike_and_its_own_way(again, model) -> None:
+    scores, labels = stream(200)
+    fading = Fading(model(), half_life=3)
+    fading.update_many(scores[:100], labels[:100])
+    other = again(fading)
+    before = other.to_bytes()
+    for score, label in zip(scores[100:].tolist(), labels[100:].tolist(), strict=True):
+        fading.update(score, label)
+
+    assert before == other.to_bytes()
+    other.update_many(scores[100:], labels[100:])
+    assert fading.to_bytes() == other.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("half_life", "by"), [(0, None), (-1, None), (timedelta(0), None), (5, "weeks"), ("5", None)]
+)
+def test_half_lives_that_make_no_sense_are_refused(half_life, by) -> None:
+    with pytest.raises((ValueError, TypeError), match=r"half_life|by must"):
+        Fading(OnlineThreshold(), half_life, by=by)
+    with pytest.raises(ValueError, match="by must"):
+        Fading(OnlineThreshold(), timedelta(1), by="samples")
+
+
+# ---- under a ledger ----
+
+
+def faded_cost(entries: list[dict[str, Any]], now: float, half_life: float) -> float:
+    return sum(
+        (entry["answer"] != entry["label"]) * 2.0 ** ((entry["at"] - now) / half_life)
+        for entry in entries
+    )
+
+
+@settings(max_examples=60)
+@given(data=st.data(), by=st.sampled_from(["samples", "time"]))
+def test_a_ledger_joins_corrects_and_forgets_what_fades(data, by) -> None:
+    half_life = 5
+    ledger = Ledger(Fading(OnlineThreshold(), half_life, by=by))
+    known: dict[int, dict[str, Any]] = {}
+    entered = clock = 0
+    for id in range(data.draw(st.integers(1, 25))):
+        clock += data.draw(st.integers(0, 4))
+        score = data.draw(st.integers(0, 4)) / 4
+        answer = ledger.score(id, score, time=clock)
+        label = int(data.draw(st.booleans()))
+        ledger.label(id, label)
+        at = entered if by == "samples" else clock
+        known[id] = {"score": score, "label": label, "answer": answer, "at": at}
+        entered += 1
+        other = data.draw(st.integers(0, id))
+        act = data.draw(st.sampled_from(["nothing", "correct", "forget"]))
+        if act == "correct" and other in known:
+            known[other]["label"] ^= 1
+            ledger.label(other, known[other]["label"])
+        elif act == "forget":
+            known.pop(other, None)
+            ledger.forget(other)
+        if data.draw(st.integers(0, 9)) == 0:
+            ledger = pickle.loads(pickle.dumps(ledger))
+        if data.draw(st.integers(0, 9)) == 0:
+            ledger = Ledger.from_bytes(ledger.to_bytes())
+    now = entered - 1 if by == "samples" else clock
+    entries = list(known.values())
+    columns = np.array([[e["score"], e["label"], e["at"]] for e in entries], float).reshape(-1, 3).T
+    distinct, losses = exact_curve(columns[0], columns[1], 2.0 ** ((columns[2] - now) / half_life))
+    margin = 40 * 2.0**-29
+    ledger.model.model._check()
+
+    assert loss_at(ledger.threshold, distinct, losses) <= losses.min() + margin
+    assert math.isclose(losses.min(), ledger.loss, abs_tol=margin)
+    cost = faded_cost(entries, now, half_life)
+    assert math.isclose(cost, ledger.cost, abs_tol=1e-9)
+    assert math.isclose(cost - losses.min(), ledger.regret, abs_tol=margin)
