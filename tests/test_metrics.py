@@ -23,6 +23,7 @@ from fits import (
     held_one_by_one,
     rows_of,
     same,
+    whole_points,
 )
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -315,6 +316,19 @@ def test_a_function_of_ones_own_agrees_with_the_metric_it_repeats(rows):
         assert (other.lower, other.upper) == (found.lower, found.upper)
         assert other.confusion == found.confusion
     assert cost.value == -calibrator.best(mistakes).value
+
+
+def test_a_metric_of_ones_own_is_compared_without_rounding():
+    """A gain, say, whose terms are large and cancel out: it is no share, and not a cost."""
+    gain = metrics.Metric("gain", lambda tp, fp, fn, tn: (tp - fp, 1 + 0 * tp))
+    for seed in range(40):
+        random = Random(seed)
+        points = whole_points(
+            [(2**56 + random.randrange(-9, 9), 2**56 + random.randrange(-9, 9)) for _ in range(3)]
+        )
+        expected = oracle.best(oracle.cuts(points), lambda tp, fp, fn, tn: tp - fp)
+
+        assert_best(expected, held_one_by_one(*columns(rows_of(points))).best(gain))
 
 
 @pytest.mark.parametrize("name", ["f2", "F1", "", "recal", "cost"])
