@@ -39,6 +39,13 @@ def many_at_once(scores, labels, weights=None, unit=None):
     return model.blocks()
 
 
+def many_in_small_leaves(scores, labels, weights=None, unit=None):
+    model = SmallLeafCalibrator(unit=unit)
+    model.update_many(scores, labels, weights)
+    model._check()
+    return model.blocks()
+
+
 def one_by_one(scores, labels, weights=None, unit=None):
     return held_one_by_one(scores, labels, weights, unit).blocks()
 
@@ -51,7 +58,7 @@ def held_one_by_one(scores, labels, weights=None, unit=None):
     return model
 
 
-WAYS = [whole_arrays, many_at_once, one_by_one]
+WAYS = [whole_arrays, many_at_once, many_in_small_leaves, one_by_one]
 
 
 def same(expected: float, actual: float) -> bool:
@@ -186,7 +193,50 @@ def every_size(n: int, random: Random) -> list[Point]:
     return whole_points([(size(), size()) for _ in range(n)])
 
 
-HARD = [next_to_a_line, an_arc, an_arc_with_dents, convergents, every_size]
+def beside(line: tuple[int, int], off: int, about: int) -> tuple[int, int]:
+    """A step of about this weight whose end lies `off` units of area beside a line."""
+    weight, rise = line
+    inverse = pow(rise, -1, weight)
+    first = -off * inverse % weight or weight
+    step = first + max(0, about - first) // weight * weight
+    return step, (step * rise + off) // weight
+
+
+def two_lines_through_one_point(n: int, random: Random) -> list[Point]:
+    """Six scores. The long edges on either side of the third meet next to it, all but exactly.
+
+    On which side of it they meet takes products of three sums, all bits of them.
+    """
+
+    def edge(low: int) -> tuple[int, int]:
+        while True:
+            weight = random.randrange(2**low, 2 ** (low + 1))
+            rise = random.randrange(1, weight // 2)
+            if math.gcd(weight, rise) == 1:
+                return weight, rise
+
+    while True:
+        left, right = edge(random.randrange(20, 57)), edge(random.randrange(20, 57))
+        right = right[0], right[0] - right[1]
+        to_third = beside(left, random.randrange(1, 4), 2 ** random.randrange(2, 57))
+        to_fifth = beside(right, random.randrange(-3, 4), 2 ** random.randrange(2, 57))
+        whole = random.randrange(1, to_fifth[0] + 1)
+        fourth = whole, min(whole, -(-whole * to_fifth[1] // to_fifth[0]) + random.randrange(3))
+        fifth = to_fifth[0] - fourth[0], to_fifth[1] - fourth[1]
+        steps = [(2 ** random.randrange(56), 0), left, to_third, fourth, fifth, right]
+        fits = sum(weight for weight, _ in steps) < LIMIT
+        if fits and all(0 <= rise <= weight and weight for weight, rise in steps):
+            return whole_points([(rise, weight - rise) for weight, rise in steps])
+
+
+HARD = [
+    two_lines_through_one_point,
+    next_to_a_line,
+    an_arc,
+    an_arc_with_dents,
+    convergents,
+    every_size,
+]
 
 
 def rows_of(points: list[Point]) -> list[tuple[float, int, int]]:
