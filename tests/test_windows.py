@@ -552,6 +552,13 @@ def test_what_is_no_model_is_refused(window, model, error, told):
         window(model())
 
 
+def test_n_may_be_larger_than_any_memory():
+    window = LastN(OnlineThreshold(), 10**30)
+    window.update(0.5, 1)
+
+    assert (10**30, 1) == (window.n, len(LastN.from_bytes(window.to_bytes())))
+
+
 def test_a_model_that_holds_samples_is_refused():
     model = OnlineThreshold()
     model.update(0.5, 1)

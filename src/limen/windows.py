@@ -11,7 +11,9 @@ import math
 from collections import deque
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
+from itertools import chain, islice
 from operator import index
+from sys import maxsize
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -45,6 +47,8 @@ from limen.wrapping import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = ["LastN", "LastPeriod"]
@@ -117,9 +121,12 @@ class LastN(Window):
             return self._instead_of_the_oldest(sample)
         if len(sample) > 2 and len(self._model) == len(queue):  # it has no loss
             return None
-        queue.append(sample)
-        if len(queue) > self._n:
-            self._revert(*queue.popleft())
+        if len(queue) == self._n:
+            oldest = queue[0]
+            queue.append(sample)  # and the oldest is out
+            self._revert(*oldest)
+        else:
+            queue.append(sample)
         return None
 
     def _instead_of_the_oldest(self, sample: Row) -> None:
@@ -133,7 +140,6 @@ class LastN(Window):
         except OverflowError:
             self._update(*queue[0])
             raise
-        queue.popleft()
         queue.append(sample)
 
     def update_many(self, *columns: Any, **named: Any) -> None:
@@ -153,8 +159,10 @@ class LastN(Window):
             self._model.update_many(*columns)
         except OverflowError:
             return self._one_by_one(rows_of(columns))
-        queue.extend(self._counted(rows_of(columns), before))
-        self._take_back([queue.popleft() for _ in range(len(queue) - self._n)])
+        rows = self._counted(rows_of(columns), before)
+        leaving = list(islice(chain(queue, rows), max(0, len(queue) + len(rows) - self._n)))
+        queue.extend(rows)
+        self._take_back(leaving)
         return None
 
     def _one_by_one(self, rows: list[Row]) -> None:
@@ -174,7 +182,7 @@ class LastN(Window):
     def _resume(self, whole: dict[str, Any]) -> None:
         self._begin(whole["model"])
         self._n: int = whole["n"]
-        self._queue: deque[Any] = deque(whole["samples"])
+        self._queue: deque[Any] = deque(whole["samples"], maxlen=min(self._n, maxsize))
         self._added = 0
         self._blanks = 0  # places in line whose entry is held no longer
 
@@ -195,6 +203,10 @@ class LastN(Window):
         return f"<{type(self).__name__}(n={self._n}) of {self._model!r}>"
 
     # For a ledger.
+
+    def _adopt(self, leave: Callable[[Any], None]) -> None:
+        super()._adopt(leave)
+        self._queue = deque()  # of places and entries
 
     def _enter(self, entry: Any, time: Any) -> None:
         self._added = entry.place = self._added + 1
