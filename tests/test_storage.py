@@ -28,7 +28,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limen
-from limen import LastN, LastPeriod, Ledger, OnlineCut, OnlineThreshold
+from limen import (
+    Fading,
+    LastN,
+    LastPeriod,
+    Ledger,
+    OnlineCalibrator,
+    OnlineCut,
+    OnlineThreshold,
+)
 from limen.storage import Storable
 
 START = datetime(2026, 1, 1)
@@ -104,6 +112,40 @@ def ledger_of_last_period() -> Ledger:
     return book
 
 
+def calibrator() -> OnlineCalibrator:
+    model = OnlineCalibrator(unit=Fraction(1, 8))
+    model.update_many([0.1, 0.25, 0.5, np.inf], [0, 1, 0, 1], [1, 2, 0.5, 0.125])
+    return model
+
+
+def last_n_of_calibrators() -> LastN:
+    window = LastN(OnlineCalibrator(), 3)
+    window.update_many([0.9, 0.2, 0.4, 0.6], [0, 0, 1, 1])
+    return window
+
+
+def fading() -> Fading:
+    model = Fading(OnlineThreshold(), 1.5)
+    for step in range(40):
+        model.update(step % 4 / 8, step % 2)
+    return model
+
+
+def dated_fading() -> Fading:
+    model = Fading(OnlineCut(), timedelta(days=1))
+    model.update(0.5, 2, 0.5, time=START)
+    model.update(0.25, 0, 1, time=START - timedelta(hours=7))
+    return model
+
+
+def ledger_of_fading() -> Ledger:
+    book = Ledger(Fading(OnlineCalibrator(), 2), correctable=3, false_negative=5)
+    for step in range(5):
+        book.score(f"id {step}", step / 8)
+        book.label(f"id {step}", step % 2)
+    return book
+
+
 def empty_ledger() -> Ledger:
     return Ledger(LastPeriod(OnlineCut(), timedelta(1)))
 
@@ -111,6 +153,7 @@ def empty_ledger() -> Ledger:
 MAKERS = [
     *(OnlineThreshold, threshold, cut, last_n, last_n_of_cuts, last_period, dated, undated),
     *(ledger, ledger_of_last_n, ledger_of_last_period, empty_ledger),
+    *(calibrator, last_n_of_calibrators, fading, dated_fading, ledger_of_fading),
 ]
 makers = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
@@ -138,7 +181,9 @@ def test_what_comes_back_is_the_same(make):
     assert stored == back.to_bytes() == type(made).from_bytes(stored).to_bytes()
     assert stored == copy.deepcopy(made).to_bytes()
     assert repr(made) == repr(back)
-    assert (made.threshold, made.loss, made.optimum) == (back.threshold, back.loss, back.optimum)
+    for name in ("thresholds", "losses"):
+        told, again = (getattr(each.curve(), name).tolist() for each in (made, back))
+        assert told == again
     assert len(made) == len(back)
 
 
@@ -154,6 +199,8 @@ def test_what_comes_back_goes_on_alike(make):
             now: Any = START if each.newest is None else each.newest
             for more in (1, 2, 30):
                 each.advance(now + (timedelta(days=more) if isinstance(now, datetime) else more))
+        elif isinstance(each, Fading):
+            each.update(0.3, 1, 1, time=None if each.newest is None else START)
         elif isinstance(each, LastPeriod):
             late = each.newest - each.period / 2
             each.update(0.3, 1, time=late)
@@ -327,7 +374,7 @@ def test_any_body_gives_an_error(body):
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (b"O" + struct.pack("<Q", 6) + b"Fading" + bytes(8), "knows no 'Fading'; a newer one may"),
+        (b"O" + struct.pack("<Q", 6) + b"Future" + bytes(8), "knows no 'Future'; a newer one may"),
         (b"(" + struct.pack("<Q", 1), "beyond the end"),
         (b"b" + struct.pack("<Q", 2**63), "beyond the end"),
         (b"(" + struct.pack("<Q", 1) + b"N", "not one whole object"),
@@ -493,4 +540,5 @@ def test_every_kind_is_tried_here():
     kinds = {make()._kind for make in MAKERS}
 
     assert {cls._kind for cls in Storable.__subclasses__() if hasattr(cls, "_kind")} <= kinds
-    assert {"OnlineThreshold", "OnlineCut", "LastN", "LastPeriod", "Ledger"} == kinds
+    models = {"OnlineThreshold", "OnlineCut", "OnlineCalibrator"}
+    assert models | {"LastN", "LastPeriod", "Fading", "Ledger"} == kinds

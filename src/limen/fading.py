@@ -449,9 +449,11 @@ class Fading(Window):
         return fading
 
     def __repr__(self) -> str:
+        # Not the model's own: its sums are in other terms.
+        samples = "1 sample" if len(self) == 1 else f"{len(self):,} samples"
         return (
             f"<{type(self).__name__}(half_life={self._half_life!r}, by={self._by!r}) of "
-            f"{self._model!r}>"
+            f"{type(self._model).__name__}: {samples}>"
         )
 
     # For a ledger.

@@ -99,6 +99,10 @@ class Metric:
         The value is the square root of the ratio, with its sign.
     scale
         What a difference of 1 stands for, where weights times costs are added up; else None.
+    margin
+        Cuts are compared without rounding when their rounded values differ by less: all of
+        them by default, which is slow but always right. In terms of the largest value where
+        there is a scale.
 
     Examples
     --------
@@ -114,6 +118,7 @@ class Metric:
     lowest: bool = False
     signed_root: bool = False
     scale: Fraction | None = None
+    margin: float = math.inf
 
     def __call__(self, tp: ArrayLike, fp: ArrayLike, fn: ArrayLike, tn: ArrayLike) -> Any:
         """Compute the value; an array for arrays, a float for numbers. O(n)."""
@@ -155,16 +160,21 @@ def _matthews(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
     return agreement * abs(agreement), (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
 
 
-accuracy = Metric("accuracy", lambda tp, fp, fn, tn: (tp + tn, tp + fp + fn + tn), on_hull=True)
-balanced_accuracy = Metric("balanced_accuracy", _balanced, on_hull=True)
-youden = Metric("youden", _youden, on_hull=True)
-jaccard = Metric("jaccard", lambda tp, fp, fn, tn: (tp, tp + fp + fn), on_hull=True)
-mcc = Metric("mcc", _matthews, on_hull=True, signed_root=True)
+# All lie between -1 and 1, and doubles tell them to within this.
+_CLOSE = 1e-9
+
+accuracy = Metric(
+    "accuracy", lambda tp, fp, fn, tn: (tp + tn, tp + fp + fn + tn), on_hull=True, margin=_CLOSE
+)
+balanced_accuracy = Metric("balanced_accuracy", _balanced, on_hull=True, margin=_CLOSE)
+youden = Metric("youden", _youden, on_hull=True, margin=_CLOSE)
+jaccard = Metric("jaccard", lambda tp, fp, fn, tn: (tp, tp + fp + fn), on_hull=True, margin=_CLOSE)
+mcc = Metric("mcc", _matthews, on_hull=True, signed_root=True, margin=_CLOSE)
 # The steepest edge of the hull may carry cuts of equal precision above its vertex, and the
 # others are as good at every cut without further mistakes.
-precision = Metric("precision", lambda tp, fp, fn, tn: (tp, tp + fp))
-recall = Metric("recall", lambda tp, fp, fn, tn: (tp, tp + fn))
-specificity = Metric("specificity", lambda tp, fp, fn, tn: (tn, fp + tn))
+precision = Metric("precision", lambda tp, fp, fn, tn: (tp, tp + fp), margin=_CLOSE)
+recall = Metric("recall", lambda tp, fp, fn, tn: (tp, tp + fn), margin=_CLOSE)
+specificity = Metric("specificity", lambda tp, fp, fn, tn: (tn, fp + tn), margin=_CLOSE)
 
 
 def fbeta(beta: Cost) -> Metric:
@@ -182,10 +192,10 @@ def fbeta(beta: Cost) -> Metric:
     def ratio(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
         return (one + more) * tp, (one + more) * tp + more * fn + one * fp
 
-    return Metric(f"fbeta({beta!r})", ratio, on_hull=True)
+    return Metric(f"fbeta({beta!r})", ratio, on_hull=True, margin=_CLOSE)
 
 
-f1 = Metric("f1", fbeta(1).ratio, on_hull=True)
+f1 = Metric("f1", fbeta(1).ratio, on_hull=True, margin=_CLOSE)
 
 
 def cost(false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
@@ -201,6 +211,7 @@ def cost(false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
         on_hull=True,
         lowest=True,
         scale=scale,
+        margin=_CLOSE,
     )
 
 
@@ -377,9 +388,8 @@ def best_cut(cuts: Cuts, metric: Metric | Callable[..., Any], demands: list[Dema
         top, bottom = metric.ratio(*cuts.exactly(places[near]))
         return sign * top, _or_one(bottom)
 
-    # Terms of shares may cancel out to next to nothing, those of a cost never do.
-    scale = 1.0 if metric.scale is None else float(np.abs(rounded).max())
-    return _at(cuts, metric, places[_highest_of_best(rounded, 1e-9 * scale, exact)])
+    largest = 1.0 if metric.scale is None else float(np.abs(rounded).max())
+    return _at(cuts, metric, places[_highest_of_best(rounded, metric.margin * largest, exact)])
 
 
 def _met(cuts: Cuts, demands: list[Demand]) -> list[NDArray[np.bool_]]:
@@ -394,7 +404,7 @@ def _highest_of_best(
     rounded: NDArray[np.float64], margin: float, exact: Callable[[Any], tuple[Any, Any]]
 ) -> int:
     """Find the last of the largest values: by rounded ones first, the nearest of them exactly."""
-    near = np.flatnonzero(rounded >= rounded.max() - margin)
+    near = np.flatnonzero(~(rounded < rounded.max() - margin))
     if len(near) == 1:
         return int(near[0])
     top, bottom = exact(near)
@@ -451,7 +461,7 @@ def _infeasible(
             worst, below = np.where(worse, top, worst), np.where(worse, bottom, below)
         return -worst, below
 
-    nearest = _at(cuts, metric, _highest_of_best(-rounded, 1e-9, exact))
+    nearest = _at(cuts, metric, _highest_of_best(-rounded, _CLOSE, exact))
     demanded = " and ".join(f"{d.name}={float(d.bound)!r}" for d in missed or demands)
     rates = ", ".join(
         f"{d.rate.replace('_', ' ')} {getattr(nearest.confusion, d.rate):.6g}" for d in demands
