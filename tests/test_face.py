@@ -30,6 +30,7 @@ NAMES = {
     "Optimum",
     "RocHull",
     "from_bytes",
+    "columns",
     "isotonic",
     "load",
     "loss_curve",
@@ -78,6 +79,10 @@ def test_the_public_names_are_the_promised_ones() -> None:
         (
             limen.loss_curve,
             ["scores", "labels", "false_positive", "false_negative", "weights", "unit"],
+        ),
+        (
+            limen.columns.from_frame,
+            ["frame", "score", "label", "weight", "group", "positive"],
         ),
         (limen.losses.classification, ["labels", "false_positive", "false_negative", "weights"]),
         (limen.losses.linear, ["z", "outputs"]),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact decision thresholds for binary classifiers, kept right one sample at a time."""
 
-from limen import losses, metrics
+from limen import columns, losses, metrics
 from limen.batch import loss_curve, optimal_cut, optimal_threshold
 from limen.calibrator import OnlineCalibrator, isotonic
 from limen.errors import Infeasible, NotHeld
@@ -32,6 +32,7 @@ __all__ = [
     "Optimum",
     "RocHull",
     "from_bytes",
+    "columns",
     "isotonic",
     "load",
     "loss_curve",

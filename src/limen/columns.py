@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores, labels, weights and losses out of whatever `numpy.asarray` takes, without surprise.
+"""Scores, labels, weights and losses out of any array, column or frame, without surprise.
 
 Each function returns a contiguous array of one known type, or raises an error that names the
 argument, the place and the value. Nothing is dropped, parsed or repaired on the way.
@@ -8,19 +8,22 @@ argument, the place and the value. Nothing is dropped, parsed or repaired on the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
 from limen import _core
+from limen.arrays import as_array, columns_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "Columns",
     "as_labels",
     "as_numbers",
     "as_scores",
+    "from_frame",
     "ordered_scores",
     "require_same_length",
     "samples_with_labels",
@@ -35,10 +38,7 @@ _LABEL_TYPES = (np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64)
 
 def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
     """Make an array of one dimension and any type."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        at = int(np.flatnonzero(np.ma.getmaskarray(values))[0])
-        raise ValueError(f"{name}[{at}] is masked. Drop or fill masked values before the call.")
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.ndim != 1:
         hint = (
             " Take the column of the positive class, as in predict_proba(X)[:, 1]."
@@ -97,7 +97,7 @@ def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
     """
     array = _numbers(scores, name)
     converted = np.ascontiguousarray(array, dtype=np.float64)
-    if not hasattr(scores, "dtype") or array.dtype.kind in "iuO":
+    if not hasattr(scores, "__array__") or array.dtype.kind in "iuO":
         # Only what was given knows: an integer next to a float is a float in any array.
         with np.errstate(invalid="ignore"):
             suspects = np.flatnonzero((np.abs(converted) >= _EXACT) & np.isfinite(converted))
@@ -122,16 +122,24 @@ def ordered_scores(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def as_labels(
-    labels: ArrayLike, scores: NDArray[np.float64] | None = None, name: str = "labels"
+    labels: ArrayLike,
+    scores: NDArray[np.float64] | None = None,
+    name: str = "labels",
+    positive: Any = None,
 ) -> NDArray[np.uint8]:
     """Labels as bytes of 0 and 1. O(n).
 
-    `scores`, where given, serve to recognise that the two arguments were swapped.
+    `scores`, where given, serve to recognise that the two arguments were swapped. `positive`,
+    where given, is the value that becomes 1; at most one other value may occur.
 
     >>> as_labels([True, False, True])
     array([1, 0, 1], dtype=uint8)
+    >>> as_labels(["good", "bad", "good"], positive="bad")
+    array([0, 1, 0], dtype=uint8)
     """
     array = np.ascontiguousarray(_one_dimensional(labels, name))
+    if positive is not None:
+        return _positive_ones(array, positive, name)
     if array.dtype.kind == "b":
         return array.view(np.uint8)
     if array.dtype in _LABEL_TYPES:
@@ -147,11 +155,42 @@ def as_labels(
         hint = (
             "The scores are all 0 or 1: were the two swapped? Scores come first."
             if swapped
-            else "For other classes pass whether each is the positive one: labels == positive."
+            else "For other classes pass whether each is the positive one: labels == positive; "
+            "for a frame, limen.columns.from_frame(..., positive=...)."
         )
         shown = array[bad] if array.dtype.kind in "biuf" else repr(array[bad])
         raise ValueError(f"{name} must be 0 or 1, got {shown} at {name}[{bad}]. {hint}")
     return found
+
+
+def _positive_ones(array: NDArray[Any], positive: Any, name: str) -> NDArray[np.uint8]:
+    """1 where a label is the positive one; more than one other value is refused."""
+    _refuse_nan(array, name, "A missing label is neither of the two; drop or fill it.")
+    yes = np.asarray(array == positive, dtype=bool)
+    rest = np.flatnonzero(~yes)
+    if len(rest):
+        third = rest[array[rest] != array[rest[0]]]
+        if len(third):
+            values = ", ".join(repr(array[at : at + 1].tolist()[0]) for at in (rest[0], third[0]))
+            raise ValueError(
+                f"{name} must hold two values, {positive!r} and one other, got {values} at "
+                f"{name}[{rest[0]}] and {name}[{third[0]}]. Name the positive one as it stands "
+                "in the column, and merge or drop other classes."
+            )
+    return yes.view(np.uint8)
+
+
+def _refuse_nan(array: NDArray[Any], name: str, advice: str) -> None:
+    """Raise ValueError at the first nan or None."""
+    if array.dtype.kind == "f":
+        missing = np.isnan(array)
+    elif array.dtype.kind == "O":
+        missing = np.array([value is None or value != value for value in array], dtype=bool)
+    else:
+        return
+    if missing.any():
+        at = int(missing.argmax())
+        raise ValueError(f"{name}[{at}] is {array[at]}. {advice}")
 
 
 def as_numbers(values: ArrayLike, name: str) -> Numbers:
@@ -206,3 +245,75 @@ def samples_with_losses(
     highs = as_numbers(above, "above")
     require_same_length(scores=xs, below=lows, above=highs)
     return xs, lows, highs
+
+
+class Columns(NamedTuple):
+    """What `from_frame` took out of a frame, ready for every function that takes arrays.
+
+    >>> scores, labels, weights, groups = Columns([0.5], [1], None, None)
+    """
+
+    scores: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    weights: Numbers | None
+    groups: NDArray[Any] | None
+
+
+def from_frame(
+    frame: Any,
+    *,
+    score: Any = "score",
+    label: Any = "label",
+    weight: Any = None,
+    group: Any = None,
+    positive: Any = None,
+) -> Columns:
+    """Take scores, labels, weights and groups out of a frame. O(n).
+
+    A column of float64 scores in one piece is not copied.
+
+    Parameters
+    ----------
+    frame
+        A pandas or polars frame (also a lazy one), an Arrow table or batch, a DuckDB relation
+        or result, a structured array, or a mapping from names to columns.
+    score, label, weight, group
+        Names of the columns; without a name, weights and groups are None.
+    positive
+        The label that becomes 1, where labels are not 0 and 1 already. At most one other
+        value may occur.
+
+    Notes
+    -----
+    A null or nan in any of these columns is refused with its row, counted from 0. No row is
+    dropped.
+
+    Examples
+    --------
+    >>> from limen import columns, optimal_threshold
+    >>> loans = {"p": [0.2, 0.6, 0.9], "paid": ["yes", "no", "no"], "euro": [100, 50, 70]}
+    >>> taken = columns.from_frame(loans, score="p", label="paid", weight="euro", positive="no")
+    >>> taken.labels
+    array([0, 1, 1], dtype=uint8)
+    >>> optimal_threshold(taken.scores, taken.labels, weights=taken.weights)
+    Optimum(lower=0.2, upper=0.6, loss=0.0)
+    """
+    wanted = {"score": score, "label": label, "weight": weight, "group": group}
+    names = {role: name for role, name in wanted.items() if name is not None}
+    for role in ("score", "label"):
+        if role not in names:
+            raise ValueError(f"{role} must name a column of the frame, got None.")
+    found = dict(zip(names, columns_of(frame, list(names.values())), strict=True))
+    called = {role: f"frame[{name!r}]" for role, name in names.items()}
+
+    xs = as_scores(found["score"], called["score"])
+    _refuse_nan(xs, called["score"], "Samples are ordered by score and nan has no order.")
+    ys = as_labels(found["label"], xs, called["label"], positive)
+    ws = as_numbers(found["weight"], called["weight"]) if "weight" in found else None
+    if ws is not None:
+        _refuse_nan(ws, called["weight"], "A weight is a number of at least 0; drop or fill it.")
+    keys = _one_dimensional(found["group"], called["group"]) if "group" in found else None
+    if keys is not None:
+        _refuse_nan(keys, called["group"], "A group needs a key; drop or fill it.")
+    require_same_length(scores=xs, labels=ys, weights=ws, groups=keys)
+    return Columns(xs, ys, ws, keys)

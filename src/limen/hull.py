@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from limen import _core
+from limen.arrays import is_single
 from limen.columns import ordered_scores
 from limen.metrics import as_numbers
 
@@ -29,7 +30,7 @@ def each_probability(
     """Apply a function of many scores; an array for an array, a float for a number."""
     if between not in ("step", "linear"):
         raise ValueError(f'between must be "step" or "linear", got {between!r}.')
-    if np.ndim(scores) == 0:
+    if is_single(scores):
         return float(of(ordered_scores(np.asarray(scores).reshape(1)), between == "linear")[0])
     return of(ordered_scores(scores), between == "linear")
 

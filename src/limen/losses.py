@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.arrays import is_single
 from limen.columns import Numbers, as_labels, as_numbers, require_same_length
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def cost_matrix(
 
 
 def _per_row(values: ArrayLike, rows: int, name: str) -> Numbers:
-    if np.ndim(values) == 0:
+    if is_single(values):
         return as_numbers(np.asarray(values).reshape(1), name)
     column = as_numbers(values, name)
     require_same_length(labels=np.empty(rows), **{name: column})

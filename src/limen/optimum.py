@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen import _core
+from limen.arrays import is_single
 from limen.columns import ordered_scores
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["LossCurve", "Optimum", "answer"]
 
 def answer(scores: ArrayLike, threshold: float) -> Any:
     """1 where ``score >= threshold``, else 0; an array for an array, an int for a number."""
-    if np.ndim(scores) == 0:
+    if is_single(scores):
         return int(answer(np.asarray(scores).reshape(1), threshold)[0])
     return (ordered_scores(scores) >= threshold).astype(np.int64)
 

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One array out of any column: NumPy, pandas, polars, Arrow or DuckDB, none of them imported.
+
+A column is known by what it can do, not by its type: `__array__`, `fetchnumpy`,
+`__arrow_c_stream__`. It is not copied where it lies in memory in one piece, without nulls, as
+numbers of one byte or more.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["as_array", "columns_of", "is_single"]
+
+_ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """Make an array of any type; a null is refused with its place.
+
+    O(1) for a column in one piece, O(n) for others.
+
+    >>> as_array([0.5, 1], "scores")
+    array([0.5, 1. ])
+    """
+    if isinstance(values, np.ndarray):
+        return _without_mask(values, name, "masked")
+    if isinstance(values, list | tuple):
+        return np.asarray(values)
+    if hasattr(values, "fetchnumpy"):
+        return _without_mask(_only_column(values.fetchnumpy(), name), name, "null")
+    if not hasattr(values, "__array__") and any(hasattr(values, method) for method in _ARROW):
+        values = _through_arrow(values, name)
+    array = np.asarray(values)
+    at = _first_null(values) if array.ndim == 1 and array.dtype.kind in "fO" else None
+    if at is not None:
+        _refuse(name, at, "null")
+    return array
+
+
+def is_single(values: Any) -> bool:
+    """Whether this is one value rather than a column of them. O(1).
+
+    >>> is_single(0.5), is_single([0.5])
+    (True, False)
+    """
+    if hasattr(values, "fetchnumpy") or any(hasattr(values, method) for method in _ARROW):
+        return False
+    return np.ndim(values) == 0
+
+
+def columns_of(frame: Any, names: list[Any]) -> list[Any]:
+    """Columns of a frame by their names, read together so that their rows belong together.
+
+    >>> columns_of({"score": [0.5], "label": [1]}, ["label", "score"])
+    [[1], [0.5]]
+    """
+    known = _names_in(frame)
+    for name in names:
+        if known is not None and name not in known:
+            listed = ", ".join(repr(column) for column in known)
+            raise ValueError(f"frame has no column {name!r}. It has {listed or 'none'}.")
+    if hasattr(frame, "fetchnumpy"):
+        # A second run of the query might bring the rows in another order.
+        if hasattr(frame, "project"):
+            quoted = ['"' + str(name).replace('"', '""') + '"' for name in names]
+            frame = frame.project(", ".join(dict.fromkeys(quoted)))
+            given = dict(zip(dict.fromkeys(names), frame.fetchnumpy().values(), strict=True))
+        else:
+            given = frame.fetchnumpy()
+        return [_Fetched(given[name]) for name in names]
+    if hasattr(frame, "collect") and hasattr(frame, "collect_schema"):
+        frame = frame.select(list(dict.fromkeys(names))).collect()
+    return [frame[name] for name in names]
+
+
+class _Fetched:
+    """A column that DuckDB has handed over already; a masked value in it is a null."""
+
+    def __init__(self, column: NDArray[Any]) -> None:
+        self.column = column
+
+    def fetchnumpy(self) -> dict[str, NDArray[Any]]:
+        return {"": self.column}
+
+
+def _names_in(frame: Any) -> list[Any] | None:
+    """List the names of the columns; None where the frame cannot say."""
+    if hasattr(frame, "collect_schema"):
+        return list(frame.collect_schema().names())
+    if hasattr(frame, "fetchnumpy") and hasattr(frame, "description"):
+        return [column[0] for column in frame.description or ()]
+    for attribute in ("column_names", "columns", "keys"):
+        names = getattr(frame, attribute, None)
+        if names is not None:
+            return list(names() if callable(names) else names)
+    names = getattr(getattr(frame, "dtype", None), "names", None)
+    return None if names is None else list(names)
+
+
+def _without_mask(array: NDArray[Any], name: str, word: str) -> NDArray[Any]:
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        _refuse(name, int(np.flatnonzero(np.ma.getmaskarray(array))[0]), word)
+    return np.asarray(array)
+
+
+def _only_column(columns: dict[str, Any], name: str) -> NDArray[Any]:
+    if len(columns) != 1:
+        listed = ", ".join(repr(column) for column in columns)
+        raise ValueError(
+            f"{name} must be one column, got {len(columns)}: {listed}. Select one, as in "
+            "relation['score'], or pass all to limen.columns.from_frame()."
+        )
+    column: NDArray[Any] = next(iter(columns.values()))
+    return column
+
+
+def _through_arrow(values: Any, name: str) -> Any:
+    """Let a library that is loaded already read what speaks Arrow only."""
+    if "pyarrow" in sys.modules:
+        return sys.modules["pyarrow"].chunked_array(values)
+    if "polars" in sys.modules:
+        return sys.modules["polars"].Series(values)
+    raise TypeError(
+        f"{name} is {type(values).__name__}, which speaks Arrow only. Import pyarrow or polars "
+        "before the call, or convert it to a NumPy array."
+    )
+
+
+def _first_null(values: Any) -> int | None:
+    """Where the first null is, asked of the column itself; None when there is none."""
+    count = getattr(values, "null_count", None)
+    if count is not None:
+        number = count() if callable(count) else count
+        nulls = np.asarray(values.is_null()) if number else None
+    elif hasattr(values, "isna") and not isinstance(getattr(values, "dtype", None), np.dtype):
+        nulls = np.asarray(values.isna())
+    else:
+        nulls = None
+    return int(nulls.argmax()) if nulls is not None and nulls.any() else None
+
+
+def _refuse(name: str, at: int, word: str) -> NoReturn:
+    what = "masked values" if word == "masked" else "nulls"
+    raise ValueError(f"{name}[{at}] is {word}. Drop or fill {what} before the call.")
