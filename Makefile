@@ -57,8 +57,13 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	$(PIP) install .
 	@touch $@
 
+# The extras of pyproject.toml that each job needs; the tests use every library limen meets.
+test_EXTRAS := test sklearn river plots frames
+check_EXTRAS := check
+bench_EXTRAS := bench sklearn
+
 $(VENV)/test $(VENV)/check $(VENV)/bench: $(VENV)/%: $(VENV)/installed
-	$(PIP) install $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$*'])")
+	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
 	@touch $@
 
 build/native/%: native/%.cpp $(HEADERS)

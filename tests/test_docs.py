@@ -21,6 +21,18 @@ MODULES = sorted(
     if not module.name.endswith(("._core", ".__main__"))
 )
 
+# What the examples of a module or page need beyond NumPy; without it they are skipped.
+NEEDED = {
+    "limen.sklearn": ("sklearn",),
+}
+
+
+def require(name: str) -> None:
+    for prefix, libraries in NEEDED.items():
+        if name == prefix or name.startswith(f"{prefix}."):
+            for library in libraries:
+                pytest.importorskip(library)
+
 
 def run(examples: doctest.DocTest) -> int:
     runner = doctest.DocTestRunner(verbose=False)
@@ -33,12 +45,14 @@ def run(examples: doctest.DocTest) -> int:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of_the_page_show_what_they_say(page: Path) -> None:
+    require(page.name)
     text = page.read_text(encoding="utf-8")
     run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
 
 
 @pytest.mark.parametrize("name", ["limen", *MODULES])
 def test_examples_of_the_module_show_what_they_say(name: str) -> None:
+    require(name)
     module = importlib.import_module(name)
     for examples in doctest.DocTestFinder(exclude_empty=True).find(module):
         run(examples)

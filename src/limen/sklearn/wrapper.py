@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the classifiers share: scores of rows that the inner one has not learned from."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from limen.columns import Numbers, as_numbers, require_same_length
+from limen.units import Cost, exact_costs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["TOLD", "Samples", "Wrapper", "fine_unit", "has_costs", "inner_has", "response_of"]
+
+TOLD = ("sample_weight", "false_positive", "false_negative")
+_RESPONSES = ("predict_proba", "decision_function")
+
+
+class Samples(NamedTuple):
+    """Scores that the classifier gave to rows it had not learned from, and what they cost."""
+
+    scores: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    weights: Numbers | None
+    false_positive: Numbers | None
+    false_negative: Numbers | None
+
+    @property
+    def priced(self) -> bool:
+        """Whether rows come with costs of their own."""
+        return self.false_positive is not None or self.false_negative is not None
+
+
+class Rows(NamedTuple):
+    """What is told about each row besides its features."""
+
+    classes: NDArray[Any]
+    weights: Numbers | None
+    false_positive: Numbers | None
+    false_negative: Numbers | None
+
+    def take(self, at: Any) -> Rows:
+        weights, *costs = (None if column is None else column[at] for column in self[1:])
+        return Rows(self.classes[at], weights, *costs)
+
+
+def has_costs(told: dict[str, Any]) -> bool:
+    """Whether rows come with costs of their own."""
+    return told.get("false_positive") is not None or told.get("false_negative") is not None
+
+
+def inner_has(method: str) -> Callable[[Any], bool]:
+    """Make a check for `available_if`: the inner classifier has this method."""
+
+    def check(self: Any) -> bool:
+        # getattr, so that the inner estimator says itself why it lacks the method.
+        getattr(getattr(self, "estimator_", self.estimator), method)
+        return True
+
+    return check
+
+
+def response_of(estimator: Any, method: str) -> str:
+    """Choose the method of a classifier that gives scores."""
+    names = _RESPONSES if method == "auto" else (method,)
+    for name in names:
+        if name in _RESPONSES and hasattr(estimator, name):
+            return name
+    raise AttributeError(
+        f"{type(estimator).__name__} has none of {', '.join(names)}, so it gives no scores. Take "
+        "a classifier that has one, or choose another response_method."
+    )
+
+
+def _scores(estimator: Any, X: Any, method: str, positive: Any) -> NDArray[np.float64]:
+    """Scores of the positive class: larger means more positive."""
+    classes = estimator.classes_
+    if len(classes) == 1:  # a fold in which one class only was seen
+        return np.full(_rows_in(X), float(classes[0] == positive))
+    given = getattr(estimator, response_of(estimator, method))(X)
+    if given.ndim == 2:
+        column: NDArray[np.float64] = given[:, int(np.flatnonzero(classes == positive)[0])]
+        return column
+    scores: NDArray[np.float64] = given if classes[1] == positive else -given
+    return scores
+
+
+def _rows_in(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _fit_and_score(
+    estimator: Any, X: Any, y: Any, given: dict[str, Any], split: Any, method: str, positive: Any
+) -> tuple[NDArray[np.float64], Any]:
+    """Fit on one part of the rows and score the other; also give the fitted classifier."""
+    learn, score = split
+    part = {name: _rows_of(value, learn, len(y)) for name, value in given.items()}
+    estimator.fit(_safe_indexing(X, learn), _safe_indexing(y, learn), **part)
+    return _scores(estimator, _safe_indexing(X, score), method, positive), estimator
+
+
+def _rows_of(value: Any, at: Any, rows: int) -> Any:
+    """Select rows of what holds one value per row; anything else is passed on whole."""
+    sized = hasattr(value, "shape") or hasattr(value, "__len__")
+    if value is None or isinstance(value, str | dict) or not sized or _rows_in(value) != rows:
+        return value
+    return _safe_indexing(value, at)
+
+
+def fine_unit(columns: Sequence[Numbers], times: int) -> Fraction | None:
+    """Find a power of two so fine that rounding is lost beside the sum; None for whole numbers.
+
+    The sum `times` over stays below 2**52 units, so that all sums are exact in doubles too.
+
+    >>> fine_unit([np.array([0.25, 0.5])], 5) == Fraction(1, 2**49)
+    True
+    """
+    if all(column.dtype == np.int64 or (column == np.rint(column)).all() for column in columns):
+        return None
+    total = sum(float(np.abs(column).sum()) for column in columns)
+    if not 0 < total < math.inf:
+        return None
+    return Fraction(2) ** min(61, max(-61, math.frexp(total)[1] + times.bit_length() - 52))
+
+
+class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """What the classifiers here share: scores of rows that the inner one has not learned from."""
+
+    if TYPE_CHECKING:
+        estimator: Any
+        false_positive: Cost
+        false_negative: Cost
+        response_method: str
+        pos_label: Any
+        cv: Any
+        refit: bool
+        n_jobs: int | None
+        random_state: Any
+        unit: Cost | None
+
+        def _hold(self, samples: Samples) -> None: ...
+        def _hold_more(self, samples: Samples) -> None: ...
+        def _hold_nothing(self, per_row: bool) -> None: ...
+
+    def _fit(self, X: Any, y: Any, told: dict[str, Any], params: dict[str, Any]) -> Any:
+        """Fit the classifier, and hold the scores of rows it was not fitted on."""
+        self._check_parameters(per_row=has_costs(told))
+        X, y = indexable(X, y)
+        prefit = isinstance(self.cv, str)
+        if prefit:
+            self._check_fitted_before()
+        rows, positive = self._read(y, told, self.estimator.classes_ if prefit else None)
+        given, splitting = self._routed("fit", rows.weights, params)
+        if prefit:
+            estimator: Any = self.estimator
+            samples = self._samples(estimator, X, rows, positive)
+        else:
+            estimator, samples = self._fit_folds(X, y, rows, positive, given, splitting)
+        self._publish(estimator, positive)
+        self._hold(samples)
+        return self
+
+    def _partial_fit(
+        self, X: Any, y: Any, classes: Any, told: dict[str, Any], params: dict[str, Any]
+    ) -> Any:
+        """Score a batch, hold the scores, and only then learn from it."""
+        self._check_parameters(per_row=has_costs(told))
+        begun = hasattr(self, "estimator_")
+        if not begun and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        known = self.classes_ if begun else np.unique(np.asarray(classes))
+        if classes is not None and begun and not np.array_equal(np.unique(classes), known):
+            raise ValueError(f"classes must be those of the first call, {known.tolist()!r}.")
+        rows, positive = self._read(y, told, known)
+        given, _ = self._routed("partial_fit", rows.weights, params)
+        if begun:
+            self._hold_more(self._samples(self.estimator_, X, rows, positive))
+            self.estimator_.partial_fit(X, y, **given)
+            return self
+        self._publish(clone(self.estimator).partial_fit(X, y, classes=known, **given), positive)
+        self._hold_nothing(has_costs(told))
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """Tell scikit-learn which parameters go where."""
+        learning = (
+            MethodMapping()
+            .add(caller="fit", callee="fit")
+            .add(caller="partial_fit", callee="partial_fit")
+        )
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=learning)
+        if hasattr(self.cv, "split"):
+            splitting = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=splitting)
+        return router
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+    def _check_parameters(self, per_row: bool) -> None:
+        exact_costs(self.false_positive, self.false_negative)
+        if self.response_method not in ("auto", *_RESPONSES):
+            raise ValueError(
+                "response_method must be 'auto', 'predict_proba' or 'decision_function', got "
+                f"{self.response_method!r}."
+            )
+        if isinstance(self.cv, str) and self.cv != "prefit":
+            raise ValueError(
+                "cv must be a number of folds, a share of the rows between 0 and 1, a splitter, "
+                f"splits or 'prefit', got {self.cv!r}."
+            )
+
+    def _check_fitted_before(self) -> None:
+        try:
+            check_is_fitted(self.estimator, "classes_")
+        except NotFittedError as error:
+            raise NotFittedError(
+                "cv='prefit' needs an estimator that is fitted. Fit it on other rows first, or "
+                "leave cv to its default."
+            ) from error
+
+    def _read(self, y: Any, told: dict[str, Any], known: NDArray[Any] | None) -> tuple[Rows, Any]:
+        """Read classes, weights and costs of the rows, and which class is the positive one."""
+        y = column_or_1d(y, warn=True)
+        kind = type_of_target(y, input_name="y")
+        if kind != "binary":
+            raise ValueError(f"Only binary classification is supported. Unknown label type: {kind}")
+        classes = np.unique(y) if known is None else known
+        if len(classes) != 2:
+            raise ValueError(
+                f"y must hold two classes, got {len(classes)} class: {classes.tolist()!r}. A "
+                "threshold needs examples of both."
+            )
+        strange = np.flatnonzero(~np.isin(y, classes))
+        if len(strange):
+            at = int(strange[0])
+            raise ValueError(f"y[{at}] is {y[at]!r}, which is none of {classes.tolist()!r}.")
+        positive = classes[1] if self.pos_label is None else self.pos_label
+        if positive not in classes:
+            raise ValueError(f"pos_label={positive!r} is none of {classes.tolist()!r}.")
+        columns = {
+            name: None if column is None else as_numbers(column, name)
+            for name, column in told.items()
+        }
+        require_same_length(y=y, **columns)
+        return Rows(y, *(columns.get(name) for name in TOLD)), positive
+
+    def _routed(
+        self, method: str, sample_weight: Numbers | None, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Sort out what goes to the inner classifier, and what to the splitter."""
+        if get_config()["enable_metadata_routing"]:
+            if sample_weight is not None:
+                params = {**params, "sample_weight": sample_weight}
+            routed = process_routing(self, method, **params)
+            splitting = routed.get("splitter", {}) if method == "fit" else {}
+            return dict(routed.estimator[method]), dict(splitting.get("split", {}))
+        if params:
+            raise ValueError(
+                f"{', '.join(map(repr, params))} can be passed on to the classifier only with "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        if sample_weight is None:
+            return {}, {}
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            warnings.warn(
+                f"{type(self.estimator).__name__} takes no sample_weight; the weights are used "
+                "for the threshold only.",
+                stacklevel=3,
+            )
+            return {}, {}
+        return {"sample_weight": sample_weight}, {}
+
+    def _fit_folds(
+        self,
+        X: Any,
+        y: Any,
+        rows: Rows,
+        positive: Any,
+        given: dict[str, Any],
+        splitting: dict[str, Any],
+    ) -> tuple[Any, Samples]:
+        """Fit on the folds, pool the scores of the rows left out, and fit on all rows."""
+        if isinstance(self.cv, float):
+            cv: Any = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
+        else:
+            cv = check_cv(self.cv, y=rows.classes, classifier=True)
+        splits = list(cv.split(X, rows.classes, **splitting))
+        if not self.refit and len(splits) > 1:
+            raise ValueError(
+                f"refit=False needs a single split, got {len(splits)}. Set refit=True, or cv to "
+                "the share of rows to set aside, such as cv=0.2."
+            )
+        scored = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_and_score)(
+                clone(self.estimator), X, y, given, split, self.response_method, positive
+            )
+            for split in splits
+        )
+        aside = rows.take(np.concatenate([score for _, score in splits]))
+        samples = self._joined(np.concatenate([scores for scores, _ in scored]), aside, positive)
+        if self.refit:
+            return clone(self.estimator).fit(X, y, **given), samples
+        return scored[0][1], samples
+
+    def _samples(self, estimator: Any, X: Any, rows: Rows, positive: Any) -> Samples:
+        return self._joined(_scores(estimator, X, self.response_method, positive), rows, positive)
+
+    def _joined(self, scores: Any, rows: Rows, positive: Any) -> Samples:
+        labels = (rows.classes == positive).view(np.uint8)
+        return Samples(np.asarray(scores, dtype=np.float64), labels, *rows[1:])
+
+    def _publish(self, estimator: Any, positive: Any) -> None:
+        self.estimator_ = estimator
+        self.classes_ = estimator.classes_
+        self._positive = positive
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+
+    def _score(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self, "estimator_")
+        return _scores(self.estimator_, X, self.response_method, self._positive)
+
+    def _named(self, answers: NDArray[Any]) -> NDArray[Any]:
+        """Give the classes for answers of 0 and 1."""
+        negative, positive = self.classes_
+        if positive != self._positive:
+            negative, positive = positive, negative
+        named: NDArray[Any] = np.where(answers, positive, negative).astype(self.classes_.dtype)
+        return named

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optional libraries stay optional: without them all else passes, and the error says what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+ABSENT = ("sklearn", "river", "matplotlib", "pandas", "polars", "pyarrow", "duckdb")
+
+# As if none of them were installed.
+HIDE = f"import sys; sys.modules.update(dict.fromkeys({ABSENT!r}))"
+
+
+def python(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(("module", "extra"), [("limen.sklearn", "sklearn")])
+def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: str) -> None:
+    done = python(f"{HIDE}; import {module}")
+
+    assert 1 == done.returncode
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"ImportError: {module} needs ")
+    assert last.endswith(f'Install it with: pip install "limen[{extra}]"')
+
+
+def test_everything_else_passes_without_any_extra() -> None:
+    """The modules that meet other libraries are skipped as a whole, or test by test."""
+    names = ("columns", "docs", "face", "frames", "layers", "sklearn")
+    files = [str(TESTS / f"test_{name}.py") for name in names]
+    arguments = ["-p", "no:cacheprovider", *files]
+    done = python(f"{HIDE}; import pytest; sys.exit(pytest.main({arguments!r}))")
+
+    assert 0 == done.returncode, done.stdout
+    assert "skipped" in done.stdout
