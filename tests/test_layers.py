@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "online": {"_core", "columns", "held", "optimum", "units"},
     "batch": {"_core", "columns", "online", "optimum", "units"},
     "calibrator": {"_core", "columns", "held", "hull", "metrics", "optimum", "units"},
+    "groups": {"arrays", "batch", "columns", "optimum", "units"},
     "__init__": {
         *("batch", "calibrator", "errors", "fading", "held", "hull", "ledger"),
         *("losses", "metrics", "online", "optimum", "storage", "windows"),
@@ -44,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         "batch",
         "calibrator",
         "errors",
+        "groups",
         "held",
         "hull",
         "online",

@@ -6,6 +6,7 @@ from limen.batch import loss_curve, optimal_cut, optimal_threshold
 from limen.calibrator import OnlineCalibrator, isotonic
 from limen.errors import Infeasible, NotHeld
 from limen.fading import Fading
+from limen.groups import Grouped, GroupOptima, by_group
 from limen.held import merge
 from limen.hull import Blocks, RocHull
 from limen.ledger import Ledger
@@ -20,6 +21,8 @@ __all__ = [
     "Blocks",
     "Confusion",
     "Fading",
+    "GroupOptima",
+    "Grouped",
     "Infeasible",
     "LastN",
     "LastPeriod",
@@ -32,6 +35,7 @@ __all__ = [
     "Optimum",
     "RocHull",
     "from_bytes",
+    "by_group",
     "columns",
     "isotonic",
     "load",

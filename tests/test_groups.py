@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One threshold per group, exact, and that of the larger group where a group is too small."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import limen
+from limen import Grouped, GroupOptima, OnlineCalibrator, OnlineCut, OnlineThreshold, by_group
+
+RNG = np.random.default_rng(0)
+N = 400
+SCORES = RNG.integers(0, 50, N) / 50
+LABELS = (RNG.random(N) < SCORES).astype(int)
+WEIGHTS = RNG.integers(0, 4, N)
+COUNTRIES = np.array(["de", "fr", "it"])[RNG.integers(0, 3, N)]
+CITIES = RNG.integers(0, 4, N)
+PATHS = list(zip(COUNTRIES.tolist(), CITIES.tolist(), strict=True))
+
+
+def expected(rows, **costs) -> limen.Optimum:
+    return limen.optimal_threshold(SCORES[rows], LABELS[rows], weights=WEIGHTS[rows], **costs)
+
+
+def members() -> dict[tuple, np.ndarray]:
+    rows: dict[tuple, np.ndarray] = {(): np.ones(N, dtype=bool)}
+    for country in set(COUNTRIES.tolist()):
+        rows[(country,)] = country == COUNTRIES
+        for city in range(4):
+            rows[(country, city)] = (country == COUNTRIES) & (city == CITIES)
+    return rows
+
+
+def filled(model, at_least: int = 1) -> Grouped:
+    grouped = Grouped(model, at_least=at_least)
+    grouped.update_many(PATHS, SCORES, LABELS, WEIGHTS)
+    return grouped
+
+
+def test_every_group_has_the_optimum_of_its_own_samples() -> None:
+    whole = by_group(PATHS, SCORES, LABELS, weights=WEIGHTS, false_negative=3)
+    online = filled(OnlineThreshold(false_negative=3))
+
+    assert set(members()) == set(whole) == set(online)
+    for path, rows in members().items():
+        best = expected(rows, false_negative=3)
+        assert best == whole.optimum(path) == online.optimum(path)
+        assert best.threshold == whole.threshold(path) == online.threshold(path)
+        assert (WEIGHTS[rows] > 0).sum() == whole.count(path) == online.count(path)
+
+
+def test_one_by_one_is_all_at_once() -> None:
+    grouped = Grouped(OnlineThreshold(), at_least=20)
+    for sample in zip(PATHS, SCORES.tolist(), LABELS.tolist(), WEIGHTS.tolist(), strict=True):
+        grouped.update(*sample)
+    at_once = filled(OnlineThreshold(), at_least=20)
+
+    assert at_once.thresholds() == grouped.thresholds()
+    for path in at_once:
+        assert at_once._models[path]._state() == grouped._models[path]._state()
+
+
+def test_a_small_group_is_answered_for_by_the_next_larger_one() -> None:
+    counts = {path: int((WEIGHTS[rows] > 0).sum()) for path, rows in members().items()}
+    limit = sorted(counts[path] for path in counts if len(path) == 2)[6]
+    whole = by_group(PATHS, SCORES, LABELS, weights=WEIGHTS, at_least=limit)
+    online = filled(OnlineThreshold(), at_least=limit)
+    small = [path for path, count in counts.items() if count < limit]
+
+    assert 0 < len(small) < 12
+    for path in members():
+        answering = path[:1] if path in small else path
+        assert answering == whole.source(path) == online.source(path)
+        assert expected(members()[answering]).threshold == whole.threshold(path)
+        assert expected(members()[answering]) == online.optimum(path)
+
+
+def test_what_was_never_seen_is_answered_for_by_what_contains_it() -> None:
+    found = by_group(PATHS, SCORES, LABELS)
+
+    assert ("de",) == found.source(("de", "unknown")) == found.source(("de", "unknown", 3))
+    assert () == found.source("es") == found.source(())
+    assert found.threshold(()) == found.threshold("es")
+
+
+def test_a_single_value_is_a_path_of_one() -> None:
+    by_value = by_group(COUNTRIES, SCORES, LABELS)
+    by_path = by_group([(country,) for country in COUNTRIES], SCORES, LABELS)
+
+    assert by_value.thresholds() == by_path.thresholds()
+    assert by_value.threshold("de") == by_value.threshold(("de",))
+
+
+@pytest.mark.parametrize("library", ["numpy", "pandas", "polars", "pyarrow"])
+def test_groups_are_columns_of_any_library(library: str) -> None:
+    module = pytest.importorskip(library)
+    column = {
+        "numpy": lambda: np.array(COUNTRIES, dtype=object),
+        "pandas": lambda: module.Series(COUNTRIES, dtype="category"),
+        "polars": lambda: module.Series(COUNTRIES.tolist()),
+        "pyarrow": lambda: module.array(COUNTRIES.tolist()),
+    }[library]()
+
+    assert by_group(COUNTRIES, SCORES, LABELS).thresholds() == (
+        by_group(column, SCORES, LABELS).thresholds()
+    )
+
+
+def test_several_columns_of_a_frame_are_paths() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"country": COUNTRIES, "city": CITIES})
+
+    assert by_group(PATHS, SCORES, LABELS).thresholds() == (
+        by_group(frame, SCORES, LABELS).thresholds()
+    )
+
+
+def test_each_score_is_answered_by_its_group() -> None:
+    found = by_group(PATHS, SCORES, LABELS, at_least=40)
+    online = Grouped(OnlineThreshold(), at_least=40)
+    online.update_many(PATHS, SCORES, LABELS)
+    asked = [*PATHS[:50], ("de", "new"), "es"]
+    scores = np.append(SCORES[:50], [0.5, 0.5])
+    answers = [int(s >= found.threshold(g)) for g, s in zip(asked, scores, strict=True)]
+
+    assert answers == found.predict(asked, scores).tolist()
+    assert answers == online.predict(asked, scores).tolist()
+
+
+def test_a_calibrator_is_asked_with_costs() -> None:
+    grouped = filled(OnlineCalibrator())
+    for path, rows in members().items():
+        for false_negative in (1, 5):
+            best = expected(rows, false_negative=false_negative)
+            assert best.threshold == grouped.threshold(path, false_negative=false_negative)
+            assert best == grouped.optimum(path, false_negative=false_negative)
+    answers = grouped.predict(["de"], [0.5], false_negative=1000)
+
+    assert [1] == answers.tolist()
+    assert grouped.model("de").probability(0.5) == grouped.model(("de", "new")).probability(0.5)
+
+
+def test_a_model_with_costs_takes_no_others() -> None:
+    with pytest.raises(TypeError, match="has its costs already"):
+        filled(OnlineThreshold()).threshold("de", false_negative=5)
+
+
+def test_any_losses_may_be_grouped() -> None:
+    grouped = Grouped(OnlineCut())
+    grouped.update_many(["a", "b"], [0.2, 0.6], below=[0, 2], above=[3, 0])
+    grouped.update("a", 0.4, below=1, above=0)
+
+    assert (0.30000000000000004, -math.inf) == (grouped.threshold("a"), grouped.threshold("b"))
+
+
+class Diary(list):
+    """A model that remembers in which order its samples came."""
+
+    def update_many(self, scores, labels) -> None:
+        self.extend(scores.tolist())
+
+
+def test_samples_reach_every_group_in_their_order() -> None:
+    """Larger groups too: a window over them must know which sample is the oldest."""
+    grouped = Grouped(Diary())
+    grouped.update_many(PATHS, np.arange(N), LABELS)
+
+    for path, rows in members().items():
+        assert np.flatnonzero(rows).tolist() == grouped.model(path)
+
+
+def test_taking_everything_back_leaves_nothing() -> None:
+    grouped = filled(OnlineThreshold())
+    grouped.revert_many(PATHS[100:], SCORES[100:], LABELS[100:], WEIGHTS[100:])
+    for at in range(100):
+        grouped.revert(PATHS[at], SCORES[at], int(LABELS[at]), int(WEIGHTS[at]))
+
+    assert ([()], 0) == (list(grouped), len(grouped))
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda g: g.update(("de", 0), math.nan, 1), ValueError),
+        (lambda g: g.update(("new", 0), 0.5, 2), ValueError),
+        (lambda g: g.revert(("it", 3), -1.0, 1), limen.NotHeld),
+        (lambda g: g.revert(("new", 0), 0.5, 1), limen.NotHeld),
+        (lambda g: g.update_many(["new", "de"], [0.5, math.nan], [0, 1]), ValueError),
+        (lambda g: g.revert_many(["de", "new"], [0.5, 0.5], [0, 1]), limen.NotHeld),
+        (lambda g: g.update_many(["new"], [0.5, 0.6], [0, 1]), ValueError),
+        (lambda g: g.update_many(["new", None], [0.5, 0.6], [0, 1]), ValueError),
+    ],
+)
+def test_an_error_changes_nothing(change, error) -> None:
+    grouped = filled(OnlineThreshold())
+    before = {path: grouped._models[path]._state() for path in grouped}
+    with pytest.raises(error):
+        change(grouped)
+
+    assert before == {path: grouped._models[path]._state() for path in grouped}
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        (["a", None], r"groups\[1\] is None, which names no group"),
+        (["a", math.nan], r"groups\[1\] is nan"),
+        ([("a", None), "b"], r"groups\[0\] is \('a', None\)"),
+        (["a", ()], r"groups\[1\] is \(\)"),
+        (["a"], "groups has 1, samples has 2"),
+        (np.zeros((2, 2, 2)), r"one column or several, got shape \(2, 2, 2\)"),
+    ],
+)
+def test_what_names_no_group_is_told_with_its_place(groups, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        by_group(groups, [0.1, 0.2], [0, 1])
+
+
+@pytest.mark.parametrize("at_least", [-1, 0, 2.5, True, None])
+def test_the_floor_is_a_number_of_samples(at_least) -> None:
+    with pytest.raises(ValueError, match="at_least must be a number of samples"):
+        by_group(["a"], [0.1], [0], at_least=at_least)
+    with pytest.raises(ValueError, match="at_least must be a number of samples"):
+        Grouped(OnlineThreshold(), at_least=at_least)
+
+
+def test_a_model_that_holds_samples_is_refused() -> None:
+    held = OnlineThreshold()
+    held.update(0.5, 1)
+
+    with pytest.raises(ValueError, match="must be empty, got one that holds 1 samples"):
+        Grouped(held)
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))]
+)
+def test_copies_answer_alike(duplicate) -> None:
+    grouped = filled(OnlineThreshold(), at_least=9)
+
+    assert grouped.thresholds() == duplicate(grouped).thresholds()
+
+
+def test_the_empty_state_is_an_ordinary_state() -> None:
+    assert math.inf == Grouped(OnlineThreshold()).threshold("a")
+    assert math.inf == by_group([], [], []).threshold("a")
+
+
+def test_the_representations_tell_groups_and_samples() -> None:
+    found = by_group(["a", "a", "b"], [0.1, 0.2, 0.3], [0, 1, 1], at_least=2)
+    grouped = Grouped(OnlineCut(), at_least=2)
+    grouped.update("a", 0.5, 1, 0)
+
+    assert isinstance(found, GroupOptima)
+    assert "<GroupOptima(at_least=2): 3 samples, 2 groups, 1 of them too small>" == repr(found)
+    assert repr(grouped).endswith("at_least=2): 1 samples, 1 groups>")
