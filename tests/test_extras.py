@@ -20,7 +20,9 @@ def python(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
 
-@pytest.mark.parametrize(("module", "extra"), [("limen.sklearn", "sklearn")])
+@pytest.mark.parametrize(
+    ("module", "extra"), [("limen.sklearn", "sklearn"), ("limen.river", "river")]
+)
 def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: str) -> None:
     done = python(f"{HIDE}; import {module}")
 
@@ -32,7 +34,7 @@ def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: st
 
 def test_everything_else_passes_without_any_extra() -> None:
     """The modules that meet other libraries are skipped as a whole, or test by test."""
-    names = ("columns", "docs", "face", "frames", "layers", "sklearn")
+    names = ("columns", "docs", "face", "frames", "groups", "layers", "river", "sklearn")
     files = [str(TESTS / f"test_{name}.py") for name in names]
     arguments = ["-p", "no:cacheprovider", *files]
     done = python(f"{HIDE}; import pytest; sys.exit(pytest.main({arguments!r}))")

@@ -58,6 +58,7 @@ ALLOWED: dict[str, set[str]] = {
     "entries": {"storage", "times"},
     "ledger": {"entries", "fading", "prices", "storage", "times", "units", "wrapping"},
     "ledger": {"entries", "prices", "storage", "times", "units", "wrapping"},
+    "river": {"calibrator", "hull", "online", "optimum", "units"},
     "sklearn": {"sklearn.calibrated", "sklearn.threshold"},
     "sklearn.wrapper": {"columns", "units"},
     "sklearn.threshold": {
