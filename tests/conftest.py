@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 # Threads that wait for each other on a busy machine take ten times as long as one alone.
 for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")  # pictures need no screen
 
 settings.register_profile(
     "limen",

@@ -23,6 +23,7 @@ MODULES = sorted(
 
 # What the examples of a module or page need beyond NumPy; without it they are skipped.
 NEEDED = {
+    "limen.plots": ("matplotlib",),
     "limen.river": ("river",),
     "limen.sklearn": ("sklearn",),
 }

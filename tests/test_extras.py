@@ -21,7 +21,8 @@ def python(program: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("module", "extra"), [("limen.sklearn", "sklearn"), ("limen.river", "river")]
+    ("module", "extra"),
+    [("limen.sklearn", "sklearn"), ("limen.river", "river"), ("limen.plots", "plots")],
 )
 def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: str) -> None:
     done = python(f"{HIDE}; import {module}")
@@ -34,7 +35,7 @@ def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: st
 
 def test_everything_else_passes_without_any_extra() -> None:
     """The modules that meet other libraries are skipped as a whole, or test by test."""
-    names = ("columns", "docs", "face", "frames", "groups", "layers", "river", "sklearn")
+    names = ("columns", "docs", "face", "frames", "groups", "layers", "plots", "river", "sklearn")
     files = [str(TESTS / f"test_{name}.py") for name in names]
     arguments = ["-p", "no:cacheprovider", *files]
     done = python(f"{HIDE}; import pytest; sys.exit(pytest.main({arguments!r}))")

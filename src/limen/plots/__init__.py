@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures in the manner of scikit-learn's displays: ``pip install "limen[plots]"``.
+
+Each display keeps what it shows, draws it with `plot` and leaves `ax_` and `figure_` to be
+worked on. `from_predictions` takes labels first and scores second, as scikit-learn does.
+Colours can be told apart by everybody, and nothing is said by colour alone.
+"""
+
+try:
+    import matplotlib  # noqa: F401 - told here rather than at the first picture
+except ImportError as error:
+    raise ImportError(
+        'limen.plots needs matplotlib. Install it with: pip install "limen[plots]"'
+    ) from error
+
+from limen.plots.blocks import CalibrationBlocksDisplay
+from limen.plots.history import ThresholdHistoryDisplay
+from limen.plots.loss_curve import LossCurveDisplay
+from limen.plots.roc_hull import RocHullDisplay
+
+__all__ = [
+    "CalibrationBlocksDisplay",
+    "LossCurveDisplay",
+    "RocHullDisplay",
+    "ThresholdHistoryDisplay",
+]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the displays share: scores of a classifier, an axes to draw on, colours and numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from limen.columns import as_labels, ordered_scores
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["BLUE", "GREEN", "GREY", "MINUS", "ORANGE", "Display", "labelled", "number", "thinned"]
+
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
+MINUS = "\N{MINUS SIGN}"
+_POINTS = 4_000  # more than a screen is wide
+
+
+def labelled(y_true: Any, y_score: Any, pos_label: Any) -> tuple[Any, Any]:
+    """Read scores and labels, given in the order of scikit-learn."""
+    scores = ordered_scores(y_score)
+    return scores, as_labels(y_true, name="y_true", positive=pos_label)
+
+
+def _scores_of(estimator: Any, X: Any, y: Any, method: str, pos_label: Any) -> tuple[Any, Any]:
+    """Labels and scores of a fitted classifier, without asking which library it is from."""
+    names = ("predict_proba", "decision_function") if method == "auto" else (method,)
+    classes = np.asarray(estimator.classes_)
+    own = getattr(estimator, "pos_label", None) if pos_label is None else pos_label
+    positive = classes[1] if own is None else own
+    found = next((name for name in names if hasattr(estimator, name)), None)
+    if found is None:
+        raise AttributeError(f"{type(estimator).__name__} has none of {', '.join(names)}.")
+    given = getattr(estimator, found)(X)
+    if given.ndim == 2:
+        scores = given[:, int(np.flatnonzero(classes == positive)[0])]
+    else:
+        scores = given if classes[1] == positive else -given
+    return np.asarray(y) == positive, scores
+
+
+def number(value: float) -> str:
+    """Write a number for a legend.
+
+    >>> number(float("inf")), number(0.123456)
+    ('∞', '0.1235')
+    """
+    return f"{value:.4g}".replace("inf", "∞").replace("-", MINUS)
+
+
+def thinned(xs: NDArray[Any], ys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Keep the lowest and the highest of each stretch, so that no dip is lost."""
+    if len(xs) <= 2 * _POINTS:
+        return xs, ys
+    stretches = np.array_split(np.arange(len(xs)), _POINTS)
+    kept = {at for part in stretches for at in (part[ys[part].argmin()], part[ys[part].argmax()])}
+    order = np.array(sorted({0, len(xs) - 1, *kept}))
+    return xs[order], ys[order]
+
+
+class Display:
+    """What the displays share: scores of a classifier, and an axes to draw on."""
+
+    @classmethod
+    def from_predictions(cls, y_true: Any, y_score: Any, **kwargs: Any) -> Self:
+        """Draw what some labels and scores give."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        response_method: str = "auto",
+        pos_label: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw what a fitted classifier gives, at its own costs unless others are given.
+
+        Parameters
+        ----------
+        estimator, X, y
+            A fitted classifier with `predict_proba` or `decision_function`, rows and classes.
+        response_method
+            "predict_proba", "decision_function", or "auto" for the first of them it has.
+        pos_label
+            The positive class; None for that of the classifier, or the second of its classes.
+        name
+            What is drawn is called so in the legend; None for the classifier's type.
+        **kwargs
+            As for `from_predictions`.
+        """
+        labels, scores = _scores_of(estimator, X, y, response_method, pos_label)
+        for cost in ("false_positive", "false_negative"):
+            if hasattr(estimator, cost):
+                kwargs.setdefault(cost, getattr(estimator, cost))
+        called = type(estimator).__name__ if name is None else name
+        return cls.from_predictions(labels, scores, name=called, **kwargs)
+
+    def _start(self, ax: Any, width: float = 6.4, height: float = 4.2) -> Any:
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the threshold moved along a stream."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from limen.online import OnlineThreshold
+from limen.plots.display import BLUE, ORANGE, Display, labelled
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from limen.units import Cost
+
+__all__ = ["ThresholdHistoryDisplay"]
+
+
+class ThresholdHistoryDisplay(Display):
+    """How the threshold moved along a stream.
+
+    Parameters
+    ----------
+    thresholds
+        The threshold after each sample, or after some of them.
+    positions
+        The number or the time of these samples; None counts from 1.
+    name
+        What the line is called in the legend.
+
+    Attributes
+    ----------
+    ax_, figure_, line_
+        What was drawn.
+
+    Examples
+    --------
+    >>> from limen.plots import ThresholdHistoryDisplay
+    >>> display = ThresholdHistoryDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.25, 0.5, 0.75])
+    >>> display.thresholds
+    array([  inf, 0.175,   inf, 0.625])
+    """
+
+    def __init__(
+        self, *, thresholds: ArrayLike, positions: ArrayLike | None = None, name: str | None = None
+    ):
+        self.thresholds = np.asarray(thresholds, dtype=np.float64)
+        count = np.arange(1, len(self.thresholds) + 1)
+        self.positions = count if positions is None else np.asarray(positions)
+        self.name = name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        false_positive: Cost = 1,
+        false_negative: Cost = 1,
+        window: Callable[[Any], Any] | None = None,
+        pos_label: Any = None,
+        positions: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Play labels and scores in their order, and draw the threshold after each. O(n log n).
+
+        `window` is given an empty `limen.OnlineThreshold` and returns what is updated in its
+        place.
+        """
+        scores, labels = labelled(y_true, y_score, pos_label)
+        model = OnlineThreshold(false_positive=false_positive, false_negative=false_negative)
+        held = model if window is None else window(model)
+        thresholds = []
+        for score, label in zip(scores.tolist(), labels.tolist(), strict=True):
+            held.update(score, label)
+            thresholds.append(held.threshold)
+        return cls(thresholds=thresholds, positions=positions, name=name).plot(ax=ax, **kwargs)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        curve_kwargs: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the line; where the threshold is ±∞, a mark stands at the edge."""
+        ax = self._start(ax)
+        label = name or self.name or "threshold"
+        style = {"color": BLUE, "drawstyle": "steps-post", "linewidth": 1.5, "label": label}
+        finite = np.where(np.isfinite(self.thresholds), self.thresholds, np.nan)
+        (self.line_,) = ax.plot(self.positions, finite, **{**style, **(curve_kwargs or {})})
+        ends = (
+            (self.thresholds == -math.inf, 0.0, "^", "answer 1 to all"),
+            (
+                (self.thresholds == math.inf) | np.isnan(self.thresholds),
+                1.0,
+                "v",
+                "answer 0 to all",
+            ),
+        )
+        for where, height, marker, meaning in ends:
+            if where.any():
+                ax.plot(
+                    self.positions[where],
+                    np.full(int(where.sum()), height),
+                    marker,
+                    color=ORANGE,
+                    markersize=5,
+                    transform=ax.get_xaxis_transform(),
+                    clip_on=False,
+                    label=meaning,
+                )
+        ax.set(xlabel="samples", ylabel="threshold")
+        ax.legend(frameon=False)
+        return self

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pictures show what they say: the optimum, every tie, the hull, the line that touches it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import matplotlib.pyplot as plt
+
+import limen
+from limen.demo import load_phishing
+from limen.plots import (
+    CalibrationBlocksDisplay,
+    LossCurveDisplay,
+    RocHullDisplay,
+    ThresholdHistoryDisplay,
+)
+from limen.plots.display import thinned
+
+LABELS = [0, 1, 0, 1, 1, 0]
+SCORES = [0.1, 0.25, 0.5, 0.75, 0.8, 0.9]
+STREAM_SCORES, STREAM_LABELS = load_phishing()
+ALL = [LossCurveDisplay, RocHullDisplay, CalibrationBlocksDisplay, ThresholdHistoryDisplay]
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def labelled(ax) -> dict[str, object]:
+    handles, labels = ax.get_legend_handles_labels()
+    return dict(zip(labels, handles, strict=True))
+
+
+def points(line) -> list[tuple[float, float | None]]:
+    return [(float(x), None if y != y else float(y)) for x, y in line.get_xydata()]
+
+
+def test_the_optimum_and_every_tie_are_marked() -> None:
+    display = LossCurveDisplay.from_predictions(LABELS, SCORES)
+    curve = limen.loss_curve(SCORES, LABELS)
+    shown = labelled(display.ax_)
+
+    assert [(0.625, 2.0)] == points(shown["cheapest: 2 at 0.625"])
+    assert [(0.175, 2.0)] == points(shown["as cheap: 1 more"])
+    assert curve.cheapest.tolist() == [0.175, 0.625]
+
+
+def test_the_loss_changes_where_the_scores_are() -> None:
+    display = LossCurveDisplay.from_predictions(LABELS, SCORES, sample_weight=[1, 1, 0, 1, 1, 1])
+    xs, ys = display.line_.get_data()
+
+    assert [0.1, 0.25, 0.75, 0.8, 0.9] == xs[1:-1].tolist()
+    curve = limen.loss_curve(SCORES, LABELS, weights=[1, 1, 0, 1, 1, 1])
+    assert [*curve.losses, curve.losses[-1]] == ys.tolist()
+    assert "steps-post" == display.line_.get_drawstyle()
+
+
+def test_a_curve_without_scores_turns_between_thresholds() -> None:
+    curve = limen.loss_curve(SCORES, LABELS)
+    display = LossCurveDisplay(thresholds=curve.thresholds, losses=curve.losses).plot()
+
+    assert 0.275 == pytest.approx(display.line_.get_xdata()[2])
+
+
+@pytest.mark.parametrize(("label", "told"), [(0, "0 at ∞"), (1, "0 at \N{MINUS SIGN}∞")])
+def test_an_optimum_at_infinity_stands_beyond_the_scores(label: int, told: str) -> None:
+    display = LossCurveDisplay.from_predictions([label] * 6, SCORES)
+    ((x, _),) = points(labelled(display.ax_)[f"cheapest: {told}"])
+
+    assert x > 0.9 if label == 0 else x < 0.1
+    low, high = display.ax_.get_xlim()
+    assert low < x < high
+    texts = [text.get_text() for text in display.ax_.get_xticklabels()]
+    assert ("\N{MINUS SIGN}∞", "∞") == (texts[0], texts[-1])
+
+
+@pytest.mark.parametrize("scores", [[math.inf, 0.5, 0.7], [-math.inf, math.inf, 0.5], [0.5] * 3])
+def test_infinite_and_equal_scores_are_drawn(scores: list[float]) -> None:
+    for display in ALL:
+        drawn = display.from_predictions([0, 1, 0], scores)
+        drawn.figure_.canvas.draw()
+
+        assert np.isfinite(drawn.ax_.get_xlim()).all()
+
+
+def test_the_hull_lies_above_the_curve_and_the_line_touches_it() -> None:
+    display = RocHullDisplay.from_predictions(STREAM_LABELS, STREAM_SCORES, false_negative=5)
+    threshold, x, y = display.best
+    best = limen.optimal_threshold(STREAM_SCORES, STREAM_LABELS, false_negative=5)
+
+    assert best.threshold == threshold
+    above = np.interp(display.fpr, display.hull_fpr[::-1], display.hull_tpr[::-1])
+    assert (above >= display.tpr - 1e-12).all()
+    assert (display.hull_tpr <= y + display.slope * (display.hull_fpr - x) + 1e-12).all()
+    positives = sum(STREAM_LABELS)
+    negatives = len(STREAM_LABELS) - positives
+    loss = negatives * x + 5 * positives * (1 - y)
+    assert best.loss == pytest.approx(loss)
+    assert (0.0, 1.0) == (display.fpr.min(), display.tpr.max())
+    assert "equal cost, 1 : 5" in labelled(display.ax_)
+    assert [(x, y)] == points(labelled(display.ax_)[f"best threshold: {threshold:.4g}"])
+
+
+def test_a_roc_curve_of_one_label_is_told() -> None:
+    with pytest.raises(ValueError, match="samples of both labels, got weights of 0 for label 0"):
+        RocHullDisplay.from_predictions([1, 1], [0.1, 0.2])
+
+
+def test_blocks_are_drawn_over_their_scores() -> None:
+    display = CalibrationBlocksDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.25, 0.5, 0.75])
+
+    expected = [(0.1, 0.0), (0.175, 0.0), (0.175, 0.5), (0.625, 0.5), (0.625, 1.0), (0.75, 1.0)]
+    assert expected == points(display.line_)
+    assert [0.1, 0.375, 0.75] == display.points_.get_offsets()[:, 0].tolist()
+    areas = display.points_.get_sizes()
+    assert (areas[1] - 10) == 2 * (areas[0] - 10) == 2 * (areas[2] - 10)
+    assert display.level is None
+
+
+def test_a_block_with_an_infinite_score_is_drawn_up_to_the_outermost_finite_one() -> None:
+    scores = [-math.inf, 0.2, 0.6, math.inf]
+    display = CalibrationBlocksDisplay.from_predictions([1, 0, 1, 1], scores)
+
+    assert [(0.2, 0.5), (0.4, 0.5), (0.4, 1.0), (0.6, 1.0)] == points(display.line_)
+
+
+def test_costs_mark_the_level_above_which_it_pays_to_answer_1() -> None:
+    display = CalibrationBlocksDisplay.from_predictions(LABELS, SCORES, false_negative=5)
+
+    assert 1 / 6 == display.level
+    assert "answer 1 above 0.1667" in labelled(display.ax_)
+
+
+def test_the_history_is_the_threshold_after_each_sample() -> None:
+    display = ThresholdHistoryDisplay.from_predictions(
+        STREAM_LABELS, STREAM_SCORES, false_negative=5
+    )
+    cut, expected = limen.OnlineThreshold(false_negative=5), []
+    for score, label in zip(STREAM_SCORES, STREAM_LABELS, strict=True):
+        cut.update(score, label)
+        expected.append(cut.threshold)
+
+    assert expected == display.thresholds.tolist()
+    xs, ys = display.line_.get_data()
+    assert list(range(1, 1251)) == xs.tolist()
+    assert [t for t in expected if math.isfinite(t)] == ys[~np.isnan(ys)].tolist()
+
+
+def test_infinite_thresholds_are_marked_at_the_edges() -> None:
+    display = ThresholdHistoryDisplay(thresholds=[math.inf, 0.5, -math.inf, math.nan])
+    display.plot()
+    shown = labelled(display.ax_)
+
+    assert [1, 4] == shown["answer 0 to all"].get_xdata().tolist()
+    assert [3] == shown["answer 1 to all"].get_xdata().tolist()
+
+
+def test_a_window_and_times_may_be_given() -> None:
+    class Forgetful:
+        def __init__(self, model) -> None:
+            self.model = model
+
+        def update(self, score, label) -> None:
+            self.threshold = score
+
+    times = np.array(["2026-01-01", "2026-01-02"], dtype="M8[D]")
+    display = ThresholdHistoryDisplay.from_predictions(
+        [0, 1], [0.1, 0.9], window=Forgetful, positions=times
+    )
+
+    assert [0.1, 0.9] == display.thresholds.tolist()
+    assert times.tolist() == display.positions.tolist()
+
+
+class Fitted:
+    """A classifier of no library, with costs of its own."""
+
+    classes_ = np.array(["bad", "good"])
+    false_negative = 5
+
+    def decision_function(self, X):
+        return np.asarray(X)[:, 0]
+
+
+@pytest.mark.parametrize("display", ALL)
+@pytest.mark.parametrize("positive", ["good", "bad"])
+def test_an_estimator_is_drawn_by_its_scores_and_costs(display, positive: str) -> None:
+    rows = np.array(SCORES)[:, None]
+    y = np.where(LABELS, "good", "bad")
+    sign = 1 if positive == "good" else -1
+    drawn = display.from_estimator(Fitted(), rows, y, pos_label=positive)
+    expected = display.from_predictions(
+        y == positive, sign * np.array(SCORES), false_negative=5, name="Fitted"
+    )
+
+    assert points(expected.line_) == points(drawn.line_)
+    assert "Fitted" in labelled(drawn.ax_)
+    assert list(labelled(expected.ax_)) == list(labelled(drawn.ax_))
+    other = display.from_estimator(Fitted(), rows, y, false_negative=1, name="named")
+    assert "named" in labelled(other.ax_)
+
+
+def test_an_estimator_with_probabilities_is_drawn_by_them() -> None:
+    class Sure(Fitted):
+        def predict_proba(self, X):
+            scores = np.asarray(X)[:, 0]
+            return np.column_stack([1 - scores, scores])
+
+    rows, y = np.array(SCORES)[:, None], np.where(LABELS, "good", "bad")
+    drawn = LossCurveDisplay.from_estimator(Sure(), rows, y, pos_label="bad")
+
+    assert (1 - np.array(SCORES))[::-1].tolist() == drawn.scores.tolist()
+    with pytest.raises(AttributeError, match="Fitted has none of predict_proba"):
+        LossCurveDisplay.from_estimator(Fitted(), rows, y, response_method="predict_proba")
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_an_axes_is_drawn_on_where_given(display) -> None:
+    figure, ax = plt.subplots()
+    drawn = display.from_predictions(LABELS, SCORES, ax=ax, curve_kwargs={"linewidth": 3})
+
+    assert ax is drawn.ax_
+    assert figure is drawn.figure_
+    assert 3 == drawn.line_.get_linewidth()
+    again = drawn.plot(name="again")
+    assert again is drawn
+    assert ax is not drawn.ax_
+    assert "again" in labelled(drawn.ax_)
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_nothing_is_clipped_and_no_words_lie_over_each_other(display) -> None:
+    drawn = display.from_predictions(STREAM_LABELS, STREAM_SCORES, false_negative=5)
+    drawn.figure_.canvas.draw()
+    whole = drawn.figure_.bbox
+    ax = drawn.ax_
+    low, high = ax.get_xlim()
+    ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
+    seen = [text for at, text in ticks if low <= at <= high]
+    words = [ax.xaxis.label, ax.yaxis.label, *seen, *ax.get_legend().get_texts()]
+    boxes = [text.get_window_extent() for text in words if text.get_text()]
+
+    for box in boxes:
+        assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+        assert whole.y0 <= box.y0 < box.y1 <= whole.y1
+    for at, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[at + 1 :])
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_labels_of_any_two_values_may_be_drawn(display) -> None:
+    named = ["bad" if label else "good" for label in LABELS]
+    drawn = display.from_predictions(named, SCORES, pos_label="bad")
+
+    assert points(display.from_predictions(LABELS, SCORES).line_) == points(drawn.line_)
+    with pytest.raises(ValueError, match="y_true must be 0 or 1"):
+        display.from_predictions(named, SCORES)
+
+
+def test_a_long_line_keeps_its_lowest_and_highest_points() -> None:
+    rng = np.random.default_rng(0)
+    xs, ys = np.arange(1_000_000), rng.normal(size=1_000_000)
+    shown, heights = thinned(xs, ys)
+
+    assert len(shown) < 10_000
+    assert (0, 999_999) == (shown[0], shown[-1])
+    assert (ys.min(), ys.max()) == (heights.min(), heights.max())
+    assert ys[shown].tolist() == heights.tolist()
+    assert (np.diff(shown) > 0).all()
