@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from limen import optimal_threshold
@@ -42,3 +43,46 @@ def test_costs_and_regrets_are_those_of_the_true_labels() -> None:
     for book in books.values():
         assert best == book.optimum
         assert book.cost - best.loss == book.regret
+
+
+def test_german_credit_costs_431_by_a_grid_and_417_exactly(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    example("german_credit").main()
+    lines = capsys.readouterr().out.splitlines()
+    costs = {line[:38].strip(): line[38:].split()[1:] for line in lines[3:7]}
+
+    assert ["652", "232"] == costs["0.5, the default"]
+    assert ["431", "134"] == costs["best of 100, as scikit-learn tunes"]
+    assert ["417", "141"] == costs["exact"]
+    assert any("need not be better on new rows" in line for line in lines)
+
+
+def test_a_hundred_thresholds_are_what_scikit_learn_takes() -> None:
+    german = example("german_credit")
+    model_selection = pytest.importorskip("sklearn.model_selection")
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.metrics import confusion_matrix, make_scorer
+
+    class Scored(ClassifierMixin, BaseEstimator):
+        """A classifier whose score is the feature."""
+
+        def fit(self, rows, labels):
+            self.classes_ = np.array([0, 1])
+            return self
+
+        def predict_proba(self, rows):
+            return np.column_stack([1 - rows[:, 0], rows[:, 0]])
+
+    def gain(truth, answers) -> float:
+        _, fp, fn, _ = confusion_matrix(truth, answers).ravel()
+        return -(fp + german.MISSED * fn)
+
+    known = german.load("out_of_fold")
+    rows = known.scores[:, None]
+    tuner = model_selection.TunedThresholdClassifierCV(
+        Scored().fit(rows, known.labels), scoring=make_scorer(gain), cv="prefit", refit=False
+    ).fit(rows, known.labels)
+
+    assert -431 == tuner.best_score_
+    assert german.best_of_a_hundred(known) == pytest.approx(tuner.best_threshold_)
