@@ -14,11 +14,11 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import calibrator_questions, questions
+from benchmarks import calibrator_questions, questions, tuner_questions
 from benchmarks.timing import Finding
 from limen import _core
 
-QUESTIONS = questions.QUESTIONS + calibrator_questions.QUESTIONS
+QUESTIONS = questions.QUESTIONS + calibrator_questions.QUESTIONS + tuner_questions.QUESTIONS
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -31,7 +31,7 @@ def processor() -> str:
     return found.group(1).strip() if found else platform.machine()
 
 
-def describe() -> dict[str, str]:
+def describe(only: list[str]) -> dict[str, str]:
     return {
         "date": datetime.date.today().isoformat(),
         "processor": processor(),
@@ -43,7 +43,7 @@ def describe() -> dict[str, str]:
         "sortedcontainers": version("sortedcontainers"),
         "scikit-learn": version("scikit-learn"),
         "limen": version("limen"),
-        "command": "make bench",
+        "command": f"python -m benchmarks {' '.join(only)}" if only else "make bench",
         "clock": "thread CPU time, medians, contenders in turns",
     }
 
@@ -72,7 +72,7 @@ def main() -> int:
             findings.append(finding)
             print(line(finding), flush=True)
     if not options.dry:
-        machine = describe()
+        machine = describe(options.only)
         name = re.sub(r"[^a-z0-9]+", "-", f"{machine['date']}-{machine['processor']}".lower())
         folder = RESULTS / f"{name.strip('-')}-{machine['cores']}-cores"
         folder.mkdir(parents=True, exist_ok=True)
