@@ -266,6 +266,20 @@ FRAMES = [
 ]
 
 
+@pytest.mark.parametrize("make", COLUMNS)
+def test_windows_take_columns_of_every_library(make) -> None:
+    given = make(score=SCORES, label=LABELS, weight=WEIGHTS, time=[1, 2, 3, 4])
+    score, label, weight, time = given.values()
+    last = limen.LastN(limen.OnlineThreshold(), n=3)
+    last.update_many(score, label, weights=weight)
+    period = limen.LastPeriod(limen.OnlineThreshold(), 3)
+    period.update_many(score, label, weight, times=time)
+    expected = limen.optimal_threshold(SCORES[1:], LABELS[1:], weights=WEIGHTS[1:])
+
+    assert expected == last.optimum == period.optimum
+    assert 3 == len(last) == len(period)
+
+
 @pytest.mark.parametrize("make", FRAMES)
 def test_a_frame_gives_its_columns(make) -> None:
     frame = make(p=SCORES, y=LABELS, w=WEIGHTS, g=["a", "b", "a", "b"])

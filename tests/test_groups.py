@@ -174,6 +174,38 @@ def test_samples_reach_every_group_in_their_order() -> None:
         assert np.flatnonzero(rows).tolist() == grouped.model(path)
 
 
+def test_every_group_may_have_a_window_of_its_own() -> None:
+    grouped = Grouped(limen.LastN(OnlineThreshold(), n=20))
+    grouped.update_many(PATHS, SCORES, LABELS)
+    single = Grouped(limen.LastN(OnlineThreshold(), n=20))
+    for path, score, label in zip(PATHS, SCORES.tolist(), LABELS.tolist(), strict=True):
+        single.update(path, score, label)
+
+    for path, rows in members().items():
+        last = np.flatnonzero(rows)[-20:]
+        best = limen.optimal_threshold(SCORES[last], LABELS[last])
+        assert best == grouped.optimum(path) == single.optimum(path)
+
+
+def test_times_go_with_their_samples() -> None:
+    grouped = Grouped(limen.LastPeriod(OnlineThreshold(), 100))
+    grouped.update_many(COUNTRIES, SCORES, LABELS, times=np.arange(N))
+
+    for country in ("de", "fr", "it"):
+        at = np.flatnonzero(country == COUNTRIES)
+        at = at[at > at[-1] - 100]
+        assert limen.optimal_threshold(SCORES[at], LABELS[at]) == grouped.optimum(country)
+
+
+def test_what_a_list_holds_stays_what_it_is() -> None:
+    """As an array, the whole number would become a float and be rounded without a word."""
+    grouped = Grouped(OnlineThreshold())
+    with pytest.raises(ValueError, match="no exact float64"):
+        grouped.update_many(["a", "a"], [2**53 + 1, 0.5], [0, 1])
+
+    assert 0 == len(grouped)
+
+
 def test_taking_everything_back_leaves_nothing() -> None:
     grouped = filled(OnlineThreshold())
     grouped.revert_many(PATHS[100:], SCORES[100:], LABELS[100:], WEIGHTS[100:])

@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": {"metrics"},  # for a type alone
     "units": set(),
     "storage": set(),
-    "times": {"storage"},
+    "times": {"arrays", "storage"},
     "arrays": set(),
     "columns": {"_core", "arrays"},
     "losses": {"arrays", "columns"},
@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
         *("batch", "calibrator", "columns", "errors", "groups", "held", "hull", "ledger"),
         *("losses", "metrics", "online", "optimum", "storage", "windows"),
     },
-    "wrapping": {"storage"},
+    "wrapping": {"arrays", "storage"},
     "windows": {"columns", "storage", "times", "wrapping"},
     "prices": {"units"},
     "fading": {"errors", "hull", "metrics", "optimum", "times", "units", "wrapping"},

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_array", "columns_of", "is_single"]
+__all__ = ["as_array", "columns_of", "is_single", "readable"]
 
 _ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
 
@@ -40,6 +40,17 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     if at is not None:
         _refuse(name, at, "null")
     return array
+
+
+def readable(values: Any, name: str) -> Any:
+    """Make what can be read more than once: lists stay, every other column becomes an array.
+
+    >>> readable([0.5, 1], "scores"), readable(None, "weights")
+    ([0.5, 1], None)
+    """
+    if values is None or isinstance(values, list | tuple | np.ndarray):
+        return values
+    return as_array(values, name)
 
 
 def is_single(values: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from limen.arrays import as_array
+from limen.arrays import as_array, readable
 from limen.batch import optimal_threshold
 from limen.columns import ordered_scores, require_same_length, samples_with_labels
 
@@ -332,15 +332,12 @@ class Grouped(_Answers):
         self, do: str, undo: str, groups: Any, columns: tuple[Any, ...], named: dict[str, Any]
     ) -> None:
         given = {f"columns[{at}]": column for at, column in enumerate(columns)} | named
-        arrays = {
-            name: None if column is None else as_array(column, name)
-            for name, column in given.items()
-        }
+        arrays = {name: readable(column, name) for name, column in given.items()}
         require_same_length(**arrays)
         length = next(len(array) for array in arrays.values() if array is not None)
 
         def part(rows: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-            taken = {n: None if array is None else array[rows] for n, array in arrays.items()}
+            taken = {name: _rows(column, rows) for name, column in arrays.items()}
             return (
                 tuple(taken[f"columns[{at}]"] for at in range(len(columns))),
                 {name: taken[name] for name in named},
@@ -369,6 +366,13 @@ class Grouped(_Answers):
             for path in parts:
                 if path != EVERYTHING and self.count(path) == 0:
                     self._models.pop(path, None)
+
+
+def _rows(column: Any, rows: NDArray[np.int64]) -> Any:
+    """Take rows of a column; what a list holds stays what it is."""
+    if isinstance(column, list | tuple):
+        return [column[at] for at in rows.tolist()]
+    return None if column is None else column[rows]
 
 
 def _nested(group: Hashable) -> list[Path]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from limen.arrays import readable
 from limen.storage import number_column, plain_list, plain_number
 
 if TYPE_CHECKING:
@@ -137,7 +138,9 @@ def as_times(times: Any, dated: bool, name: str = "times") -> list[Time]:
     >>> as_times(np.array(["2026-01-01"], "M8[D]"), dated=True)
     [datetime.datetime(2026, 1, 1, 0, 0)]
     """
-    values = times if isinstance(times, list | tuple) else np.asarray(times)
+    values = readable(times, name)
+    if not isinstance(values, list | tuple):
+        values = np.asarray(values)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise ValueError(

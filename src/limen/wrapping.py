@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
+from limen.arrays import readable
 from limen.storage import Storable, number_column, plain_list
 
 if TYPE_CHECKING:
@@ -186,7 +187,9 @@ class Window(Wrapper):
     def _columns(self, columns: Row, named: dict[str, Any]) -> Row:
         if self._leave is not None:
             refuse_use()
-        return by_position(parameters(self._model.update_many), columns, named)
+        names = parameters(self._model.update_many)
+        ordered = by_position(names, columns, named)
+        return (*map(readable, ordered, names), *ordered[len(names) :])
 
     def _counted(self, rows: list[Row], before: int) -> list[Row]:
         """Leave out the rows that the model has left out, because they have no loss."""
