@@ -45,10 +45,10 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"plots.blocks", "plots.history", "plots.loss_curve", "plots.roc_hull"},
     "plots.display": {"columns"},
     "plots.blocks": {"calibrator", "hull", "plots.display", "units"},
-    "plots.history": {"online", "plots.display", "units"},
+    "plots.history": {"online", "plots.display", "times", "units", "windows"},
     "plots.loss_curve": {"batch", "plots.display", "units"},
     "plots.roc_hull": {"calibrator", "metrics", "plots.display", "units"},
-    "river": {"calibrator", "hull", "online", "optimum", "units"},
+    "river": {"calibrator", "hull", "online", "optimum", "units", "windows"},
     "sklearn": {"sklearn.calibrated", "sklearn.threshold"},
     "sklearn.wrapper": {"columns", "units"},
     "sklearn.threshold": {

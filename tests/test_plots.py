@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -178,6 +179,25 @@ def test_a_window_and_times_may_be_given() -> None:
 
     assert [0.1, 0.9] == display.thresholds.tolist()
     assert times.tolist() == display.positions.tolist()
+
+
+@pytest.mark.parametrize("window", [2, timedelta(days=2)])
+def test_a_number_and_a_period_are_windows(window) -> None:
+    times = np.arange("2026-01-01", "2026-01-07", dtype="M8[D]")
+    display = ThresholdHistoryDisplay.from_predictions(
+        LABELS, SCORES, window=window, positions=times
+    )
+    expected = [
+        limen.optimal_threshold(SCORES[max(0, at - 1) : at + 1], LABELS[max(0, at - 1) : at + 1])
+        for at in range(6)
+    ]
+
+    assert [best.threshold for best in expected] == display.thresholds.tolist()
+
+
+def test_a_period_without_times_is_told() -> None:
+    with pytest.raises(ValueError, match="needs the times: pass them as positions"):
+        ThresholdHistoryDisplay.from_predictions(LABELS, SCORES, window=timedelta(days=1))
 
 
 class Fitted:

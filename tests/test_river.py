@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import datetime, timedelta
 from functools import partial
 
 import numpy as np
@@ -152,6 +153,24 @@ def test_a_window_decides_what_is_remembered(wrap) -> None:
     assert held._state() == model.held._state()
     assert list(range(30)) == model.held.times
     assert 0 == len(model.clone().held)
+
+
+@pytest.mark.parametrize("window", [40, timedelta(minutes=40)])
+@pytest.mark.parametrize("wrap", BOTH)
+def test_a_number_and_a_period_are_windows(wrap, window) -> None:
+    model = wrap(scaled(), window=window)
+    begin = datetime(2026, 1, 1)
+    for at, (x, y) in enumerate(STREAM[:100]):
+        timed = {} if window == 40 else {"t": begin + at * timedelta(minutes=1)}
+        model.learn_one(x, y, **timed)
+    scores, labels = scores_before_learning(STREAM[:100])
+    held = type(model.held.model)()
+    held.update_many(scores[-40:], labels[-40:])
+
+    assert held._state() == model.held.model._state()
+    assert [model.predict_one(x) for x, _ in STREAM] == [
+        pickle.loads(pickle.dumps(model)).predict_one(x) for x, _ in STREAM
+    ]
 
 
 @pytest.mark.parametrize("wrap", BOTH)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from limen.calibrator import OnlineCalibrator
 from limen.hull import Between
 from limen.online import OnlineThreshold
 from limen.units import Cost
+from limen.windows import in_window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,10 +39,10 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
     if TYPE_CHECKING:
         classifier: Any
         pos_val: Hashable
-        window: Callable[[Any], Any] | None
+        window: int | timedelta | Callable[[Any], Any] | None
 
     def _begin(self, model: Any) -> None:
-        self._held = model if self.window is None else self.window(model)
+        self._held = in_window(model, self.window)
         # The other class is known from the start, or from its first sample on.
         self._negative: Hashable = False if self.pos_val is True else None
 
@@ -62,7 +64,7 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
         from river import linear_model, naive_bayes, preprocessing
 
         yield {"classifier": preprocessing.StandardScaler() | linear_model.LogisticRegression()}
-        yield {"classifier": naive_bayes.GaussianNB(), "false_negative": 5}
+        yield {"classifier": naive_bayes.GaussianNB(), "false_negative": 5, "window": 50}
 
     def learn_one(self, x: Features, y: Hashable, **kwargs: Any) -> None:
         """Score a sample, hold the score with its label, and only then learn from it.
@@ -143,8 +145,10 @@ class ThresholdClassifier(_Wrapper):
     pos_val
         The positive class.
     window
-        What to remember: a function that is given the empty `limen.OnlineThreshold` and
-        returns what is updated in its place. None remembers everything.
+        What to remember: a number for the last so many samples, a timedelta for the last
+        period (each sample then comes with its time, ``learn_one(x, y, t=...)``), or a function
+        that is given the empty `limen.OnlineThreshold` and returns what is updated in its
+        place. None remembers everything.
     unit
         The smallest weight that is told apart, as for `limen.OnlineThreshold`.
 
@@ -172,7 +176,7 @@ class ThresholdClassifier(_Wrapper):
         false_positive: Cost = 1,
         false_negative: Cost = 1,
         pos_val: Hashable = True,
-        window: Callable[[Any], Any] | None = None,
+        window: int | timedelta | Callable[[Any], Any] | None = None,
         unit: Cost | None = None,
     ) -> None:
         self.classifier = classifier
@@ -264,7 +268,7 @@ class CalibratedClassifier(_Wrapper):
         false_positive: Cost = 1,
         false_negative: Cost = 1,
         pos_val: Hashable = True,
-        window: Callable[[Any], Any] | None = None,
+        window: int | timedelta | Callable[[Any], Any] | None = None,
         between: Between = "step",
         unit: Cost | None = None,
     ) -> None:

@@ -51,7 +51,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["LastN", "LastPeriod"]
+__all__ = ["LastN", "LastPeriod", "in_window"]
+
+
+def in_window(model: Any, window: Any) -> Any:
+    """Wrap an empty model in the window that a parameter names.
+
+    A whole number stands for the last n samples, a timedelta for the last period, a function
+    is given the model, and None leaves it as it is.
+
+    >>> from limen import OnlineThreshold
+    >>> in_window(OnlineThreshold(), 100).n
+    100
+    """
+    if window is None:
+        return model
+    if isinstance(window, timedelta):
+        return LastPeriod(model, window)
+    return window(model) if callable(window) else LastN(model, window)
 
 
 class LastN(Window):

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from limen.online import OnlineThreshold
 from limen.plots.display import BLUE, ORANGE, Display, labelled
+from limen.times import as_times
+from limen.windows import in_window
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -61,7 +64,7 @@ class ThresholdHistoryDisplay(Display):
         *,
         false_positive: Cost = 1,
         false_negative: Cost = 1,
-        window: Callable[[Any], Any] | None = None,
+        window: int | timedelta | Callable[[Any], Any] | None = None,
         pos_label: Any = None,
         positions: ArrayLike | None = None,
         name: str | None = None,
@@ -70,15 +73,21 @@ class ThresholdHistoryDisplay(Display):
     ) -> Self:
         """Play labels and scores in their order, and draw the threshold after each. O(n log n).
 
-        `window` is given an empty `limen.OnlineThreshold` and returns what is updated in its
-        place.
+        `window` is a number for the last so many samples, a timedelta for the last period of
+        the times in `positions`, or a function that is given an empty `limen.OnlineThreshold`
+        and returns what is updated in its place.
         """
         scores, labels = labelled(y_true, y_score, pos_label)
         model = OnlineThreshold(false_positive=false_positive, false_negative=false_negative)
-        held = model if window is None else window(model)
+        held = in_window(model, window)
+        times: list[dict[str, Any]] = [{}] * len(scores)
+        if isinstance(window, timedelta):
+            if positions is None:
+                raise ValueError("a window over a period needs the times: pass them as positions.")
+            times = [{"time": time} for time in as_times(positions, dated=True, name="positions")]
         thresholds = []
-        for score, label in zip(scores.tolist(), labels.tolist(), strict=True):
-            held.update(score, label)
+        for score, label, time in zip(scores.tolist(), labels.tolist(), times, strict=True):
+            held.update(score, label, **time)
             thresholds.append(held.threshold)
         return cls(thresholds=thresholds, positions=positions, name=name).plot(ax=ax, **kwargs)
 
