@@ -8,6 +8,7 @@ import pickle
 import threading
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -195,21 +196,41 @@ class SlowLedger:
         return True
 
 
-ids = st.sampled_from("abcdefgh")
-periods = st.none() | st.sampled_from([2, 4, 7])
+IDS = "abcdefgh"
+PERIODS = [None, 2, 4, 7]
+WINDOWS = [("all", None), ("n", 2), ("n", 4), ("period", 3), ("period", 6)]
+UNITS = [None, None, 0.1]
+TIMES = ["steps", "numbers", "datetimes"]
+COSTS = [(1, 5), (0.1, 0.3), (Fraction(1, 3), Fraction(2, 7))]
+WEIGHTS = [1, 1, 1, 2, 0.5, 0.1, 0]
+ANSWERS = [None, None, None, 0, 1]
+
+ids = st.sampled_from(IDS)
+periods = st.sampled_from(PERIODS)
 few_scores = st.integers(0, 9).map(lambda k: k / 8)
-windows = st.sampled_from([("all", None), ("n", 1), ("n", 3), ("period", 3), ("period", 6)])
-labelled_weights = st.sampled_from([1, 1, 1, 2, 0.5, 0.1, 0])
+losses = st.tuples(st.integers(-1, 2), st.integers(-1, 2))
+events = st.lists(
+    st.tuples(
+        ids,
+        few_scores,
+        st.sampled_from(WEIGHTS),
+        st.integers(-3, 2),
+        st.sampled_from(ANSWERS),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=4,
+)
 
 
 class LedgerMachine(RuleBasedStateMachine):
     cuts = False
 
     @initialize(
-        costs=streams.costs,
-        unit=st.sampled_from([None, None, 0.1]),
-        window=windows,
-        times=st.sampled_from(["steps", "numbers", "datetimes"]),
+        costs=st.sampled_from(COSTS),
+        unit=st.sampled_from(UNITS),
+        window=st.sampled_from(WINDOWS),
+        times=st.sampled_from(TIMES),
         given=st.fixed_dictionaries(
             {"time_to_live": periods, "maturity": periods, "correctable": periods}
         ),
@@ -243,25 +264,16 @@ class LedgerMachine(RuleBasedStateMachine):
             model.update(*self.sample(event))
         return model
 
-    def outcome(self, data):
-        if self.cuts:
-            return data.draw(st.tuples(st.integers(-1, 2), st.integers(-1, 2)))
-        return (data.draw(streams.labels),)
-
-    @rule(
-        data=st.data(),
-        id=ids,
-        score=few_scores,
-        steps=st.integers(0, 14),
-        answer=st.sampled_from([None, None, None, 0, 1]),
-    )
-    def score(self, data, id, score, steps, answer):
-        weight = 1 if self.cuts else data.draw(labelled_weights)
-        event = self.slow.known.get(id)
+    def one_score(self, id, score, weight, steps, answer):
+        """A score so many steps after the clock."""
+        clock = self.slow.clock
         if self.times == "steps":
-            given, time = None, 1 if self.slow.clock is None else self.slow.clock + 1
+            given, time = None, 1 if clock is None else clock + 1
+        elif self.times == "numbers":
+            given = time = (0 if clock is None else clock) + steps
         else:
-            given = time = START + steps * HOUR if self.times == "datetimes" else steps
+            given = time = (START if clock is None else clock) + steps * HOUR
+        event = self.slow.known.get(id)
         if event is not None and event.state != "waiting":
             if (event.score, event.weight) == (score, weight):
                 assert event.answer == self.ledger.score(id, score, given, weight)
@@ -275,59 +287,61 @@ class LedgerMachine(RuleBasedStateMachine):
         assert expected == self.ledger.score(id, score, given, weight, answer=answer)
         self.slow.record(id, score, weight, time, expected)
 
-    @rule(data=st.data(), id=ids)
-    def label(self, data, id):
-        outcome = self.outcome(data)
-
+    def one_label(self, id, outcome):
         assert self.slow.label(id, outcome) == self.ledger.label(id, *outcome)
 
-    @rule(data=st.data())
-    def label_what_has_a_score(self, data):
-        open_ones = [id for id, event in self.slow.known.items() if event.score is not None]
-        if open_ones:
-            self.label(data, data.draw(st.sampled_from(open_ones)))
+    @rule(events=events, data=st.data())
+    def scores_and_labels(self, events, data):
+        outcomes = losses if self.cuts else st.tuples(streams.labels)
+        for id, score, weight, steps, answer, labelled in events:
+            self.one_score(id, score, 1 if self.cuts else weight, steps, answer)
+            if labelled:
+                self.one_label(id, data.draw(outcomes))
+
+    @rule(data=st.data(), some=st.lists(ids, min_size=1, max_size=3))
+    def labels(self, data, some):
+        outcomes = losses if self.cuts else st.tuples(streams.labels)
+        for id in some:
+            self.one_label(id, data.draw(outcomes))
 
     @rule(id=ids)
     def forget(self, id):
         assert self.slow.forget(id) == self.ledger.forget(id)
         assert id not in self.ledger
 
-    @rule(more=st.integers(-2, 5))
-    def advance(self, more):
+    @rule(steps=st.integers(-2, 3))
+    def advance(self, steps):
         if self.times == "datetimes":
-            time = (self.slow.clock or START) + more * HOUR
+            time = (START if self.slow.clock is None else self.slow.clock) + steps * HOUR
         else:
-            time = (self.slow.clock or 0) + more
+            time = (0 if self.slow.clock is None else self.slow.clock) + steps
         self.ledger.advance(time)
         self.slow.tick(time)
 
-    @rule(wrong=st.sampled_from([(float("nan"), 1), (0.5, -1), ("a", 1), (0.5, float("inf"))]))
-    def broken_score(self, wrong):
-        score, weight = wrong
+    @rule(
+        id=ids,
+        score=st.sampled_from([(float("nan"), 1), (0.5, -1), ("a", 1), (0.5, float("inf"))]),
+        outcome=st.sampled_from([(), (2,), ("yes",), (0, 1, 2), (0, float("nan"))]),
+    )
+    def broken(self, id, score, outcome):
         with pytest.raises((ValueError, TypeError)):
-            self.ledger.score("new", score, weight=weight)
-
-    @rule(id=ids, wrong=st.sampled_from([(), (2,), ("yes",), (0, 1, 2), (0, float("nan"))]))
-    def broken_label(self, id, wrong):
+            self.ledger.score("new", score[0], weight=score[1])
         with pytest.raises((ValueError, TypeError)):
-            self.ledger.label(id, *wrong)
+            self.ledger.label(id, *outcome)
 
-    @rule()
-    def pickled(self):
-        self.ledger = pickle.loads(pickle.dumps(self.ledger))
+    @rule(way=st.sampled_from(["pickle", "copy", "bytes"]))
+    def come_back(self, way):
+        if way == "pickle":
+            self.ledger = pickle.loads(pickle.dumps(self.ledger))
+        elif way == "copy":
+            original, self.ledger = self.ledger, copy.copy(self.ledger)
+            for id in IDS:
+                original.forget(id)
+        else:
+            stored = self.ledger.to_bytes()
+            self.ledger = from_bytes(stored)
 
-    @rule()
-    def copied(self):
-        original, self.ledger = self.ledger, copy.copy(self.ledger)
-        for id in "abcdefgh":
-            original.forget(id)
-
-    @rule()
-    def stored(self):
-        stored = self.ledger.to_bytes()
-        self.ledger = from_bytes(stored)
-
-        assert stored == self.ledger.to_bytes()
+            assert stored == self.ledger.to_bytes()
 
     @invariant()
     def model_holds_what_counts(self):
@@ -374,8 +388,46 @@ class CutLedgerMachine(LedgerMachine):
 def test_any_sequence_of_calls_is_what_going_through_everything_gives(machine):
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=80, stateful_step_count=40, phases=phases)
+        machine, settings=settings(max_examples=60, stateful_step_count=25, phases=phases)
     )
+
+
+@pytest.mark.parametrize("machine", [LedgerMachine, CutLedgerMachine])
+def test_long_walks_are_what_going_through_everything_gives(machine):
+    """More than the machine above finds by itself: ledgers with many samples that count."""
+    for seed in range(200):
+        random = Random(seed)
+        walk = machine()
+        walk.begin(
+            costs=random.choice(COSTS),
+            unit=random.choice(UNITS),
+            window=random.choice(WINDOWS),
+            times=random.choice(TIMES),
+            given={
+                name: random.choice(PERIODS) for name in ("time_to_live", "maturity", "correctable")
+            },
+        )
+        for _ in range(50):
+            id = random.choice(IDS)
+            outcome = (random.randint(0, 1),)
+            weight = random.choice(WEIGHTS)
+            if machine.cuts:
+                outcome, weight = (random.randint(-1, 2), random.randint(-1, 2)), 1
+            match random.choices(range(5), [45, 35, 8, 6, 6])[0]:
+                case 0:
+                    steps, answer = random.randint(-3, 2), random.choice(ANSWERS)
+                    walk.one_score(id, random.randint(0, 9) / 8, weight, steps, answer)
+                case 1:
+                    walk.one_label(id, outcome)
+                case 2:
+                    walk.advance(random.randint(-2, 3))
+                case 3:
+                    walk.forget(id)
+                case 4:
+                    walk.come_back(random.choice(["pickle", "copy", "bytes"]))
+            walk.model_holds_what_counts()
+            walk.ids_are_known_as_long_as_they_should()
+            walk.answers_cost_what_they_cost()
 
 
 # Labels.
@@ -410,6 +462,30 @@ def test_a_correction_in_a_window_keeps_its_place():
     ledger.label("c", 0)
 
     assert ["b", "c"] == sorted(ledger._ids)
+
+
+def test_what_was_taken_out_enters_again_at_the_end():
+    """Its old place in line is empty, and does not send it away."""
+    ledger = Ledger(LastN(OnlineThreshold(), 2), maturity=100)
+    for id in "abc":
+        ledger.score(id, 0.5)
+    for id, label in (("a", 1), ("a", 0), ("b", 1), ("a", 1), ("c", 1)):
+        ledger.label(id, label)
+
+    assert (["a", "c"], 2) == (sorted(ledger._ids), len(ledger.model))
+
+
+def test_turning_a_label_to_and_fro_takes_no_memory():
+    for window in (LastPeriod(OnlineThreshold(), 50), LastN(OnlineThreshold(), 5)):
+        ledger = Ledger(window, maturity=20, time_to_live=20, correctable=20)
+        ledger.score("a", 0.5)
+        for step in range(100):
+            ledger.label("a", step % 2)
+        lines = (ledger._open, ledger._young, ledger._final)
+
+        assert [1, 1, 1] == [len(line) for line in lines]
+        assert 1 == len(ledger.model)
+        assert len(window._timeline if isinstance(window, LastPeriod) else window._queue) <= 6
 
 
 def test_what_has_left_the_window_is_not_corrected():
@@ -517,6 +593,53 @@ def test_a_young_negative_waits_and_a_positive_does_not():
     assert 1 == len(ledger.model)
     ledger.advance(START + timedelta(days=30))
     assert (2, 0.5) == (len(ledger.model), ledger.threshold)
+
+
+def test_a_negative_counts_at_once_when_it_is_just_old_enough():
+    ledger = Ledger(OnlineThreshold(), maturity=10)
+    ledger.score("a", 0.5, 0)
+    ledger.advance(10)
+    ledger.label("a", 0)
+
+    assert 1 == len(ledger.model)
+
+
+def test_only_what_got_no_label_or_no_score_is_counted_as_expired():
+    ledger = Ledger(OnlineThreshold(), time_to_live=10)
+    ledger.score("of no weight", 0.5, 0, weight=0)
+    ledger.label("of no weight", 1)
+    ledger.score("without a label", 0.5, 0)
+    ledger.label("without a score", 1)
+    ledger.advance(10)
+
+    assert (0, 2) == (len(ledger), ledger.expired)
+
+
+def test_what_is_too_old_by_now_does_not_answer():
+    ledger = Ledger(LastPeriod(OnlineThreshold(), 10))
+    ledger.score("a", 0.5, 0)
+    ledger.label("a", 1)
+
+    assert 1 == ledger.score("b", 0.5, 9)
+    assert 0 == ledger.score("c", 0.5, 10)
+
+
+def test_negatives_of_one_time_enter_in_the_order_of_their_scores():
+    """Also after a copy, a pickle or a file, whatever order the ids have."""
+    for way in (
+        copy.copy,
+        lambda it: pickle.loads(pickle.dumps(it)),
+        lambda it: from_bytes(it.to_bytes()),
+    ):
+        ledger = Ledger(LastN(OnlineThreshold(), 1), maturity=10)
+        for id in "cab":
+            ledger.score(id, 0.5, 0)
+        for id in "bca":
+            ledger.label(id, 0)
+        back = way(ledger)
+        back.advance(10)
+
+        assert ["b"] == list(back._ids)
 
 
 def test_ids_that_cannot_be_corrected_any_more_take_no_memory():

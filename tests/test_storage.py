@@ -37,6 +37,7 @@ from limen import (
     OnlineCut,
     OnlineThreshold,
 )
+from limen.entries import entries_of
 from limen.storage import Storable
 
 START = datetime(2026, 1, 1)
@@ -362,6 +363,33 @@ def test_bytes_that_were_made_up_give_an_error_or_a_sound_object(make):
         model = found.model if hasattr(found, "model") else found
         getattr(model, "model", model)._check()
         found.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("column", "at", "value"),
+    [
+        ("states", 0, 9),
+        ("states", 0, 1),  # a score without a label, but it has one
+        ("states", 1, 3),  # held, but it has none
+        ("answers", 0, 2),
+    ],
+)
+def test_entries_that_no_ledger_has_are_refused(column, at, value):
+    book = Ledger(LastN(OnlineThreshold(), 5))
+    book.score("a", 0.5)
+    book.label("a", 1)
+    book.score("b", 0.5)
+    whole = book._whole()
+    changed = {**whole, column: whole[column].copy()}
+    changed[column][at] = value
+
+    assert [3, 1] == [entry.state for entry in entries_of(whole, ["a", "b"])]
+    with pytest.raises(ValueError, match="no ledger has"):
+        entries_of(changed, ["a", "b"])
+    with pytest.raises(ValueError, match="no ledger has"):
+        entries_of(whole, ["a"])  # without an id, nothing waits for a label
+    with pytest.raises(ValueError, match="comes twice"):
+        entries_of(whole, ["a", "a"])
 
 
 @settings(max_examples=300)
