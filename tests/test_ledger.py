@@ -395,7 +395,7 @@ def test_any_sequence_of_calls_is_what_going_through_everything_gives(machine):
 @pytest.mark.parametrize("machine", [LedgerMachine, CutLedgerMachine])
 def test_long_walks_are_what_going_through_everything_gives(machine):
     """More than the machine above finds by itself: ledgers with many samples that count."""
-    for seed in range(200):
+    for seed in range(100):
         random = Random(seed)
         walk = machine()
         walk.begin(
