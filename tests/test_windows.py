@@ -10,6 +10,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 from itertools import product
+from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -45,7 +46,7 @@ def state_of(model: Any, samples: list[Any]) -> bytes:
 def run(machine: type) -> None:
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=100, stateful_step_count=30, phases=phases)
+        machine, settings=settings(max_examples=60, stateful_step_count=30, phases=phases)
     )
 
 
@@ -79,19 +80,17 @@ class WindowMachine(RuleBasedStateMachine):
         full = [row if len(row) == 3 else (*row, 1) for row in rows]
         return [[row[at] for row in full] for at in range(3)]
 
-    @rule()
-    def pickled(self) -> None:
-        self.window = pickle.loads(pickle.dumps(self.window))
-
-    @rule()
-    def copied(self) -> None:
-        """The original goes on changing without the copy."""
-        original, self.window = self.window, copy.copy(self.window)
-        self.disturb(original)
-
-    @rule()
-    def stored(self) -> None:
-        self.window = type(self.window).from_bytes(self.window.to_bytes())
+    @rule(way=st.sampled_from(["pickle", "copy", "bytes"]))
+    def come_back(self, way: str) -> None:
+        """A copy does not change with the original."""
+        original = self.window
+        if way == "pickle":
+            self.window = pickle.loads(pickle.dumps(original))
+        elif way == "copy":
+            self.window = copy.copy(original)
+            self.disturb(original)
+        else:
+            self.window = type(original).from_bytes(original.to_bytes())
 
     def disturb(self, window: Any) -> None:
         raise NotImplementedError
@@ -255,6 +254,34 @@ class LastPeriodMachine(WindowMachine):
 @pytest.mark.parametrize("machine", [LastNMachine, LastPeriodMachine])
 def test_any_sequence_of_calls_leaves_what_a_plain_list_would_hold(machine):
     run(machine)
+
+
+def test_long_walks_leave_what_a_plain_list_would_hold():
+    """Windows that are fuller than those the machines come up with."""
+    for seed in range(60):
+        random = Random(seed)
+        walk = LastPeriodMachine() if seed % 2 else LastNMachine()
+        period = random.choice([5, 2.5, timedelta(hours=5)])
+        chosen = {"period": period, "utc": seed % 4 == 1} if seed % 2 else {"n": seed % 13 + 1}
+        walk.begin(cuts=False, **chosen)
+        for now in range(60):
+            rows = [(random.random(), random.randint(0, 1), random.randint(0, 3)) for _ in "abc"]
+            steps = [now + random.choice([1, 0, 0, -1, -3, -8, -11]) for _ in rows]
+            times = {"times": [walk.time(step) for step in steps]} if seed % 2 else {}
+            if random.random() < 0.3:
+                walk.window.update_many(*walk.columns(rows), **times)
+                for at, row in enumerate(rows):
+                    walk.add(row, *[given[at] for given in times.values()])
+            else:
+                for at, row in enumerate(rows):
+                    given = [value[at] for value in times.values()]
+                    walk.window.update(*row, **dict(zip(["time"], given, strict=False)))
+                    walk.add(row, *given)
+            if random.random() < 0.1:
+                walk.come_back(random.choice(["pickle", "copy", "bytes"]))
+            walk.model_holds_the_samples_of_the_window()
+        if seed % 2:
+            walk.newest_and_refused_are_told()
 
 
 # Many samples at once.
