@@ -28,7 +28,14 @@ from hypothesis.stateful import (
 )
 from streams import SmallNodeCut, SmallNodeThreshold
 
-from limen import LastN, LastPeriod, OnlineCut, OnlineThreshold, optimal_threshold
+from limen import (
+    LastN,
+    LastPeriod,
+    OnlineCalibrator,
+    OnlineCut,
+    OnlineThreshold,
+    optimal_threshold,
+)
 
 BIG = 2**61  # two of them do not fit together
 HOUR = timedelta(hours=1)
@@ -782,3 +789,24 @@ def test_weights_beyond_doubles_are_stored_exactly(large):
     assert window.model._state() == back.model._state()
     assert list(window._queue) == list(back._queue)
     assert period.model._state() == LastPeriod.from_bytes(period.to_bytes()).model._state()
+
+
+@given(rows=st.lists(labelled, max_size=40), n=st.integers(1, 6))
+def test_a_calibrator_in_a_window_holds_what_the_window_does(rows, n) -> None:
+    last, period = LastN(OnlineCalibrator(), n), LastPeriod(OnlineCalibrator(), n)
+    counted = []
+    for step, row in enumerate(rows):
+        last.update(*row)
+        period.update(*row, time=step)
+        if len(row) < 3 or row[2] != 0:
+            counted.append((step, row))
+        fresh, recent = OnlineCalibrator(), OnlineCalibrator()
+        for _, sample in counted[-n:]:
+            fresh.update(*sample)
+        for when, sample in counted:
+            if step - n < when:
+                recent.update(*sample)
+
+        assert fresh._state() == last.model._state()
+        assert recent._state() == period.model._state()
+        assert fresh.threshold(false_negative=3) == last.threshold(false_negative=3)
