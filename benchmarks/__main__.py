@@ -14,11 +14,16 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import calibrator_questions, questions, tuner_questions
+from benchmarks import calibrator_questions, questions, remembering_questions, tuner_questions
 from benchmarks.timing import Finding
 from limen import _core
 
-QUESTIONS = questions.QUESTIONS + calibrator_questions.QUESTIONS + tuner_questions.QUESTIONS
+QUESTIONS = (
+    *questions.QUESTIONS,
+    *calibrator_questions.QUESTIONS,
+    *remembering_questions.QUESTIONS,
+    *tuner_questions.QUESTIONS,
+)
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -42,6 +47,7 @@ def describe(only: list[str]) -> dict[str, str]:
         "numpy": version("numpy"),
         "sortedcontainers": version("sortedcontainers"),
         "scikit-learn": version("scikit-learn"),
+        "river": version("river"),
         "limen": version("limen"),
         "command": f"python -m benchmarks {' '.join(only)}" if only else "make bench",
         "clock": "thread CPU time, medians, contenders in turns",

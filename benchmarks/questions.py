@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from sortedcontainers import SortedList
 
-from benchmarks.remembering import files, last_n_steps, last_period_steps
 from benchmarks.timing import Finding, faster_by, in_turns, slower_by
 from benchmarks.workloads import SHAPES, by_sorting, by_sorting_without_ties, samples
 from limen import OnlineThreshold, optimal_threshold
@@ -297,8 +296,5 @@ QUESTIONS = (
     whole_arrays,
     small_arrays,
     memory,
-    last_n_steps,
-    last_period_steps,
-    files,
     start_up,
 )

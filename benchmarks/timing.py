@@ -78,11 +78,16 @@ def within(
 
 
 def slower_by(
-    question: str, size: str, runs: dict[str, list[float]], peer: str, at_most: float, unit: str
+    question: str,
+    size: str,
+    runs: dict[str, list[float]],
+    peer: str,
+    at_most: float | None,
+    unit: str,
 ) -> Finding:
     """Median of limen over median of the peer, and whether it is as small as promised."""
     ours, theirs = statistics.median(runs["limen"]), statistics.median(runs[peer])
     ratio = ours / theirs
-    return Finding(
-        question, size, ours, theirs, unit, ratio, f"at most {at_most:g}x", ratio <= at_most, runs
-    )
+    promise = "" if at_most is None else f"at most {at_most:g}x"
+    kept = None if at_most is None else ratio <= at_most
+    return Finding(question, size, ours, theirs, unit, ratio, promise, kept, runs)

@@ -164,6 +164,9 @@ def test_an_error_changes_nothing() -> None:
     for call in (
         lambda: fading.update(math.nan, 1),
         lambda: fading.update(0.5, 2),
+        lambda: fading.update(0.5),
+        lambda: fading.update(),
+        lambda: fading.update("a", 1),
         lambda: fading.update(0.5, 1, -1),
         lambda: fading.update(0.5, 1, "much"),
         lambda: fading.update(0.5, 1, time=3),

@@ -158,17 +158,24 @@ class Fading(Window):
         if named:
             sample = by_position(self._names, sample, named)
         moment = self._moment(time)
-        self._trial.update(*sample)  # so that errors come before any change
-        if len(self._trial) == 0:  # it has no loss
+        plain = len(sample) == 2 and self._names[1] == "label"
+        if not plain and not self._weighs_something(sample):
             self._advance(moment)
             return True
-        self._trial.revert(*sample)
         counted = self._hold(sample, self._count, moment)
         if counted:
             self._count += 1
         else:
             self._refused += 1
         return counted
+
+    def _weighs_something(self, sample: Row) -> bool:
+        """Let an empty model look at it, because the other will see it with another weight."""
+        self._trial.update(*sample)
+        if len(self._trial) == 0:
+            return False
+        self._trial.revert(*sample)
+        return True
 
     def update_many(self, *columns: Any, times: Any = None, **named: Any) -> list[bool]:
         """Add many samples, as `update` one by one: all of them, or on an error none.

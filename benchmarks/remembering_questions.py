@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.timing import Finding, faster_by, in_turns, slower_by
 from benchmarks.workloads import by_sorting, samples
-from limen import LastN, LastPeriod, OnlineThreshold, load
+from limen import Fading, LastN, LastPeriod, OnlineThreshold, load, merge
 
 try:
     from river.utils import Rolling
@@ -142,3 +142,62 @@ def files() -> Iterator[Finding]:
         yield Finding(
             f"{name} of a model", f"{n:,}", speed, None, "MB/s", promise=promise, kept=kept
         )
+
+
+def fading_steps() -> Iterator[Finding]:
+    """How long does one step of fading take, dividing and dropping included?"""
+    rows = stream(HELD + STEPS * (ROUNDS + 1), seed=4)
+    fading = Fading(OnlineThreshold(), half_life=3_000)
+    runs = in_turns({"limen": stepping(fading, rows), "update": bare(rows)}, ROUNDS, per=STEPS)
+    scores, labels = (np.array(column) for column in zip(*rows, strict=True))
+    order = np.argsort(scores)
+    weights = 2.0 ** ((np.arange(len(rows)) - len(rows) + 1) / 3_000)
+    z = np.where(labels == 1, -weights, weights)[order]
+    saved = np.append(0, np.cumsum(z))
+    at = np.searchsorted(scores[order], fading.threshold)
+    assert saved[at] >= saved.max() - len(fading) * 2.0**-29
+    yield slower_by(
+        f"one step of Fading, {len(fading):,} scores held, against a bare update at {HELD:,}",
+        f"{len(fading):,}",
+        runs,
+        "update",
+        None,
+        "ns per sample",
+    )
+
+
+def merging() -> Iterator[Finding]:
+    """How long does it take to merge two halves, or many parts, against loading all at once?"""
+    n = 1_000_000
+    scores, labels = samples("uniform", n)
+    whole = OnlineThreshold()
+    whole.update_many(scores, labels)
+
+    def parts_of(count: int) -> list[OnlineThreshold]:
+        parts = [OnlineThreshold() for _ in range(count)]
+        for place, part in enumerate(parts):
+            part.update_many(scores[place::count], labels[place::count])
+        return parts
+
+    def load_all() -> None:
+        OnlineThreshold().update_many(scores, labels)
+
+    for count, promise in ((2, 2), (100, None)):
+        models = parts_of(count)
+        assert whole._state() == merge(models)._state()
+
+        def join(models: list[OnlineThreshold] = models) -> None:
+            merge(models)
+
+        runs = in_turns({"limen": join, "update_many": load_all}, 7, per=n)
+        yield slower_by(
+            f"merge of {count} parts against update_many of all samples",
+            f"{n:,}",
+            runs,
+            "update_many",
+            promise,
+            "ns per sample",
+        )
+
+
+QUESTIONS = (last_n_steps, last_period_steps, fading_steps, merging, files)
