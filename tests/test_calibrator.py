@@ -430,6 +430,27 @@ def test_the_step_is_where_the_threshold_of_the_gap_is():
     ).tolist()
 
 
+def test_the_line_never_leaves_the_values_at_its_ends():
+    """Just below the upper end, low + 1 * (high - low) may be more than high in doubles."""
+    values = sorted({Fraction(a, b) for b in range(1, 14) for a in range(b + 1)})
+    just_below = [float(np.nextafter(1.0, 0)), float(np.nextafter(-1.0, 0))]
+    beyond = 0
+    for low, high in itertools.combinations(values, 2):
+        rows = [
+            (score, label, weight)
+            for score, value in ((-1.0, low), (1.0, high))
+            for label, weight in (
+                (1, value.numerator),
+                (0, value.denominator - value.numerator),
+            )
+        ]
+        found = limen.isotonic(*columns(rows)).probability(just_below, between="linear")
+        beyond += float(low) + (float(high) - float(low)) > float(high)
+
+        assert float(low) <= found[1] <= found[0] <= float(high)
+    assert beyond
+
+
 def test_an_infinite_end_gives_the_value_of_the_finite_side():
     calibrator = held_one_by_one([-INF, 0.25, 0.25, INF], [0, 1, 0, 1])
 
