@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 from fractions import Fraction
@@ -649,3 +650,29 @@ def test_bounds_of_large_sums_are_exact(name):
 
             assert possible == found_possible
             assert_best(expected, found)
+
+
+@pytest.mark.parametrize(
+    "metric", [metrics.f1, metrics.mcc, metrics.fbeta(0.5), metrics.cost(1, Fraction(5, 2))]
+)
+def test_metrics_can_be_pickled_and_copied(metric):
+    for other in (pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric)):
+        assert metric.name == other.name
+        assert metric(3, 1, 2, 4) == other(3, 1, 2, 4)
+
+
+def test_a_function_is_asked_once():
+    asked = []
+
+    def counting(tp, fp, fn, tn):
+        asked.append(len(tp))
+        return tp - fp
+
+    held_one_by_one([0.1, 0.2], [0, 1]).best(counting)
+
+    assert [3] == asked
+
+
+def test_an_array_is_no_cost():
+    with pytest.raises(ValueError, match=r"false_positive must be a positive, finite number"):
+        held_one_by_one([0.1], [1]).threshold(false_positive=np.array([1, 2]))

@@ -138,8 +138,8 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
             What a score between two blocks of the fit is given. ``"step"``: the probability of
             the block on its side of the threshold between them. A probability above
             ``false_positive / (false_positive + false_negative)`` then says the same as
-            ``score >= threshold(...)``, for every score and all costs, which is why it is the
-            default. ``"linear"``: the straight line between the nearest scores of the two
+            ``score >= threshold(...)``, for every finite score and all costs, which is why it
+            is the default. ``"linear"``: the straight line between the nearest scores of the two
             blocks, as in scikit-learn; next to an infinite score, the value of the finite end.
 
         Notes

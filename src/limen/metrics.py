@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -119,6 +119,13 @@ class Metric:
     signed_root: bool = False
     scale: Fraction | None = None
     margin: float = math.inf
+    _made_by: tuple[Any, ...] | None = field(default=None, repr=False, compare=False)
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        # Its functions have no name of their own, so a pickle tells where to find it again.
+        if _NAMED.get(self.name) is self:
+            return self.name
+        return self._made_by or object.__reduce_ex__(self, protocol)
 
     def __call__(self, tp: ArrayLike, fp: ArrayLike, fn: ArrayLike, tn: ArrayLike) -> Any:
         """Compute the value; an array for arrays, a float for numbers. O(n)."""
@@ -192,7 +199,8 @@ def fbeta(beta: Cost) -> Metric:
     def ratio(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
         return (one + more) * tp, (one + more) * tp + more * fn + one * fp
 
-    return Metric(f"fbeta({beta!r})", ratio, on_hull=True, margin=_CLOSE)
+    made_by = (fbeta, (beta,))
+    return Metric(f"fbeta({beta!r})", ratio, on_hull=True, margin=_CLOSE, _made_by=made_by)
 
 
 f1 = Metric("f1", fbeta(1).ratio, on_hull=True, margin=_CLOSE)
@@ -212,6 +220,7 @@ def cost(false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
         lowest=True,
         scale=scale,
         margin=_CLOSE,
+        _made_by=(cost, (false_positive, false_negative)),
     )
 
 
@@ -377,10 +386,11 @@ def best_cut(cuts: Cuts, metric: Metric | Callable[..., Any], demands: list[Dema
             missed = [d for d, where in zip(demands, met, strict=True) if not where.any()]
             raise _infeasible(cuts, metric, demands, missed)
     if not isinstance(metric, Metric):
-        values = _values_by(metric, cuts)[places]
-        if np.isnan(values).all():
+        values = _values_by(metric, cuts)
+        if np.isnan(values[places]).all():
             raise ValueError("metric gives nan at every cut; it needs a number at one of them.")
-        return _at(cuts, metric, places[np.flatnonzero(values == np.nanmax(values))[-1]])
+        best = np.flatnonzero(values[places] == np.nanmax(values[places]))[-1]
+        return _at(cuts, float(values[places[best]]), places[best])
     sign = -1 if metric.lowest else 1
     rounded = sign * _quotients(*metric.ratio(*cuts.in_numbers(places)))
 
@@ -389,7 +399,8 @@ def best_cut(cuts: Cuts, metric: Metric | Callable[..., Any], demands: list[Dema
         return sign * top, _or_one(bottom)
 
     largest = 1.0 if metric.scale is None else float(np.abs(rounded).max())
-    return _at(cuts, metric, places[_highest_of_best(rounded, metric.margin * largest, exact)])
+    place = places[_highest_of_best(rounded, metric.margin * largest, exact)]
+    return _at(cuts, _worth(cuts, metric, place), place)
 
 
 def _met(cuts: Cuts, demands: list[Demand]) -> list[NDArray[np.bool_]]:
@@ -428,21 +439,24 @@ def _values_by(function: Callable[..., Any], cuts: Cuts) -> NDArray[np.float64]:
     return values
 
 
-def _at(cuts: Cuts, metric: Metric | Callable[..., Any], place: int) -> BestCut:
-    """One of the cuts, and what the metric is worth there, rounded once."""
+def _at(cuts: Cuts, value: float, place: int) -> BestCut:
+    """One of the cuts."""
     ends = (float(ends[place]) for ends in (cuts.lower, cuts.upper))
     lower, upper = (None if math.isnan(end) else end for end in ends)
     confusion = Confusion(*(float(weight[0]) for weight in cuts.in_numbers([place])))
+    return BestCut(lower, upper, value, confusion)
+
+
+def _worth(cuts: Cuts, metric: Metric | Callable[..., Any], place: int) -> float:
+    """Tell what a metric is worth at a cut, rounded once."""
     if not isinstance(metric, Metric):
-        return BestCut(lower, upper, float(_values_by(metric, cuts)[place]), confusion)
+        return float(_values_by(metric, cuts)[place])
     top, bottom = (int(part[0]) for part in metric.ratio(*cuts.exactly([place])))
     if metric.scale is not None:
         scale = metric.scale * Fraction(*cuts.unit)
         top, bottom = top * scale.numerator, bottom * scale.denominator
     value = top / bottom if bottom else 0.0
-    if metric.signed_root:
-        value = math.copysign(math.sqrt(abs(value)), value)
-    return BestCut(lower, upper, value, confusion)
+    return math.copysign(math.sqrt(abs(value)), value) if metric.signed_root else value
 
 
 def _infeasible(
@@ -461,7 +475,8 @@ def _infeasible(
             worst, below = np.where(worse, top, worst), np.where(worse, bottom, below)
         return -worst, below
 
-    nearest = _at(cuts, metric, _highest_of_best(-rounded, _CLOSE, exact))
+    place = _highest_of_best(-rounded, _CLOSE, exact)
+    nearest = _at(cuts, _worth(cuts, metric, place), place)
     demanded = " and ".join(f"{d.name}={float(d.bound)!r}" for d in missed or demands)
     rates = ", ".join(
         f"{d.rate.replace('_', ' ')} {getattr(nearest.confusion, d.rate):.6g}" for d in demands

@@ -46,7 +46,8 @@ def _as_typed(value: Any) -> Fraction | None:
         with suppress(ValueError, OverflowError):  # a Decimal may be nan or infinite
             number = Fraction(value)
     elif isinstance(value, SupportsFloat):
-        return _as_typed(float(value))
+        with suppress(TypeError, ValueError):  # an array may be one of many numbers
+            return _as_typed(float(value))
     return number
 
 
