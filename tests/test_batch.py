@@ -247,7 +247,7 @@ def run_with_isa(isa, program):
 
 def supported_isas():
     """As the error for an unknown one lists them."""
-    told = run_with_isa("abacus", "import limen").stderr
+    told = run_with_isa("abacus", "import limen._core").stderr
     return told.partition("support: ")[2].partition(". Unset")[0].split(", ")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import subprocess
 import sys
 
 import pytest
@@ -165,6 +166,34 @@ def test_the_public_names_are_the_promised_ones() -> None:
 )
 def test_signatures_are_the_promised_ones(function: object, parameters: list[str]) -> None:
     assert parameters == list(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import limen; limen.OnlineThreshold",
+        "import limen; limen.columns.as_scores",
+        "import limen; limen._core.isa",
+        "from limen import metrics, merge",
+        "from limen.columns import as_scores; import limen; limen.loss_curve",
+        "import limen; assert 'Ledger' in dir(limen)",
+        "from limen.storage import load; load(PATH)",
+    ],
+)
+def test_the_library_loads_itself_when_it_is_first_used(use: str, tmp_path) -> None:
+    path = str(tmp_path / "ledger.limen")
+    limen.Ledger(limen.OnlineThreshold()).save(path)
+    program = f"PATH = {path!r}; import sys; import limen; before = 'numpy' in sys.modules; {use}"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}; print(before)"], capture_output=True, text=True
+    )
+
+    assert ("False\n", "") == (done.stdout, done.stderr)
+
+
+def test_a_name_that_is_not_there_is_told() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'optimal_treshold'"):
+        limen.optimal_treshold  # noqa: B018
 
 
 def test_costs_and_units_go_by_name_only() -> None:

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact decision thresholds for binary classifiers, kept right one sample at a time."""
 
-from limen import columns, losses, metrics
-from limen.batch import loss_curve, optimal_cut, optimal_threshold
-from limen.calibrator import OnlineCalibrator, isotonic
-from limen.errors import Infeasible, NotHeld
-from limen.fading import Fading
-from limen.groups import Grouped, GroupOptima, by_group
-from limen.held import merge
-from limen.hull import Blocks, RocHull
-from limen.ledger import Ledger
-from limen.metrics import BestCut, Confusion
-from limen.online import OnlineCut, OnlineThreshold
-from limen.optimum import LossCurve, Optimum
-from limen.storage import from_bytes, load
-from limen.windows import LastN, LastPeriod
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from limen import columns, losses, metrics
+    from limen.batch import loss_curve, optimal_cut, optimal_threshold
+    from limen.calibrator import OnlineCalibrator, isotonic
+    from limen.errors import Infeasible, NotHeld
+    from limen.fading import Fading
+    from limen.groups import Grouped, GroupOptima, by_group
+    from limen.held import merge
+    from limen.hull import Blocks, RocHull
+    from limen.ledger import Ledger
+    from limen.metrics import BestCut, Confusion
+    from limen.online import OnlineCut, OnlineThreshold
+    from limen.optimum import LossCurve, Optimum
+    from limen.storage import from_bytes, load
+    from limen.windows import LastN, LastPeriod
 
 __all__ = [
     "BestCut",
@@ -48,3 +52,25 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_MODULES = (
+    *("batch", "calibrator", "columns", "errors", "fading", "groups", "held", "hull"),
+    *("ledger", "losses", "metrics", "online", "optimum", "storage", "units", "windows"),
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Load the library when its first name is asked for: ``limen --help`` needs none of it."""
+    if name in _MODULES or name == "_core":
+        return import_module(f"limen.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'limen' has no attribute {name!r}")
+    for module in [import_module(f"limen.{module}") for module in _MODULES]:
+        globals().update(
+            {each: getattr(module, each) for each in module.__all__ if each in __all__}
+        )
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -389,6 +390,8 @@ class _Reader:
 
     def storable(self, deep: int) -> Any:
         kind = self.text()
+        if kind not in _kinds:
+            import_module("limen").load  # noqa: B018 - loads every module, and so every kind
         if kind not in _kinds:
             raise ValueError(f"this limen knows no {kind!r}; a newer one may")
         cls = _kinds[kind]
