@@ -13,7 +13,16 @@ from __future__ import annotations
 import csv
 from importlib.resources import files
 
-__all__ = ["load_phishing"]
+__all__ = ["load_phishing", "phishing_csv"]
+
+
+def phishing_csv() -> str:
+    """Return the demonstration stream as a CSV with a header.
+
+    >>> phishing_csv().splitlines()[:2]
+    ['score,label', '0.5,1']
+    """
+    return files(__name__).joinpath("phishing.csv").read_text(encoding="ascii")
 
 
 def load_phishing() -> tuple[list[float], list[int]]:
@@ -23,6 +32,5 @@ def load_phishing() -> tuple[list[float], list[int]]:
     >>> len(scores), sum(labels)
     (1250, 548)
     """
-    text = files(__name__).joinpath("phishing.csv").read_text(encoding="ascii")
-    rows = list(csv.DictReader(text.splitlines()))
+    rows = list(csv.DictReader(phishing_csv().splitlines()))
     return [float(row["score"]) for row in rows], [int(row["label"]) for row in rows]

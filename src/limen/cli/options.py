@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may be written after ``limen``: commands, options and their help, with an example each.
+
+Nothing here imports NumPy, so that help and completion come at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import Any
+
+from limen import __version__
+from limen.cli.outcome import USAGE
+
+__all__ = ["METRICS", "SHELLS", "parser"]
+
+METRICS = (
+    *("accuracy", "balanced_accuracy", "f1", "jaccard", "mcc", "precision", "recall"),
+    *("specificity", "youden"),
+)
+SHELLS = ("bash", "zsh", "fish")
+FORMATS = ("csv", "ndjson", "parquet")
+
+_ENDINGS = """\
+exit codes:
+  0  done                          4  a file is not there
+  1  failed, as the message says   5  no cut meets what was demanded
+  2  wrong command or option       130  Ctrl-C
+  3  malformed input, with the     141  the reader of the output went away
+     file, line and column
+
+Every option that takes a value has a variable: LIMEN_SCORE_COLUMN=p for --score-column p.
+Data goes to standard output, talk to standard error; NO_COLOR is respected.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Words errors as the rest of limen does, and takes defaults from the environment."""
+
+    def error(self, message: str) -> Any:
+        self.exit(USAGE, f"limen: {message}\nTry: {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        for action in self._actions:
+            typed = os.environ.get("LIMEN_" + action.dest.upper())
+            if typed is not None and action.option_strings and action.nargs is None:
+                action.default, action.required = typed, False
+        return super().parse_known_args(args, namespace)
+
+
+def number(text: str) -> Any:
+    """Read a positive number as it was typed: 0.1 is a tenth, 1/3 a third.
+
+    >>> number("0.1"), number("1/3")
+    (Fraction(1, 10), Fraction(1, 3))
+    """
+    from fractions import Fraction
+
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return value
+
+
+def share(text: str) -> Any:
+    """Read a share from 0 to 1 as it was typed.
+
+    >>> share("0.9")
+    Fraction(9, 10)
+    """
+    from fractions import Fraction
+
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
+    return value
+
+
+def threshold(text: str) -> float:
+    """Read a threshold; infinities are fine.
+
+    >>> threshold("-inf")
+    -inf
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def metric(text: str) -> str:
+    """Let the name of a metric pass, or f and a number for F-beta.
+
+    >>> metric("f0.5")
+    'f0.5'
+    """
+    if text in METRICS or re.fullmatch(r"f\d+(\.\d+)?", text):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is none of {', '.join(METRICS)}, or f2, f0.5 and the like"
+    )
+
+
+def delimiter(text: str) -> str:
+    r"""Let one character pass, or \t for a tab.
+
+    >>> delimiter(";")
+    ';'
+    """
+    text = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(text) != 1 or text in '"\r\n':
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character")
+    return text
+
+
+def _filled(text: str) -> str:
+    from textwrap import fill  # argparse loads it too, but only to show help
+
+    return fill(text, 79)
+
+
+def _command(commands: Any, name: str, says: str, example: str, **given: Any) -> _Parser:
+    command: _Parser = commands.add_parser(
+        name,
+        help=says[0].lower() + says[1:].split(".")[0],
+        description=_filled(says),
+        epilog="example:\n" + "".join(f"  {line}\n" for line in example.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        **given,
+    )
+    command.set_defaults(command=name)
+    return command
+
+
+def _talk(command: _Parser) -> None:
+    command.add_argument("-q", "--quiet", action="store_true", help="no talk on standard error")
+
+
+def _columns(command: _Parser, files: bool = True) -> None:
+    group = command.add_argument_group("input")
+    if files:
+        group.add_argument(
+            *("files",),
+            metavar="FILE",
+            nargs="+",
+            help="CSV, NDJSON or Parquet, gzipped or not; a pattern; or - for standard input",
+        )
+    given: dict[str, Any] = {"metavar": "NAME"}
+    group.add_argument("--score-column", default="score", **given)
+    group.add_argument("--label-column", default="label", **given)
+    group.add_argument("--weight-column", help="how much each row counts", **given)
+    group.add_argument(
+        "--positive",
+        metavar="VALUE",
+        help="the label that counts as 1, all others as 0; without it labels are 0 and 1",
+    )
+    group.add_argument("--format", choices=FORMATS, help="when the name of a file does not tell")
+    group.add_argument(
+        "--delimiter",
+        metavar="CHARACTER",
+        type=delimiter,
+        help="between the fields of a CSV; by default what its header suggests",
+    )
+
+
+def _costs(command: _Parser) -> None:
+    group = command.add_argument_group("costs")
+    given: dict[str, Any] = {"type": number, "metavar": "COST"}
+    group.add_argument("--false-positive", help="of answering 1 to a 0 (1)", **given)
+    group.add_argument("--false-negative", help="of answering 0 to a 1 (1)", **given)
+    group.add_argument(
+        "--unit",
+        type=number,
+        help="the smallest weight told apart, such as 0.01; whole weights need none",
+    )
+
+
+def _aims(command: _Parser) -> None:
+    group = command.add_argument_group(
+        "aims other than cost",
+        _filled(
+            "With demands alone the best recall is sought, or the best precision when recall is "
+            "demanded; with costs, the lowest cost among the cuts that meet them."
+        ),
+    )
+    group.add_argument(
+        "--metric",
+        type=metric,
+        metavar="NAME",
+        help=f"{', '.join(METRICS)}, or f2, f0.5 and the like",
+    )
+    given: dict[str, Any] = {"type": share, "metavar": "SHARE"}
+    group.add_argument("--min-precision", **given)
+    group.add_argument("--min-recall", **given)
+    group.add_argument("--max-false-positive-rate", **given)
+    group.add_argument("--max-positive-rate", help="share of all that is answered 1", **given)
+
+
+def _output(command: _Parser, needed: bool) -> None:
+    command.add_argument(
+        *("-o", "--output"), metavar="FILE", required=needed, help="written all at once or not"
+    )
+    command.add_argument("--force", action="store_true", help="replace a file that is there")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Make the parser of everything that may be written after ``limen``.
+
+    >>> parser().parse_args(["fit", "scores.csv", "--false-negative", "5"]).false_negative
+    Fraction(5, 1)
+    """
+    whole = _Parser(
+        prog="limen",
+        description="Exact decision thresholds for binary classifiers.",
+        epilog="example:\n  limen fit scores.csv --false-negative 5\n\n" + _ENDINGS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    whole.add_argument("--version", action="version", version=f"limen {__version__}")
+    commands = whole.add_subparsers(metavar="COMMAND", title="commands", dest="command")
+    _fit(commands)
+    _curve(commands)
+    _compare(commands)
+    _demo(commands)
+    _completion(commands)
+    return whole
+
+
+def _fit(commands: Any) -> None:
+    command = _command(
+        commands,
+        "fit",
+        "Find the best threshold for scores and labels in files. It goes to standard output: "
+        "answer 1 when score >= threshold.",
+        "limen fit scores.csv --false-negative 5\n"
+        "limen fit 'day-*.parquet' --score-column p --label-column paid --min-precision 0.9 --json",
+    )
+    _columns(command)
+    command.add_argument("--group-column", metavar="NAME", help="one threshold for each group")
+    _costs(command)
+    _aims(command)
+    command.add_argument("--json", action="store_true", help="one object with all there is to say")
+    _talk(command)
+
+
+def _curve(commands: Any) -> None:
+    command = _command(
+        commands,
+        "curve",
+        "Write the loss of every cut as CSV. One line for each distinct score and one more.",
+        "limen curve scores.csv --false-negative 5 > curve.csv",
+    )
+    _columns(command)
+    _costs(command)
+    _output(command, needed=False)
+    _talk(command)
+
+
+def _compare(commands: Any) -> None:
+    command = _command(
+        commands,
+        "compare",
+        "Tell what thresholds cost against the optimum. One line of CSV for each, the optimum "
+        "first.",
+        "limen compare scores.csv --threshold 0.5 --false-negative 5",
+    )
+    _columns(command)
+    command.add_argument(
+        *("-t", "--threshold"),
+        type=threshold,
+        action="append",
+        dest="thresholds",
+        metavar="NUMBER",
+        required=True,
+        help="may be given several times",
+    )
+    _costs(command)
+    command.add_argument("--json", action="store_true", help="one object instead of CSV")
+    _talk(command)
+
+
+def _demo(commands: Any) -> None:
+    command = _command(
+        commands,
+        "demo",
+        "Play a small real stream. The threshold of a phishing detector, kept right.",
+        "limen demo",
+    )
+    command.add_argument(
+        "--csv", action="store_true", help="write the scores and labels instead, to try limen on"
+    )
+
+
+def _completion(commands: Any) -> None:
+    command = _command(
+        commands,
+        "completion",
+        "Write the script that completes commands and options in a shell.",
+        "limen completion bash > ~/.local/share/bash-completion/completions/limen\n"
+        "limen completion zsh > ~/.zfunc/_limen\n"
+        "limen completion fish > ~/.config/fish/completions/limen.fish",
+    )
+    command.add_argument("shell", choices=SHELLS)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples out of files, whatever they are: names and patterns in, arrays out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from glob import glob, has_magic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limen.cli.outcome import BAD_INPUT, NOT_FOUND, USAGE, Failure
+from limen.cli.progress import counting
+from limen.cli.tables import Part, Stumbled, duckdb_is_there, read_parquet, read_table
+from limen.cli.text import Collected, Columns, read_text
+from limen.columns import as_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Samples", "read"]
+
+# Below this many bytes of text, Python is done before duckdb has been loaded.
+_SMALL = 2**21
+_SUFFIXES = {
+    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt"), "csv"),
+    **dict.fromkeys((".ndjson", ".jsonl", ".json"), "ndjson"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The samples of all files in one array for each column."""
+
+    scores: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    weights: NDArray[Any] | None
+    codes: NDArray[Any] | None
+    names: list[str]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def by_group(self) -> Iterator[tuple[str, Samples]]:
+        """Yield the samples of each group, in the order of their names. O(n)."""
+        if self.codes is None:
+            return
+        order = np.argsort(self.codes, kind="stable")
+        ends = np.cumsum(np.bincount(self.codes, minlength=len(self.names)))
+        rows = dict(zip(self.names, np.split(order, ends), strict=False))
+        for name in sorted(rows):
+            at = rows[name]
+            weights = None if self.weights is None else self.weights[at]
+            yield name, Samples(self.scores[at], self.labels[at], weights, None, [])
+
+
+def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Samples:
+    """Read every file that is named, or raise `Failure`. O(n)."""
+    parts = []
+    for path in _expanded(patterns):
+        kind = format or _format_of(path)
+        if kind == "parquet":
+            parts.append(read_parquet(path, columns))
+        else:
+            parts.append(_read_lines(path, kind, columns))
+    samples = _joined(parts)
+    listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
+    _require_two_classes(samples, "standard input" if listed == "-" else listed, columns)
+    return samples
+
+
+def _expanded(patterns: Sequence[str]) -> list[str]:
+    paths: list[str] = []
+    for pattern in patterns:
+        if pattern == "-" or os.path.exists(pattern) or not has_magic(pattern):
+            paths.append(pattern)
+            continue
+        found = sorted(glob(pattern, recursive=True))
+        if not found:
+            raise Failure(f"no file matches {pattern}. Check the pattern.", NOT_FOUND)
+        paths += found
+    if paths.count("-") > 1:
+        raise Failure("standard input (-) can be read only once.", USAGE)
+    for path in paths:
+        if path != "-" and not os.path.exists(path):
+            raise Failure(f"{path} is not there. Check the name.", NOT_FOUND)
+        if os.path.isdir(path):
+            raise Failure(f"{path} is a folder. Name its files: '{path}/*.csv'", NOT_FOUND)
+    return paths
+
+
+def _format_of(path: str) -> str | None:
+    """Tell by the name; None where only a look into the file tells."""
+    if path == "-":
+        return None
+    plain = path.lower().removesuffix(".gz")
+    kind = _SUFFIXES.get(os.path.splitext(plain)[1])
+    with open(path, "rb") as file:
+        return "parquet" if file.read(4) == b"PAR1" else kind
+
+
+def _read_lines(path: str, kind: str | None, columns: Columns) -> Part:
+    """Text by duckdb where that is faster, and line by line where duckdb stumbles."""
+    if kind is not None and path != "-" and os.path.getsize(path) > _SMALL and duckdb_is_there():
+        try:
+            return read_table(path, kind, columns)
+        except Stumbled:
+            pass
+    rows = Collected()
+    with counting(path) as tick:
+        read_text(path, kind, columns, rows, tick)
+    return Part(
+        np.frombuffer(rows.scores, dtype=np.float64),
+        np.frombuffer(rows.labels, dtype=np.uint8),
+        None if columns.weight is None else np.frombuffer(rows.weights, dtype=np.float64),
+        None if columns.group is None else np.frombuffer(rows.codes, dtype=np.int64),
+        list(rows.names),
+    )
+
+
+def _joined(parts: list[Part]) -> Samples:
+    names: dict[str, int] = {}
+    codes = []
+    for part in parts:
+        if part.codes is not None:
+            renamed = [names.setdefault(name, len(names)) for name in part.names]
+            codes.append(np.asarray(renamed, np.min_scalar_type(len(names)))[part.codes])
+    weights = [part.weights for part in parts if part.weights is not None]
+    try:
+        scores = [as_scores(part.scores) for part in parts]
+    except ValueError as error:
+        raise Failure(str(error), BAD_INPUT) from None
+    return Samples(
+        _one(scores),
+        _one([part.labels for part in parts]),
+        _one(weights) if weights else None,
+        _one(codes) if codes else None,
+        list(names),
+    )
+
+
+def _one(arrays: list[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _require_two_classes(samples: Samples, listed: str, columns: Columns) -> None:
+    if len(samples) == 0:
+        raise Failure(f"{listed}: no rows. A threshold needs samples of both classes.", BAD_INPUT)
+    ones = int(np.count_nonzero(samples.labels))
+    if ones in (0, len(samples)):
+        hint = (
+            f"Is {columns.positive!r} the class that counts as 1?"
+            if columns.positive is not None
+            else "Is this the right column? If labels are not 0 and 1, name one with --positive."
+        )
+        raise Failure(
+            f"{listed}, column {columns.label}: every label counts as {int(ones > 0)} "
+            f"({len(samples):,} rows). A threshold needs both classes. {hint}",
+            BAD_INPUT,
+        )

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples out of large files by duckdb: Parquet, and text where a line at a time is too slow."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from limen.cli.outcome import BAD_INPUT, NOT_FOUND, Failure
+from limen.cli.progress import polling
+from limen.cli.text import Columns, csv_header, is_gzip, refuse_column
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Part", "Stumbled", "duckdb_is_there", "read_parquet", "read_table"]
+
+_WHOLE = (
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+)
+_LONG = 2**20
+_REAL = ("FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
+
+
+class Stumbled(Exception):  # noqa: N818 - reads as what happened
+    """Something in the file is wrong, or only unusual: the reader of lines will tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The samples of one file; a group is a number, its place in `names`."""
+
+    scores: NDArray[Any]
+    labels: NDArray[np.uint8]
+    weights: NDArray[Any] | None
+    codes: NDArray[Any] | None
+    names: list[str]
+
+
+def duckdb_is_there() -> bool:
+    """Tell whether duckdb is installed, without loading it."""
+    return find_spec("duckdb") is not None
+
+
+def _connect() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise Failure('Parquet needs duckdb. Install it with: pip install "limen[cli]"') from None
+    # The order of the samples does not change the answer, and without it duckdb is faster.
+    return duckdb.connect(config={"preserve_insertion_order": "false"})
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _label_sql(column: str, positive: str | None) -> tuple[str, list[Any]]:
+    """0, 1 or NULL, as `limen.cli.text.labels_of` decides, and the values it refers to."""
+    text = f"CAST({column} AS VARCHAR)"
+    if positive is None:
+        return (
+            f"CASE {text} WHEN '0' THEN 0 WHEN '1' THEN 1 ELSE "
+            f"CASE lower(trim({text})) WHEN 'false' THEN 0 WHEN 'true' THEN 1 ELSE "
+            f"CASE TRY_CAST({text} AS DOUBLE) WHEN 0 THEN 0 WHEN 1 THEN 1 END END END"
+        ), []
+    given: list[Any] = [positive]
+    same = f"{text} = ?"
+    try:
+        number = float(positive)
+    except ValueError:
+        pass
+    else:
+        same += f" OR coalesce(TRY_CAST({text} AS DOUBLE) = ?, false)"
+        given.append(number)
+    missing = f"{text} IS NULL OR {text} = ''"
+    return f"CASE WHEN {missing} THEN NULL WHEN {same} THEN 1 ELSE 0 END", given
+
+
+def _select(parts: dict[str, str], positive: str | None) -> tuple[str, list[Any]]:
+    """Write what to take out of each row, and the values it refers to."""
+    label, given = _label_sql(parts["label"], positive)
+    taken = [f"{parts['score']} AS score", f"CAST({label} AS UTINYINT) AS label"]
+    if "weight" in parts:
+        taken.append(f"{parts['weight']} AS weight")
+    if "group" in parts:
+        taken.append(f"CAST({parts['group']} AS VARCHAR) AS name")
+    return f"SELECT {', '.join(taken)}", given
+
+
+def read_table(path: str, format: str, columns: Columns) -> Part:
+    """Read a file of CSV or NDJSON, or raise `Stumbled`. O(n)."""
+    named = columns.named()
+    if not is_gzip(path) and not _ends_in_a_line(path):
+        raise Stumbled
+    options = [f"compression = '{'gzip' if is_gzip(path) else 'none'}'", "auto_detect = false"]
+    types = {part: "DOUBLE" if part in ("score", "weight") else "VARCHAR" for part in named}
+    if format == "csv":
+        places, width, delimiter = csv_header(path, columns)
+        parts = {part: f"c{place}" for part, place in zip(named, places, strict=True)}
+        kinds = {f"c{place}": "VARCHAR" for place in range(width)}
+        kinds |= {parts[part]: types[part] for part in named}
+        mark = {"'": "''"}.get(delimiter, delimiter)
+        options += ["header = true", f"delim = '{mark}'", "quote = '\"'", "escape = '\"'"]
+    else:
+        parts = {part: _quoted(name) for part, name in named.items()}
+        kinds = {name: types[part] for part, name in named.items()}
+        options += ["format = 'newline_delimited'", f"maximum_object_size = {2**24}"]
+    listed = ", ".join(f"{_text(name)}: '{kind}'" for name, kind in kinds.items())
+    reader = "read_csv" if format == "csv" else "read_json"
+    select, given = _select(parts, columns.positive)
+    sql = f"{select} FROM {reader}(?, columns = {{{listed}}}, {', '.join(options)})"
+    import duckdb
+
+    try:
+        return _fetch(_connect(), sql, [*given, path], path, grouped="group" in named)
+    except duckdb.Error as error:
+        raise Stumbled from error
+
+
+def _ends_in_a_line(path: str) -> bool:
+    """Tell whether the last line is of a reasonable length.
+
+    Of one that is longer than its buffer and has no end, duckdb 2.0 says nothing and drops it.
+    """
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _LONG))
+        return size <= _LONG or b"\n" in file.read()
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _fetch(connection: Any, sql: str, given: list[Any], path: str, grouped: bool) -> Part:
+    """Run the query; a value that is missing or has no order raises Stumbled."""
+    with polling(path, connection.query_progress):
+        names: list[str] = []
+        if grouped:
+            # Numbers instead of names: an array of twenty million texts is slow and large.
+            connection.execute(f"CREATE TEMP TABLE samples AS {sql}", given)
+            connection.execute(
+                "CREATE TEMP TABLE names AS SELECT name, row_number() OVER (ORDER BY name) - 1 "
+                "AS code FROM (SELECT DISTINCT name FROM samples)"
+            )
+            found = connection.execute("SELECT name FROM names ORDER BY code").fetchall()
+            names = [name for (name,) in found]
+            if None in names or "" in names:
+                raise Stumbled
+            sql, given = (
+                "SELECT samples.* EXCLUDE (name), code FROM samples JOIN names USING (name)",
+                [],
+            )
+        columns = connection.execute(sql, given).fetchnumpy()
+    if any(
+        isinstance(column, np.ma.MaskedArray) and column.mask.any() for column in columns.values()
+    ):
+        raise Stumbled
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    scores, weights = arrays["score"], arrays.get("weight")
+    if scores.dtype.kind == "f" and np.isnan(scores).any():
+        raise Stumbled
+    if weights is not None and not bool(np.all((weights >= 0) & (weights < np.inf))):
+        raise Stumbled
+    codes = arrays.get("code")
+    if codes is not None:
+        codes = codes.astype(np.min_scalar_type(len(names)))  # small ones are sorted faster
+    return Part(scores, arrays["label"], weights, codes, names)
+
+
+def read_parquet(path: str, columns: Columns) -> Part:
+    """Read a Parquet file; an error names the row. O(n)."""
+    connection = _connect()
+    import duckdb
+
+    named = columns.named()
+    source = "read_parquet(?, file_row_number = true)"
+    try:
+        found = connection.execute(f"DESCRIBE SELECT * FROM {source}", [path]).fetchall()
+        types = {str(name): str(kind) for name, kind, *_ in found}
+        types.pop("file_row_number", None)
+        parts = {}
+        for part, name in named.items():
+            if name not in types:
+                refuse_column(part, name, list(types), path)
+            parts[part] = _quoted(name)
+            if part in ("score", "weight"):
+                parts[part] = _as_number(parts[part], types[name], path, name)
+        select, given = _select(parts, columns.positive)
+        try:
+            return _fetch(
+                connection, f"{select} FROM {source}", [*given, path], path, "group" in named
+            )
+        except Stumbled:
+            _refuse_row(connection, source, parts, columns, path)
+    except duckdb.IOException as error:
+        raise Failure(f"{path} cannot be read: {_first_line(error)}", NOT_FOUND) from None
+    except duckdb.Error as error:
+        raise Failure(f"{path}: {_first_line(error)}", BAD_INPUT) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+def _as_number(column: str, kind: str, path: str, name: str) -> str:
+    if kind in _WHOLE:
+        return column  # so that a number that no double tells apart is refused
+    if kind.split("(")[0] in _REAL:
+        return f"CAST({column} AS DOUBLE)"
+    raise Failure(
+        f"{path}, column {name}: it holds {kind}, not numbers. Choose another column, or convert "
+        "it.",
+        BAD_INPUT,
+    )
+
+
+def _refuse_row(
+    connection: Any, source: str, parts: dict[str, str], columns: Columns, path: str
+) -> NoReturn:
+    """Name the first row with something wrong, and what it is."""
+    label, given = _label_sql(parts["label"], columns.positive)
+    number = "CAST({} AS DOUBLE)"
+    wrong = {"score": f"coalesce(isnan({number.format(parts['score'])}), true)"}
+    wrong["label"] = f"({label}) IS NULL"
+    if "weight" in parts:
+        weight = number.format(parts["weight"])
+        wrong["weight"] = f"coalesce({weight} < 0 OR isnan({weight}) OR isinf({weight}), true)"
+    if "group" in parts:
+        wrong["group"] = f"coalesce(CAST({parts['group']} AS VARCHAR), '') = ''"
+    for part, condition in wrong.items():
+        row = connection.execute(
+            f"SELECT file_row_number + 1, CAST({parts[part]} AS VARCHAR) FROM {source} "
+            f"WHERE {condition} ORDER BY file_row_number LIMIT 1",
+            [path, *(given if part == "label" else [])],
+        ).fetchone()
+        if row is not None:
+            value = "missing" if row[1] is None else str(row[1])
+            needed = {
+                "score": "a number that has an order",
+                "label": "0 or 1; name the class that counts as 1 with --positive",
+                "weight": "0 or more, and finite",
+                "group": "the name of a group",
+            }[part]
+            raise Failure(
+                f"{path}, row {row[0]:,}, column {columns.named()[part]}: the {part} is {value}; "
+                f"it must be {needed}. Correct it or drop the row.",
+                BAD_INPUT,
+            )
+    raise Failure(f"{path} cannot be read.", BAD_INPUT)

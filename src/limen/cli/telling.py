@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is told about a cut: as one number, as JSON, and in words."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from limen.cli.outcome import FAILED, USAGE, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limen.metrics import Confusion
+
+__all__ = ["Told", "as_json", "bold", "plain", "require_writable", "say", "written"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A cut of some samples and all that is told about it."""
+
+    threshold: float
+    lower: float | None
+    upper: float | None
+    loss: float | None  # where costs are the aim
+    value: float | None  # where a metric is
+    confusion: Confusion
+    samples: int
+    positives: int
+
+    def facts(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        right = self.confusion
+        aim = {"loss": self.loss} if self.value is None else {"value": self.value}
+        return {
+            "threshold": self.threshold,
+            "lower": self.lower,
+            "upper": self.upper,
+            **aim,
+            "confusion": right._asdict(),
+            "precision": right.precision,
+            "recall": right.recall,
+            "false_positive_rate": right.false_positive_rate,
+            "positive_rate": right.positive_rate,
+            "samples": self.samples,
+            "positives": self.positives,
+            "negatives": self.samples - self.positives,
+        }
+
+
+def as_json(value: Any) -> str:
+    """Write JSON that every parser reads: what is not finite becomes text.
+
+    >>> print(as_json({"threshold": float("-inf"), "lower": None}))
+    {
+      "threshold": "-inf",
+      "lower": null
+    }
+    """
+    return json.dumps(_finite(value), indent=2, ensure_ascii=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    if isinstance(value, float) and value - value != 0:
+        return repr(value)
+    return value
+
+
+def plain(number: float) -> str:
+    """Write a number for people: whole where it is whole, else with six digits.
+
+    >>> plain(1250.0), plain(0.40696256872), plain(float("inf"))
+    ('1,250', '0.406963', 'inf')
+    """
+    return f"{number:,.0f}" if number == round_or(number) else f"{number:,.6g}"
+
+
+def round_or(number: float) -> float | None:
+    """Round a finite number; None for others."""
+    return float(round(number)) if number - number == 0 else None
+
+
+def bold(text: str) -> str:
+    """Make text stand out on a terminal, unless NO_COLOR asks not to."""
+    wanted = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    return f"\x1b[1m{text}\x1b[0m" if wanted and os.environ.get("TERM") != "dumb" else text
+
+
+def say(*lines: str, quiet: bool = False) -> None:
+    """Talk on standard error."""
+    if not quiet:
+        print(*lines, sep="\n", file=sys.stderr)
+
+
+def require_writable(path: str | None, force: bool) -> None:
+    """Refuse to replace a file, before any work is done."""
+    if path is None or path == "-":
+        return
+    if os.path.isdir(path):
+        raise Failure(f"{path} is a folder. Name a file in it.", USAGE)
+    if os.path.exists(path) and not force:
+        raise Failure(f"{path} is there already. Replace it with --force.", USAGE)
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise Failure(f"the folder {folder} is not there. Make it first.", USAGE)
+
+
+@contextmanager
+def written(path: str | None) -> Iterator[IO[str]]:
+    """Write text to a file, all or nothing, or to standard output where none is named."""
+    if path is None or path == "-":
+        yield sys.stdout
+        return
+    folder, name = os.path.split(os.path.abspath(path))
+    try:
+        handle, draft = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    except OSError as error:
+        raise Failure(f"{path} cannot be written: {error.strerror}.", FAILED) from None
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(handle)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(draft, 0o666 & ~mask)
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise

@@ -1,0 +1,566 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: what goes to standard output, what is told, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import limen
+from limen.cli import main, reading, text
+from limen.cli.options import parser
+from limen.demo import load_phishing, phishing_csv
+
+SCORES, LABELS = load_phishing()
+duckdb = pytest.importorskip("duckdb")
+
+Run = tuple[int, str, str]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run a command in an empty folder; give its exit code and what it wrote."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> Run:
+        try:
+            code = main(arguments)
+        except SystemExit as end:
+            code = end.code
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return call
+
+
+def limen_process(*arguments: str, **given: object) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "limen", *arguments]
+    return subprocess.run(command, capture_output=True, timeout=60, **given)
+
+
+def write_all_formats() -> dict[str, str]:
+    """The demonstration stream in every format, with a weight and a group for each row."""
+    rows = [
+        (score, label, 1 + place % 3, "abc"[place % 3])
+        for place, (score, label) in enumerate(zip(SCORES, LABELS, strict=True))
+    ]
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([("score", "label", "weight", "team"), *rows])
+    names = ("score", "label", "weight", "team")
+    lines = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+    Path("plain.csv").write_text(table.getvalue())
+    Path("plain.tsv").write_text(table.getvalue().replace(",", "\t"))
+    Path("semicolon.csv").write_text(table.getvalue().replace(",", ";"))
+    Path("plain.ndjson").write_text(lines)
+    Path("packed.csv.gz").write_bytes(gzip.compress(table.getvalue().encode()))
+    Path("packed.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    with duckdb.connect() as connection:
+        connection.execute("COPY (FROM 'plain.csv') TO 'plain.parquet' (FORMAT parquet)")
+    return {"weights": [row[2] for row in rows], "teams": [row[3] for row in rows]}
+
+
+FILES = (
+    *("plain.csv", "plain.tsv", "semicolon.csv", "plain.ndjson"),
+    *("packed.csv.gz", "packed.jsonl.gz", "plain.parquet"),
+)
+
+
+# ---- fit ------------------------------------------------------------------------------------
+
+
+def test_fit_writes_the_bare_threshold_and_talks_on_standard_error(run) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    code, out, err = run("fit", "scores.csv", "--false-negative", "5")
+    best = limen.optimal_threshold(SCORES, LABELS, false_negative=5)
+
+    assert (0, f"{best.threshold!r}\n") == (code, out)
+    assert "cost 280" in err
+    assert "1,250 samples" in err
+
+
+def test_quiet_keeps_standard_error_empty(run) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+
+    assert "" == run("fit", "scores.csv", "-q")[2]
+
+
+def test_json_tells_what_the_library_tells(run) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    told = json.loads(run("fit", "scores.csv", "--false-negative", "5", "--json")[1])
+    best = limen.optimal_threshold(SCORES, LABELS, false_negative=5)
+    calibrator = limen.OnlineCalibrator()
+    calibrator.update_many(SCORES, LABELS)
+    right = calibrator.confusion(best.threshold)
+
+    assert {
+        "false_positive": 1.0,
+        "false_negative": 5.0,
+        "threshold": best.threshold,
+        "lower": best.lower,
+        "upper": best.upper,
+        "loss": best.loss,
+        "confusion": right._asdict(),
+        "precision": right.precision,
+        "recall": right.recall,
+        "false_positive_rate": right.false_positive_rate,
+        "positive_rate": right.positive_rate,
+        "samples": 1250,
+        "positives": 548,
+        "negatives": 702,
+    } == told
+
+
+@pytest.mark.parametrize("by", ["lines", "duckdb"])
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_same_answer_by_either_reader(run, monkeypatch, name, by) -> None:
+    extra = write_all_formats()
+    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    told = json.loads(
+        run(
+            *("fit", name, "--weight-column", "weight", "--group-column", "team", "--json"),
+            *("--false-negative", "1/3", "--false-positive", "0.1"),
+        )[1]
+    )
+    costs = {"false_positive": 0.1, "false_negative": limen.units.Fraction(1, 3)}
+    best = limen.optimal_threshold(SCORES, LABELS, weights=extra["weights"], **costs)
+    groups = {}
+    for team in "abc":
+        rows = [place for place, each in enumerate(extra["teams"]) if each == team]
+        columns = [np.asarray(each)[rows] for each in (SCORES, LABELS, extra["weights"])]
+        groups[team] = limen.optimal_threshold(
+            columns[0], columns[1], weights=columns[2], **costs
+        ).threshold
+
+    assert (best.threshold, best.loss) == (told["threshold"], told["loss"])
+    assert groups == {part["group"]: part["threshold"] for part in told["groups"]}
+
+
+def test_the_two_readers_agree_on_odd_but_right_text(run, monkeypatch) -> None:
+    """Quotes, line ends, spaces, infinities, underscores, blank lines, a byte order mark."""
+    odd = (
+        '\ufeff"the ""note""",score,label\r\nx,0.5,1\r\n"a,\nb", 0.25 ,0\r\n\r\n'
+        "y,1e400,true\r\nz,-inf,FALSE\r\n,1_0,1.0\r\nπ,+.5,0\r\nlast,5.,1"
+    )
+    Path("odd.csv").write_text(odd, newline="")
+    columns = text.Columns()
+    by_line = reading.read(["odd.csv"], None, columns)
+    stumbled = []
+    monkeypatch.setattr(reading, "_SMALL", 0)
+    monkeypatch.setattr(reading, "read_text", lambda *given: stumbled.append(given))
+    by_table = reading.read(["odd.csv"], None, columns)
+
+    assert [] == stumbled
+    assert sorted(zip(by_line.scores.tolist(), by_line.labels.tolist(), strict=True)) == sorted(
+        zip(by_table.scores.tolist(), by_table.labels.tolist(), strict=True)
+    )
+    assert 7 == len(by_line)
+
+
+@pytest.mark.parametrize("by", ["lines", "duckdb"])
+@pytest.mark.parametrize("positive", ["2", "two", "2.0"])
+def test_any_label_may_be_the_positive_one(run, monkeypatch, by, positive) -> None:
+    two = "two" if positive == "two" else "2"
+    Path("classes.csv").write_text(f"score,label\n0.1,1\n0.2,{two}\n0.3,three\n0.4,{two}\n")
+    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    told = json.loads(run("fit", "classes.csv", "--positive", positive, "--json")[1])
+
+    assert (2, 0.35) == (told["positives"], told["threshold"])
+
+
+def test_several_files_and_patterns_count_as_one(run) -> None:
+    rows = phishing_csv().splitlines(keepends=True)
+    for day, start in enumerate(range(1, 1251, 250)):
+        Path(f"day-{day}.csv").write_text("".join([rows[0], *rows[start : start + 250]]))
+    best = limen.optimal_threshold(SCORES, LABELS)
+
+    assert f"{best.threshold!r}\n" == run("fit", "day-0.csv", "day-[1-4].csv")[1]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("ndjson", [False, True])
+def test_standard_input_may_be_either_text_packed_or_not(packed, ndjson) -> None:
+    lines = phishing_csv().encode()
+    if ndjson:
+        rows = zip(SCORES, LABELS, strict=True)
+        lines = b"".join(b'{"score": %r, "label": %d}\n' % row for row in rows)
+    done = limen_process("fit", "-", input=gzip.compress(lines) if packed else lines)
+
+    assert f"{limen.optimal_threshold(SCORES, LABELS).threshold!r}\n" == done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        (["--metric", "f1"], ("f1", {})),
+        (["--metric", "f2"], (limen.metrics.fbeta(2), {})),
+        (["--metric", "mcc"], ("mcc", {})),
+        (["--min-precision", "0.9"], ("recall", {"min_precision": 0.9})),
+        (["--min-recall", "0.9"], ("precision", {"min_recall": 0.9})),
+        (["--max-positive-rate", "0.1"], ("recall", {"max_positive_rate": 0.1})),
+        (
+            ["--false-negative", "5", "--max-false-positive-rate", "1/20"],
+            (limen.metrics.cost(1, 5), {"max_false_positive_rate": 0.05}),
+        ),
+    ],
+)
+def test_other_aims_and_demands_are_those_of_the_calibrator(run, given, asked) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    calibrator = limen.OnlineCalibrator()
+    calibrator.update_many(SCORES, LABELS)
+    best = calibrator.best(asked[0], **asked[1])
+    told = json.loads(run("fit", "scores.csv", *given, "--json")[1])
+
+    assert (best.threshold, best.value) == (told["threshold"], told["value"])
+    assert best.confusion._asdict() == told["confusion"]
+
+
+def test_a_group_of_one_class_has_its_threshold_and_a_warning(run) -> None:
+    Path("scores.csv").write_text("score,label,team\n0.1,0,a\n0.9,1,a\n0.5,1,b\n")
+    code, out, err = run("fit", "scores.csv", "--group-column", "team")
+
+    assert (0, "team,threshold\na,0.5\nb,-inf\n") == (code, out)
+    assert "every label of group b counts as 1" in err
+
+
+def test_infinite_thresholds_are_text_in_json(run) -> None:
+    Path("scores.csv").write_text("score,label\n0.9,0\n0.9,0\n0.1,1\n")
+    told = json.loads(run("fit", "scores.csv", "--json")[1])
+
+    assert ("inf", 0.9, None) == (told["threshold"], told["lower"], told["upper"])
+
+
+# ---- curve and compare ----------------------------------------------------------------------
+
+
+def test_curve_is_the_loss_of_every_cut(run) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    rows = list(csv.reader(io.StringIO(run("curve", "scores.csv", "--false-negative", "5")[1])))
+    curve = limen.loss_curve(SCORES, LABELS, false_negative=5)
+
+    assert ["threshold", "loss"] == rows[0]
+    assert curve.thresholds.tolist() == [float(row[0]) for row in rows[1:]]
+    assert curve.losses.tolist() == [float(row[1]) for row in rows[1:]]
+
+
+def test_a_file_is_replaced_only_when_asked(run) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    Path("curve.csv").write_text("precious")
+    refused = run("curve", "scores.csv", "-o", "curve.csv")
+    kept = Path("curve.csv").read_text()
+    replaced = run("curve", "scores.csv", "-o", "curve.csv", "--force")
+
+    assert ("precious", 2, 0) == (kept, refused[0], replaced[0])
+    assert "--force" in refused[2]
+    assert 1252 == len(Path("curve.csv").read_text().splitlines())
+    assert ["curve.csv", "scores.csv"] == sorted(os.listdir())
+
+
+def test_compare_tells_what_a_threshold_costs_more(run) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    out = run("compare", "scores.csv", "-t", "0.5", "-t", "nan", "--false-negative", "5")[1]
+    rows = list(csv.DictReader(io.StringIO(out)))
+
+    assert ["280.0", "361.0", "2740.0"] == [row["loss"] for row in rows]
+    assert ["0.0", "81.0", "2460.0"] == [row["excess"] for row in rows]
+    assert {"tp": "491.0", "fp": "76.0", "fn": "57.0", "tn": "626.0"}.items() <= rows[1].items()
+
+
+def test_compare_counts_weights(run) -> None:
+    Path("scores.csv").write_text("score,label,w\n0.1,1,0.5\n0.2,0,2.25\n0.3,1,1\n")
+    out = run("compare", "scores.csv", "-t", "0", "--weight-column", "w", "--json")[1]
+
+    assert (0.5, 2.25, 1.75) == (
+        json.loads(out)["optimum"]["loss"],
+        json.loads(out)["thresholds"][0]["loss"],
+        json.loads(out)["thresholds"][0]["excess"],
+    )
+
+
+# ---- malformed input ------------------------------------------------------------------------
+
+GOOD = "score,label\n0.1,0\n0.9,1\n"
+MALFORMED = {
+    "missing column": (
+        b"p,label\n0.1,0\n",
+        3,
+        ["bad.csv, line 1", "'score'", "'p'", "--score-col"],
+    ),
+    "column twice": (b"score,score,label\n1,2,0\n", 3, ["2 columns", "'score'"]),
+    "text in a score": (b"score,label\n0.1,0\nhigh,1\n", 3, ["line 3, column score", "'high'"]),
+    "nan": (b"score,label\n0.1,0\nNaN,1\n", 3, ["line 3, column score", "nan"]),
+    "missing score": (b"score,label\n0.1,0\n,1\n", 3, ["line 3, column score", "missing"]),
+    "missing label": (b"score,label\n0.1,0\n0.2,\n", 3, ["line 3, column label", "missing"]),
+    "other label": (b"score,label\n0.1,0\n1,spam\n", 3, ["line 3", "'spam'", "--positive spam"]),
+    "empty file": (b"", 3, ["bad.csv is empty"]),
+    "header only": (b"score,label\n", 3, ["bad.csv: no rows"]),
+    "one class only": (b"score,label\n0.1,1\n0.2,1\n", 3, ["column label", "counts as 1", "both"]),
+    "short row": (b"score,label\n0.1,0\n0.2\n", 3, ["line 3", "1 fields", "2"]),
+    "long row": (b"score,label\n0.1,0,7\n", 3, ["line 2", "3 fields"]),
+    "open quote": (b'score,label\n0.1,0\n"0.2,1\n', 3, ["line 3", "quotes"]),
+    "invalid UTF-8": (b"score,label\n0.1,0\n0.2,\xff\n", 3, ["line 3", "byte 5 is 0xff", "UTF-8"]),
+    "wide characters": (GOOD.encode("utf-16"), 3, ["line 1", "UTF-8"]),
+}
+
+
+@pytest.mark.parametrize("by", ["lines", "duckdb"])
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_text_is_told_with_its_place_and_nothing_is_written(
+    run, monkeypatch, case, by
+) -> None:
+    content, expected, told = MALFORMED[case]
+    Path("bad.csv").write_bytes(content)
+    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    code, out, err = run("fit", "bad.csv")
+
+    assert (expected, "") == (code, out)
+    assert [] == [word for word in told if word not in err]
+    assert err.startswith("limen: ")
+    assert 1 == err.count("\n")
+
+
+@pytest.mark.parametrize("command", [["curve"], ["compare", "-t", "0.5"]])
+def test_no_command_writes_anything_about_malformed_input(run, command) -> None:
+    Path("bad.csv").write_text("score,label\n0.1,0\nhigh,1\n")
+    code, out, _ = run(*command, "bad.csv")
+
+    assert (3, "") == (code, out)
+
+
+NDJSON = {
+    "not JSON": ('{"score": 1, "label": 0}\n{"score": \n', ["line 2", "not JSON"]),
+    "no object": ("[1, 2]\n", ["line 1", "not an object"]),
+    "missing name": ('{"score": 1}\n', ["line 1, column label", "'score'"]),
+    "null": ('{"score": null, "label": 1}\n', ["line 1, column score", "missing"]),
+    "text": ('{"score": "high", "label": 1}\n', ["line 1, column score", "'high'"]),
+    "nan": ('{"score": NaN, "label": 1}\n', ["line 1, column score", "nan"]),
+    "list": ('{"score": [1], "label": 1}\n', ["line 1, column score", "[1]"]),
+    "label": ('{"score": 1, "label": [1]}\n', ["line 1, column label", "[1]"]),
+}
+
+
+@pytest.mark.parametrize("by", ["lines", "duckdb"])
+@pytest.mark.parametrize("case", NDJSON)
+def test_malformed_ndjson_is_told_with_its_place(run, monkeypatch, case, by) -> None:
+    content, told = NDJSON[case]
+    Path("bad.ndjson").write_text(content)
+    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    code, out, err = run("fit", "bad.ndjson")
+
+    assert (3, "") == (code, out)
+    assert [] == [word for word in told if word not in err]
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("SELECT 1 AS p, 0 AS label", ["'score'", "'p'"]),
+        ("SELECT 'high' AS score, 0 AS label", ["column score", "VARCHAR"]),
+        ("SELECT 0.5 AS score, 0 AS label UNION ALL SELECT NULL, 1", ["row 2", "missing"]),
+        ("SELECT 0.5 AS score, 0 AS label UNION ALL SELECT 'nan'::DOUBLE, 1", ["row 2", "nan"]),
+        ("SELECT 0.5 AS score, 0 AS label UNION ALL SELECT 1, 2", ["row 2", "label is 2"]),
+        ("SELECT 0.5 AS score, 0 AS label UNION ALL SELECT 1, NULL", ["row 2", "label", "missing"]),
+        ("SELECT 9007199254740993 AS score, 0 AS label", ["9007199254740993", "no exact float64"]),
+        ("SELECT 0.5 AS score, 0 AS label WHERE false", ["no rows"]),
+        ("SELECT 0.5 AS score, 0 AS label", ["every label counts as 0"]),
+    ],
+)
+def test_malformed_parquet_is_told_with_its_row(run, sql, told) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({sql}) TO 'bad.parquet' (FORMAT parquet)")
+    code, out, err = run("fit", "bad.parquet")
+
+    assert (3, "") == (code, out)
+    assert [] == [word for word in told if word not in err]
+
+
+def test_a_parquet_file_that_is_cut_short_is_told(run) -> None:
+    Path("bad.parquet").write_bytes(b"PAR1 and then nothing")
+    code, out, err = run("fit", "bad.parquet")
+
+    assert (3, "") == (code, out)
+    assert "bad.parquet" in err
+
+
+@pytest.mark.parametrize("by", ["lines", "duckdb"])
+@pytest.mark.parametrize("wrong", ["not gzip", "cut short", "damaged"])
+def test_wrong_gzip_is_told(run, monkeypatch, wrong, by) -> None:
+    packed = gzip.compress(phishing_csv().encode(), mtime=0)
+    content = {
+        "not gzip": GOOD.encode(),
+        "cut short": packed[:-20],
+        "damaged": packed[:40] + b"\xff" * 40 + packed[80:],
+    }[wrong]
+    Path("bad.csv.gz").write_bytes(content)
+    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    code, out, err = run("fit", "bad.csv.gz")
+
+    assert (3, "") == (code, out)
+    assert "bad.csv.gz" in err
+    assert "gzip" in err
+
+
+@pytest.mark.parametrize("by", ["lines", "duckdb"])
+def test_a_very_long_line_is_refused_without_holding_it(run, monkeypatch, by) -> None:
+    """A gigabyte of zeros, in a file with a hole: no more than the longest line is read."""
+    with open("bad.csv", "wb") as file:
+        file.write(b"score,label\n0.1,0\n")
+        file.truncate(2**30)
+    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    monkeypatch.setattr(text, "LONGEST_LINE", 2**20)
+    code, out, err = run("fit", "bad.csv")
+
+    assert (3, "") == (code, out)
+    assert "bad.csv, line 3: the line is longer than 1,048,576 bytes" in err
+
+
+# ---- how it ends ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["fit", "absent.csv"], 4, "absent.csv is not there"),
+        (["fit", "absent-*.csv"], 4, "no file matches absent-*.csv"),
+        (["fit", "."], 4, "is a folder"),
+        (["fit"], 2, "FILE"),
+        (["fly"], 2, "fly"),
+        (["fit", "good.csv", "--false-negative", "-1"], 2, "not a positive number"),
+        (["fit", "good.csv", "--min-precision", "90"], 2, "not a share from 0 to 1"),
+        (["fit", "good.csv", "--metric", "f"], 2, "balanced_accuracy"),
+        (["fit", "good.csv", "--metric", "f1", "--false-negative", "2"], 2, "two aims"),
+        (["fit", "good.csv", "--metr", "f1"], 2, "--metr"),
+        (["fit", "-", "-"], 2, "only once"),
+        (["compare", "good.csv"], 2, "--threshold"),
+        (["fit", "ties.csv", "--min-precision", "0.9"], 5, "no cut meets min_precision=0.9"),
+        (["curve", "good.csv", "-o", "nowhere/curve.csv"], 2, "nowhere is not there"),
+    ],
+)
+def test_each_way_to_fail_has_its_exit_code(run, arguments, code, told) -> None:
+    Path("good.csv").write_text(GOOD)
+    Path("ties.csv").write_text("score,label\n0.5,0\n0.5,1\n")
+    found, out, err = run(*arguments)
+
+    assert (code, "") == (found, out)
+    assert told in err
+
+
+def test_a_pipe_that_closes_early_is_no_error_message() -> None:
+    command = f"{sys.executable} -m limen demo --csv | head -n 1"
+    many = (
+        f"yes '0.5,1' | head -n 200000 | (echo score,label; echo 0.1,0; cat) > many.csv; {command}"
+    )
+    done = subprocess.run(["bash", "-c", many], capture_output=True, timeout=60, cwd="/tmp")
+
+    assert (b"score,label\n", b"") == (done.stdout, done.stderr)
+
+
+def test_ctrl_c_ends_quietly_with_130(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "limen", "fit", "-"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:
+        process.stdin.write(b"score,label\n" + b"0.5,1\n" * 100_000)
+        process.stdin.flush()  # more than a pipe holds, so that it is being read by now
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+
+    assert (130, b"", b"") == (process.returncode, out, err)
+
+
+def test_help_loads_no_numpy() -> None:
+    program = (
+        "import sys\nfrom limen.cli import main\n"
+        "try: main(['fit', '--help'])\n"
+        "except SystemExit: print('numpy' in sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert "False\n" == done.stderr
+
+
+def commands() -> list[str]:
+    return list(parser()._subparsers._group_actions[0].choices)
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_help_has_an_example(run, name) -> None:
+    code, out, err = run(name, "--help")
+
+    assert (0, "") == (code, err)
+    assert f"example:\n  limen {name}" in out
+
+
+def test_options_may_come_from_the_environment(run, monkeypatch) -> None:
+    Path("scores.csv").write_text("p,truth\n0.1,0\n0.9,1\n")
+    monkeypatch.setenv("LIMEN_SCORE_COLUMN", "p")
+    monkeypatch.setenv("LIMEN_LABEL_COLUMN", "truth")
+    monkeypatch.setenv("LIMEN_FALSE_NEGATIVE", "many")
+    told = run("fit", "scores.csv")
+    monkeypatch.setenv("LIMEN_FALSE_NEGATIVE", "5")
+
+    assert (2, True) == (told[0], "'many' is not a number" in told[2])
+    assert (0, "0.5\n") == run("fit", "scores.csv")[:2]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("variable", "bold"), [("", True), ("1", False)])
+def test_no_color_is_respected(run, monkeypatch, variable, bold) -> None:
+    Path("scores.csv").write_text(GOOD)
+    monkeypatch.setenv("NO_COLOR", variable)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    run("fit", "scores.csv")
+
+    assert bold == ("\x1b[1m" in sys.stderr.getvalue())
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_progress_is_shown_on_a_terminal_only(run, monkeypatch, watched) -> None:
+    Path("many.csv").write_text("score,label\n0.1,0\n" + "0.5,1\n" * 70_000)
+    monkeypatch.setattr(sys, "stderr", Terminal() if watched else io.StringIO())
+    run("fit", "many.csv", "-q")
+
+    assert watched == ("many.csv: 65,536 rows" in sys.stderr.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["limen", "co"], ["compare", "completion"]),
+        (["limen", "fit", "--min"], ["--min-precision", "--min-recall"]),
+        (["limen", "fit", "--metric", "f"], ["f1"]),
+        (["limen", "completion", "z"], ["zsh"]),
+    ],
+)
+def test_bash_completes_commands_options_and_values(run, words, expected) -> None:
+    script = run("completion", "bash")[1]
+    ask = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _limen"
+    done = subprocess.run(
+        ["bash", "-c", f'{script}\n{ask}\nprintf "%s\\n" "${{COMPREPLY[@]}}"'],
+        capture_output=True,
+        text=True,
+    )
+
+    assert ("", expected) == (done.stderr, done.stdout.split())
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_are_told_every_command_and_option(run, shell) -> None:
+    script = run("completion", shell)[1]
+    options = parser()._subparsers._group_actions[0].choices["fit"]._actions
+    names = [action.option_strings[-1].lstrip("-") for action in options if action.option_strings]
+
+    assert [] == [word for word in [*commands(), *names] if word not in script]
