@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -name '*.[ch]pp' -o -name '*.py' -o -name '*.pyi' -o -name '*.csv')
+SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -name '*.[ch]pp' -o -name '*.py' -o -name '*.pyi' -o -name '*.csv' -o -name '*.css' -o -name '*.js')
 HEADERS := $(wildcard native/*.hpp)
 NATIVE_TESTS := $(patsubst native/%.cpp,build/native/%,$(wildcard native/*_test.cpp))
 SANITIZED_TESTS := $(patsubst native/%.cpp,build/sanitized/%,$(wildcard native/*_test.cpp))

@@ -23,6 +23,7 @@ _HOMES = {
     "fit": "commands",
     "curve": "commands",
     "compare": "commands",
+    "report": "report",
     "demo": "commands",
     "completion": "completion",
 }

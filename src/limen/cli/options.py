@@ -230,6 +230,7 @@ def parser() -> argparse.ArgumentParser:
     _fit(commands)
     _curve(commands)
     _compare(commands)
+    _report(commands)
     _demo(commands)
     _completion(commands)
     return whole
@@ -285,6 +286,29 @@ def _compare(commands: Any) -> None:
     )
     _costs(command)
     command.add_argument("--json", action="store_true", help="one object instead of CSV")
+    _talk(command)
+
+
+def _report(commands: Any) -> None:
+    command = _command(
+        commands,
+        "report",
+        "Write a page about the best threshold. It needs no network: charts, tables and words "
+        "for a screen, a phone or paper.",
+        "limen report scores.csv -o report.html --false-negative 5 --group-column country",
+    )
+    _columns(command)
+    command.add_argument("--group-column", metavar="NAME", help="a table of its groups as well")
+    _costs(command)
+    command.add_argument(
+        *("-t", "--threshold"),
+        type=threshold,
+        action="append",
+        dest="thresholds",
+        metavar="NUMBER",
+        help="one to compare with, such as that in use; by default 0.5 if scores are shares",
+    )
+    _output(command, needed=True)
     _talk(command)
 
 

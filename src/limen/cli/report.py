@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One page about a threshold, for a screen, a phone or paper, that needs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from fractions import Fraction
+from html import escape
+from importlib.resources import files
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limen import __version__
+from limen.cli.commands import best_of, calibrator_of, columns_of, confusion_at, costs_of
+from limen.cli.outcome import FAILED, Failure
+from limen.cli.reading import Samples, read
+from limen.cli.telling import Told, plain, require_writable, say, written
+from limen.metrics import cost
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable, Iterator
+
+    from limen.calibrator import OnlineCalibrator
+
+__all__ = ["report"]
+
+_POINTS = 1000  # pairs of points in a chart
+_NEAR = Fraction(101, 100)
+_RATIOS = tuple(
+    Fraction(text) for text in ("1/20", "1/10", "1/5", "1/2", "1", "2", "5", "10", "20", "50")
+)
+
+
+def report(options: Namespace) -> int:
+    """Write the page about the samples in files."""
+    require_writable(options.output, options.force)
+    library = _library()
+    samples = read(options.files, options.format, columns_of(options))
+    told = best_of(samples, options, None, {})
+    page = _Page(samples, told, options)
+    with written(options.output) as file:
+        file.writelines(page.html(*library))
+    say(
+        f"{options.output}: threshold {plain(told.threshold)}, cost {plain(told.loss or 0.0)} of "
+        f"{len(samples):,} samples",
+        quiet=options.quiet,
+    )
+    return 0
+
+
+def _library() -> tuple[str, str]:
+    """Style and script of uPlot out of the package that brings it, which is not imported."""
+    spec = find_spec("uplot")
+    folder = Path(spec.origin).parent / "static" if spec and spec.origin else None
+    try:
+        if folder is None:
+            raise OSError
+        style, script = folder / "uPlot.min.css", folder / "uPlot.iife.js"
+        return style.read_text(encoding="utf-8"), script.read_text(encoding="utf-8")
+    except OSError:
+        raise Failure(
+            'a report needs uplot-python. Install it with: pip install "limen[report]"', FAILED
+        ) from None
+
+
+class _Page:
+    """The page about some samples and their cheapest cut."""
+
+    def __init__(self, samples: Samples, told: Told, options: Namespace) -> None:
+        self.samples = samples
+        self.told = told
+        self.options = options
+        self.costs = costs_of(options)
+        self.held: OnlineCalibrator = calibrator_of(samples, options.unit)
+        self.price = cost(**self.costs)
+        finite = samples.scores[np.isfinite(samples.scores)]
+        self.low, self.high = (
+            (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+        )
+        self.shares = bool(np.all((samples.scores >= 0) & (samples.scores <= 1)))
+
+    def html(self, style: str, script: str) -> Iterator[str]:
+        """Yield the page, piece by piece."""
+        own = files("limen.cli").joinpath("page")
+        title = ", ".join(os.path.basename(path) for path in self.options.files)
+        yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        yield (
+            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+            "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
+        )
+        yield f"<title>Decision threshold of {escape(title)}</title>\n"
+        yield f"<style>{style}\n{own.joinpath('page.css').read_text(encoding='utf-8')}</style>\n"
+        yield f"</head>\n<body>\n<main>\n<h1>Decision threshold of {escape(title)}</h1>\n"
+        yield from self._answer()
+        yield from self._alternatives()
+        yield from self._charts()
+        yield from self._every_cost()
+        yield from self._segments()
+        yield "</main>\n"
+        yield (
+            f"<footer>Written by limen {__version__}. The threshold is the cheapest for exactly "
+            "these samples; no grid, no rounding. Choose it on samples that the classifier was "
+            "not trained on, or it will look better than it is.</footer>\n"
+        )
+        figures = json.dumps(self._figures()).replace("<", "\\u003c")
+        yield f'<script type="application/json" id="figures">{figures}</script>\n'
+        yield f"<script>{script}</script>\n"
+        yield f"<script>{own.joinpath('page.js').read_text(encoding='utf-8')}</script>\n"
+        yield "</body>\n</html>\n"
+
+    # ---- words ------------------------------------------------------------------------------
+
+    def _answer(self) -> Iterator[str]:
+        told, right = self.told, self.told.confusion
+        weighted = self.samples.weights is not None
+        yield f'<p class="answer">{_rule(told)}</p>\n'
+        fp, fn = (plain(float(value)) for value in self.costs.values())
+        yield (
+            f"<p>Each false positive (answering 1 to a 0) costs {fp}, each false negative "
+            f"(answering 0 to a 1) costs {fn}. Of {told.samples:,} samples, {told.positives:,} "
+            f"have label 1. No threshold costs less on them than this one: "
+            f"<b id=loss-now>{plain(told.loss or 0.0)}</b>"
+            f"{', counted in weights' if weighted else ''}.</p>\n"
+        )
+        yield '<div class="tiles">\n'
+        for value, name in (
+            (f"{right.recall:.1%}", "of labels 1 are found (recall)"),
+            (f"{right.precision:.1%}", "of answers 1 are right (precision)"),
+            (f"{right.positive_rate:.1%}", "of all are answered 1"),
+            (plain(right.fp), "false positives"),
+            (plain(right.fn), "false negatives"),
+        ):
+            yield f"<div><b>{value}</b><span>{name}</span></div>\n"
+        yield "</div>\n"
+        if told.lower is not None and told.upper is not None:
+            yield (
+                f'<p class="note">Any threshold above {told.lower!r} and up to {told.upper!r} '
+                f"answers alike. {self._flat()}</p>\n"
+            )
+
+    def _flat(self) -> str:
+        """Tell how far the threshold may move before the cost rises by more than 1 %."""
+        curve = self.held.curve(**self.costs)
+        lowest = float(curve.losses.min())
+        best = int(np.flatnonzero(curve.losses == lowest)[-1])
+        dear = np.flatnonzero(curve.losses > lowest * float(_NEAR))
+        first = int(dear[dear < best][-1]) + 1 if (dear < best).any() else 0
+        last = int(dear[dear > best][0]) - 1 if (dear > best).any() else len(curve) - 1
+        if lowest == 0 or first == last:
+            return ""
+        ends = (plain(float(curve.thresholds[first])), plain(float(curve.thresholds[last])))
+        return f"From {ends[0]} to {ends[1]} no threshold costs more than 1 % more."
+
+    def _alternatives(self) -> Iterator[str]:
+        given = self.options.thresholds or ([0.5] if self.shares else [])
+        rows = [("this threshold", self.told.threshold)]
+        rows += [(f"a threshold of {plain(threshold)}", threshold) for threshold in given]
+        rows += [("answering 1 to all", -math.inf), ("answering 0 to all", math.nan)]
+        yield "<h2>What it buys</h2>\n"
+        lowest = self.price(*self.told.confusion)
+        yield from _table(
+            ("", "cost", "more than needed", "per sample", "false positives", "false negatives"),
+            (
+                (
+                    escape(name),
+                    plain(loss := self.price(*(right := self._confusion(threshold)))),
+                    "" if loss == lowest else f"{plain(loss - lowest)}{_relative(loss, lowest)}",
+                    plain(loss / self.told.samples),
+                    plain(right.fp),
+                    plain(right.fn),
+                )
+                for name, threshold in rows
+            ),
+            chosen=0,
+        )
+
+    def _confusion(self, threshold: float) -> Any:
+        return confusion_at(self.samples, threshold, self.options.unit)
+
+    def _charts(self) -> Iterator[str]:
+        yield "<h2>The cost of every threshold</h2>\n"
+        yield _figure(
+            "loss",
+            "Cost against threshold.",
+            "Move over the curve to read it. The dashed line marks the recommended threshold.",
+        )
+        yield '<div class="pair">\n<div>\n<h2>What can be found at which price</h2>\n'
+        yield _figure(
+            "roc",
+            "ROC curve and its hull.",
+            "The ROC curve and its hull, whose corners are the thresholds that are best for some "
+            "costs. The dot is the recommended one.",
+        )
+        yield "</div>\n<div>\n<h2>What a score means</h2>\n"
+        yield _figure(
+            "fit",
+            "Calibrated probability against score.",
+            "How many of the samples with such a score have label 1: the best fit that never falls."
+            + (" A calibrated classifier lies on the dashed line." if self.shares else ""),
+        )
+        yield "</div>\n</div>\n"
+        yield "<noscript><p>The charts need scripts; the tables do not.</p></noscript>\n"
+
+    def _every_cost(self) -> Iterator[str]:
+        asked = Fraction(self.costs["false_negative"]) / Fraction(self.costs["false_positive"])
+        ratios = sorted({*_RATIOS, asked})
+        yield "<h2>If mistakes cost something else</h2>\n"
+        yield (
+            "<p>The best threshold for other costs of a false negative, in false positives.</p>\n"
+        )
+        rows = []
+        for ratio in ratios:
+            best = self.held.optimum(false_negative=ratio)
+            right = self.held.confusion(best.threshold)
+            rows.append(
+                (
+                    str(ratio) if ratio.denominator < 100 else plain(float(ratio)),
+                    plain(best.threshold),
+                    f"{right.positive_rate:.1%}",
+                    f"{right.precision:.1%}",
+                    f"{right.recall:.1%}",
+                    plain(right.fp),
+                    plain(right.fn),
+                )
+            )
+        names = ("false negative costs", "threshold", "answered 1", "precision", "recall")
+        yield from _table(
+            (*names, "false positives", "false negatives"), rows, chosen=ratios.index(asked)
+        )
+
+    def _segments(self) -> Iterator[str]:
+        if self.samples.codes is None:
+            return
+        yield f"<h2>By {escape(self.options.group_column)}</h2>\n"
+        yield (
+            "<p>The best threshold of each group alone, and what it saves against the one above. "
+            "Of small groups it promises too much.</p>\n"
+        )
+        rows = []
+        for name, part in self.samples.by_group():
+            own = best_of(part, self.options, None, {}, name)
+            common = self.price(*confusion_at(part, self.told.threshold, self.options.unit))
+            loss = self.price(*own.confusion)
+            rows.append(
+                (
+                    escape(name),
+                    f"{own.samples:,}",
+                    f"{own.positives:,}",
+                    plain(own.threshold),
+                    plain(loss),
+                    plain(common),
+                    f"{plain(common - loss)}{_relative(loss, common)}" if common > loss else "",
+                )
+            )
+        names = (self.options.group_column, "samples", "label 1", "own threshold", "cost at it")
+        yield from _table((*map(escape, names), "cost at the common one", "saved"), rows)
+
+    # ---- figures ----------------------------------------------------------------------------
+
+    def _figures(self) -> dict[str, Any]:
+        """Everything the charts draw; the ends of the curve lie just outside the scores."""
+        told, right = self.told, self.told.confusion
+        positives, negatives = right.tp + right.fn, right.fp + right.tn
+        cuts = self.held.curve(**self.costs)
+        kept = _thinned(cuts.losses)
+        thresholds = cuts.thresholds[kept]
+        each = [self.held.confusion(threshold) for threshold in thresholds.tolist()]
+        curve = {
+            "at": [self._inside(threshold) for threshold in thresholds.tolist()],
+            "shown": [_finite(threshold) for threshold in thresholds.tolist()],
+            "loss": cuts.losses[kept].tolist(),
+            "fp": [one.fp for one in each],
+            "fn": [one.fn for one in each],
+            "rate": [one.positive_rate for one in each],
+        }
+        hull = self.held.roc_hull()
+        corners = dict(zip(hull.thresholds.tolist(), hull.tp.tolist(), strict=True))
+        points = {
+            threshold: (one.fp, one.tp)
+            for threshold, one in zip(thresholds.tolist(), each, strict=True)
+        }
+        points |= dict(
+            zip(corners, zip(hull.fp.tolist(), hull.tp.tolist(), strict=True), strict=True)
+        )
+        listed = sorted((fp, tp, threshold) for threshold, (fp, tp) in points.items())
+        roc = {
+            "fpr": [fp / negatives for fp, _, _ in listed],
+            "tpr": [tp / positives for _, tp, _ in listed],
+            "hull": [tp / positives if at in corners else None for _, tp, at in listed],
+            "shown": [plain(threshold) for _, _, threshold in listed],
+        }
+        blocks = self.held.blocks()
+        edges = [self._inside(threshold) for threshold in hull.thresholds.tolist()]
+        fit_at = [edge for pair in pairwise(edges) for edge in pair]
+        fit = {
+            "at": fit_at,
+            "p": np.repeat(blocks.probabilities, 2).tolist(),
+            "diagonal": fit_at if self.shares else None,
+        }
+        chosen = {
+            "at": self._inside(told.threshold),
+            "loss": told.loss,
+            "fpr": right.fp / negatives,
+            "tpr": right.tp / positives,
+        }
+        return {"curve": curve, "roc": roc, "fit": fit, "chosen": chosen}
+
+    def _inside(self, threshold: float) -> float:
+        """Where a chart shows a threshold: an infinite one next to the last score."""
+        margin = 0.02 * (self.high - self.low) or 0.5
+        if math.isnan(threshold):
+            return self.high + margin
+        return min(max(threshold, self.low - margin), self.high + margin)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _relative(loss: float, lowest: float) -> str:
+    return f" ({abs(loss - lowest) / lowest:.1%})" if lowest else ""
+
+
+def _thinned(losses: Any) -> Any:
+    """Choose places of the lowest and the highest loss in each of many stretches. O(n).
+
+    >>> _thinned(np.array([3.0, 1.0, 2.0])).tolist()
+    [0, 1, 2]
+    """
+    if len(losses) <= 2 * _POINTS:
+        return np.arange(len(losses))
+    places = [0, len(losses) - 1, int(np.flatnonzero(losses == losses.min())[-1])]
+    edges = np.linspace(0, len(losses), _POINTS + 1).astype(np.int64)
+    for start, end in pairwise(edges.tolist()):
+        stretch = losses[start:end]
+        places += [start + int(stretch.argmin()), start + int(stretch.argmax())]
+    return np.unique(places)
+
+
+def _rule(told: Told) -> str:
+    if told.upper is None:
+        return "Answer 0 to <strong>every score</strong>."
+    if told.lower is None:
+        return "Answer 1 to <strong>every score</strong>."
+    return (
+        "Answer 1 when the score is at least "
+        f'<strong id="threshold" data-exact="{told.threshold!r}">{plain(told.threshold)}</strong>.'
+    )
+
+
+def _figure(id: str, label: str, caption: str) -> str:
+    return (
+        f'<figure>\n<div class="chart" id="{id}" role="img" aria-label="{escape(label)}"></div>\n'
+        f'<figcaption class="readout">{escape(caption)}</figcaption>\n</figure>\n'
+    )
+
+
+def _table(
+    names: Iterable[str], rows: Iterable[Iterable[str]], chosen: int | None = None
+) -> Iterator[str]:
+    yield '<div class="scroll">\n<table>\n<thead><tr>'
+    yield "".join(f'<th scope="col">{name}</th>' for name in names)
+    yield "</tr></thead>\n<tbody>\n"
+    for place, row in enumerate(rows):
+        cells = "".join(f"<td>{cell}</td>" for cell in row)
+        yield f'<tr class="chosen">{cells}</tr>\n' if place == chosen else f"<tr>{cells}</tr>\n"
+    yield "</tbody>\n</table>\n</div>\n"

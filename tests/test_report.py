@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report: the figures on the page are the library's, and a real browser draws them."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import limen
+from limen.cli import main, report
+from limen.demo import load_phishing, phishing_csv
+
+pytest.importorskip("uplot")
+
+SCORES, LABELS = load_phishing()
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+TEAMS = ("a", "b", "<i>c</i>")
+
+
+class Tables(HTMLParser):
+    """The cells of all tables, row by row."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tables: list[list[list[str]]] = []
+        self.open = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: object) -> None:
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        self.open = tag in ("td", "th")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open = False
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.tables[-1][-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("report")
+    rows = phishing_csv().splitlines()
+    teams = ["team", *(TEAMS[place % 3] for place in range(len(SCORES)))]
+    (folder / "s.csv").write_text("\n".join(map(",".join, zip(rows, teams, strict=True))))
+    given = ["--false-negative", "5", "--group-column", "team", "-o", str(folder / "report.html")]
+
+    assert 0 == main(["report", str(folder / "s.csv"), *given])
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def figures_of(page: str) -> dict:
+    return json.loads(re.search(r'id="figures">(.*?)</script>', page)[1])
+
+
+def held() -> limen.OnlineCalibrator:
+    calibrator = limen.OnlineCalibrator()
+    calibrator.update_many(SCORES, LABELS)
+    return calibrator
+
+
+def test_the_recommended_threshold_is_the_optimum(page) -> None:
+    best = limen.optimal_threshold(SCORES, LABELS, false_negative=5)
+
+    assert repr(best.threshold) == re.search(r'data-exact="([^"]+)"', page)[1]
+    assert "280" == re.search(r"<b id=loss-now>([^<]+)</b>", page)[1]
+
+
+def test_the_alternatives_cost_what_they_cost(page) -> None:
+    assert [
+        ["this threshold", "280", "", "0.224", "155", "25"],
+        ["a threshold of 0.5", "361", "81 (28.9%)", "0.2888", "76", "57"],
+        ["answering 1 to all", "702", "422 (150.7%)", "0.5616", "702", "0"],
+        ["answering 0 to all", "2,740", "2,460 (878.6%)", "2.192", "0", "548"],
+    ] == Tables(page).tables[0][1:]
+
+
+def test_the_table_of_costs_holds_the_best_threshold_of_each(page) -> None:
+    calibrator = held()
+    for row in Tables(page).tables[1][1:]:
+        costs = {"false_negative": limen.units.Fraction(row[0])}
+        right = calibrator.confusion(calibrator.threshold(**costs))
+
+        assert [
+            f"{calibrator.threshold(**costs):.6g}",
+            f"{right.positive_rate:.1%}",
+            f"{right.precision:.1%}",
+            f"{right.recall:.1%}",
+            f"{right.fp:.0f}",
+            f"{right.fn:.0f}",
+        ] == row[1:]
+
+
+def test_each_group_has_its_own_threshold(page) -> None:
+    rows = Tables(page).tables[2][1:]
+
+    assert sorted(TEAMS) == [row[0] for row in rows]
+    for row in rows:
+        members = [place for place in range(1250) if TEAMS[place % 3] == row[0]]
+        scores, labels = [SCORES[p] for p in members], [LABELS[p] for p in members]
+        best = limen.optimal_threshold(scores, labels, false_negative=5)
+
+        assert [f"{best.threshold:.6g}", f"{best.loss:.0f}"] == [row[3], row[4]]
+
+
+def test_names_are_escaped(page) -> None:
+    assert "<i>c" not in page
+    assert html.escape("<i>c</i>") in page
+
+
+def test_the_curves_are_those_of_the_library(page) -> None:
+    figures, calibrator = figures_of(page), held()
+    curve = calibrator.curve(false_negative=5)
+    hull = calibrator.roc_hull()
+    corners = [tpr for tpr in figures["roc"]["hull"] if tpr is not None]
+
+    assert curve.losses.tolist() == figures["curve"]["loss"]
+    assert curve.thresholds[1:-1].tolist() == figures["curve"]["shown"][1:-1]
+    assert (hull.tp / 548).tolist()[::-1] == corners
+    assert calibrator.blocks().probabilities.repeat(2).tolist() == figures["fit"]["p"]
+
+
+def test_the_page_asks_for_nothing_else(page) -> None:
+    outside = re.sub(r"<script>/\*\*.*?</script>", "", page, flags=re.DOTALL)  # uPlot's comments
+
+    assert [] == re.findall(r"""(?:src|href)=|@import|url\(|https?://""", outside)
+    assert "default-src 'none'" in page
+    assert 200_000 < len(page) < 350_000
+
+
+def test_a_long_curve_is_thinned_but_keeps_its_lowest_and_highest_points() -> None:
+    losses = np.abs(np.arange(100_000) % 7919 - 3000.0) + 1
+    kept = report._thinned(losses)
+
+    assert len(kept) <= 2 * report._POINTS + 3
+    assert {0, 99_999, int((losses == losses.min()).nonzero()[0][-1])} <= set(kept.tolist())
+    assert (losses.min(), losses.max()) == (losses[kept].min(), losses[kept].max())
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "0.1,0\n0.9,1\n",
+        "0.5,0\n0.5,1\n",
+        "-inf,0\ninf,1\n",
+        "inf,0\ninf,0\n0,1\n",
+        "1e308,0\n-1e308,1\n",
+        "0.9,0\n0.1,1\n",
+    ],
+)
+def test_extreme_samples_make_a_page_too(tmp_path: Path, rows: str) -> None:
+    (tmp_path / "s.csv").write_text("score,label\n" + rows)
+    code = main(["report", str(tmp_path / "s.csv"), "-o", str(tmp_path / "r.html"), "-q"])
+    figures = figures_of((tmp_path / "r.html").read_text())
+
+    assert 0 == code
+    assert sorted(figures["curve"]["at"]) == figures["curve"]["at"]
+    assert sorted(figures["fit"]["at"]) == figures["fit"]["at"]
+
+
+def test_without_the_chart_library_the_way_to_it_is_told(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "s.csv").write_text("score,label\n0.1,0\n0.9,1\n")
+    monkeypatch.setattr(report, "find_spec", lambda name: None)
+    code = main(["report", str(tmp_path / "s.csv"), "-o", str(tmp_path / "r.html")])
+
+    assert 1 == code
+    assert 'pip install "limen[report]"' in capsys.readouterr().err
+    assert ["s.csv"] == [path.name for path in tmp_path.iterdir()]
+
+
+WATCH = """<script>
+addEventListener("error", (e) => { document.documentElement.dataset.wrong = e.message; });
+addEventListener("securitypolicyviolation", (e) => {
+  document.documentElement.dataset.wrong = e.violatedDirective;
+});
+</script>"""
+HOVER = """<script>
+for (const id of ["loss", "roc", "fit"]) {
+  const over = document.querySelector(`#${id} .u-over`), box = over.getBoundingClientRect();
+  const at = { clientX: box.left + box.width / 2, clientY: box.top + 5, bubbles: true };
+  over.dispatchEvent(new MouseEvent("mouseenter", at));
+  over.dispatchEvent(new MouseEvent("mousemove", at));
+}
+</script>"""
+
+
+def browse(page: str, folder: Path, *flags: str) -> tuple[str, str]:
+    """The page as a browser leaves it, and what its console says."""
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    command = [
+        *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"),
+        *(f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=2000", *flags),
+        *("--dump-dom", (folder / "page.html").as_uri()),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return done.stdout, "\n".join(console)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@pytest.mark.parametrize("flags", [("--window-size=1200,900",), ("--window-size=500,900",)])
+def test_a_browser_draws_it_without_complaint_and_reads_the_curves(page, tmp_path, flags) -> None:
+    dom, console = browse(page.replace("<head>", "<head>" + WATCH) + HOVER, tmp_path, *flags)
+    found = re.search(r'class="readout">Threshold ([\d.]+) costs ([\d,]+),', dom)
+    said = [float(number.replace(",", "")) for number in found.groups()]
+    price = limen.metrics.cost(false_negative=5)
+
+    assert "" == console
+    assert "data-wrong" not in dom
+    assert 'data-drawn="3"' in dom
+    assert 3 == dom.count("<canvas")
+    assert price(*held().confusion(said[0])) == said[1]
+    assert re.search(r'class="readout">At threshold .* of labels 1 and', dom)
+    assert re.search(r'class="readout">Scores around .* have label 1\.', dom)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_a_browser_would_tell_if_something_were_wrong(page, tmp_path) -> None:
+    broken = page.replace("<head>", "<head>" + WATCH).replace('"curve":', '"curse":')
+    dom, console = browse(broken, tmp_path)
+
+    assert "data-wrong" in dom
+    assert "" != console
