@@ -67,8 +67,14 @@ ALLOWED: dict[str, set[str]] = {
     "cli.telling": {"cli.outcome", "metrics"},  # metrics for a type alone
     "cli.commands": {
         *("cli.outcome", "cli.reading", "cli.telling", "cli.text"),
-        *("batch", "calibrator", "demo", "demo.__main__", "errors", "metrics"),
+        *("batch", "calibrator", "demo", "demo.__main__", "errors", "metrics", "online"),
     },
+    "cli.journal": {"cli.outcome", "storage"},  # storage for a type alone
+    "cli.watch": {
+        *("cli.journal", "cli.outcome", "cli.telling", "cli.text"),
+        *("ledger", "online", "storage", "windows"),
+    },
+    "cli.models": {"", "cli.journal", "cli.outcome", "cli.telling"},
     "cli.report": {
         *("", "cli.commands", "cli.outcome", "cli.reading", "cli.telling"),
         *("calibrator", "metrics"),

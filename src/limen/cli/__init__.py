@@ -23,7 +23,10 @@ _HOMES = {
     "fit": "commands",
     "curve": "commands",
     "compare": "commands",
+    "watch": "watch",
     "report": "report",
+    "merge": "models",
+    "show": "models",
     "demo": "commands",
     "completion": "completion",
 }

@@ -18,6 +18,7 @@ from limen.cli.telling import Told, as_json, bold, plain, require_writable, say,
 from limen.cli.text import Columns
 from limen.errors import Infeasible
 from limen.metrics import Confusion, Metric, cost, fbeta
+from limen.online import OnlineThreshold
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -50,9 +51,12 @@ def costs_of(options: Namespace) -> dict[str, Any]:
 def fit(options: Namespace) -> int:
     """Find the best threshold of the samples in files."""
     aim, demands = aim_of(options)
+    require_writable(options.save, options.force)
     samples = read(options.files, options.format, columns_of(options))
     told = best_of(samples, options, aim, demands)
     groups = {name: best_of(part, options, aim, demands, name) for name, part in samples.by_group()}
+    if options.save is not None:
+        _model_of(samples, options, aim).save(options.save)
     say(*_summary(told, options, aim), quiet=options.quiet)
     for name, part in groups.items():
         if part.positives in (0, part.samples):
@@ -129,6 +133,15 @@ def best_of(
         raise Failure(str(error), BAD_INPUT) from None
     ends = found.threshold, found.lower, found.upper
     return Told(*ends, None, found.value, found.confusion, *counts)
+
+
+def _model_of(samples: Samples, options: Namespace, aim: Metric | str | None) -> Any:
+    """Hold all samples, for these costs where costs are the aim, else for all."""
+    if aim is not None:
+        return calibrator_of(samples, options.unit)
+    held = OnlineThreshold(**costs_of(options), unit=options.unit)
+    held.update_many(samples.scores, samples.labels, samples.weights)
+    return held
 
 
 def calibrator_of(samples: Samples, unit: Any) -> OnlineCalibrator:

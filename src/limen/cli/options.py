@@ -53,8 +53,8 @@ class _Parser(argparse.ArgumentParser):
 def number(text: str) -> Any:
     """Read a positive number as it was typed: 0.1 is a tenth, 1/3 a third.
 
-    >>> number("0.1"), number("1/3")
-    (Fraction(1, 10), Fraction(1, 3))
+    >>> number("5"), number("0.1"), number("1/3")
+    (5, Fraction(1, 10), Fraction(1, 3))
     """
     from fractions import Fraction
 
@@ -64,7 +64,7 @@ def number(text: str) -> Any:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
     if value <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return value
+    return int(value) if value.denominator == 1 else value
 
 
 def share(text: str) -> Any:
@@ -107,6 +107,37 @@ def metric(text: str) -> str:
     raise argparse.ArgumentTypeError(
         f"{text!r} is none of {', '.join(METRICS)}, or f2, f0.5 and the like"
     )
+
+
+def whole(text: str) -> int:
+    """Read a whole number of at least 1.
+
+    >>> whole("1000")
+    1000
+    """
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def period(text: str) -> Any:
+    """Read a period: a number, or a number with s, m, h, d or w for the times of a clock.
+
+    >>> period("1000"), period("36h")
+    (1000, datetime.timedelta(days=1, seconds=43200))
+    """
+    from datetime import timedelta
+
+    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", text)
+    if not found or not float(found[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a period such as 1000, 90s, 12h or 30d")
+    if found[2]:
+        try:
+            return timedelta(**{units[found[2]]: float(found[1])})
+        except OverflowError:
+            raise argparse.ArgumentTypeError(f"{text!r} is too long") from None
+    return float(found[1]) if "." in found[1] else int(found[1])
 
 
 def delimiter(text: str) -> str:
@@ -216,7 +247,7 @@ def parser() -> argparse.ArgumentParser:
     """Make the parser of everything that may be written after ``limen``.
 
     >>> parser().parse_args(["fit", "scores.csv", "--false-negative", "5"]).false_negative
-    Fraction(5, 1)
+    5
     """
     whole = _Parser(
         prog="limen",
@@ -230,7 +261,10 @@ def parser() -> argparse.ArgumentParser:
     _fit(commands)
     _curve(commands)
     _compare(commands)
+    _watch(commands)
     _report(commands)
+    _merge(commands)
+    _show(commands)
     _demo(commands)
     _completion(commands)
     return whole
@@ -247,6 +281,10 @@ def _fit(commands: Any) -> None:
     )
     _columns(command)
     command.add_argument("--group-column", metavar="NAME", help="one threshold for each group")
+    command.add_argument(
+        "--save", metavar="FILE", help="the samples as a model, to be shown, merged or loaded"
+    )
+    command.add_argument("--force", action="store_true", help="replace a file that is there")
     _costs(command)
     _aims(command)
     command.add_argument("--json", action="store_true", help="one object with all there is to say")
@@ -286,6 +324,73 @@ def _compare(commands: Any) -> None:
     )
     _costs(command)
     command.add_argument("--json", action="store_true", help="one object instead of CSV")
+    _talk(command)
+
+
+def _watch(commands: Any) -> None:
+    command = _command(
+        commands,
+        "watch",
+        "Follow a stream of CSV or NDJSON on standard input. One line of JSON goes out for each "
+        "change of the threshold. Scores and labels come in one row, or apart, joined by an id.",
+        "tail -F scored.csv | limen watch --last-n 100000 --false-negative 5\n"
+        "consume events | limen watch --id-column order --time-column at --last-period 90d \\\n"
+        "    --maturity 30d --state fraud.limen",
+    )
+    _columns(command, files=False)
+    given: dict[str, Any] = {"metavar": "NAME"}
+    command.add_argument("--id-column", help="joins a score with its later labels", **given)
+    command.add_argument("--time-column", help="a number, or a time in ISO 8601", **given)
+    _costs(command)
+    memory = command.add_argument_group(
+        "memory",
+        "Periods are numbers where times are numbers (or rows, without times), and such as 90s, "
+        "\n12h or 30d where they are dates.",
+    )
+    memory.add_argument("--last-n", type=whole, metavar="N", help="only the last N samples count")
+    lasting: dict[str, Any] = {"type": period, "metavar": "PERIOD"}
+    memory.add_argument("--last-period", help="only samples of the last PERIOD count", **lasting)
+    memory.add_argument("--time-to-live", help="how long a score waits for its label", **lasting)
+    memory.add_argument("--maturity", help="how old a label 0 must be to count", **lasting)
+    memory.add_argument("--correctable", help="how long labels may be corrected", **lasting)
+    telling = command.add_argument_group("when to tell")
+    telling.add_argument("--every", type=whole, metavar="N", help="every N rows, change or not")
+    telling.add_argument("--each-period", help="with the first row of each PERIOD", **lasting)
+    state = command.add_argument_group("state")
+    state.add_argument(
+        "--state",
+        metavar="FILE",
+        help="kept up to date, and FILE.journal beside it; a restart goes on from there",
+    )
+    state.add_argument(
+        "--from-start",
+        action="store_true",
+        help="the input begins anew: pass over the rows that the state has seen",
+    )
+    state.add_argument("--skip-malformed", action="store_true", help="tell of a bad row and go on")
+    _talk(command)
+
+
+def _merge(commands: Any) -> None:
+    command = _command(
+        commands,
+        "merge",
+        "Make one model of the samples of many saved ones. Their samples must be disjoint.",
+        "limen merge monday.limen tuesday.limen -o week.limen",
+    )
+    command.add_argument("files", metavar="FILE", nargs="+", help="saved by limen")
+    _output(command, needed=True)
+    _talk(command)
+
+
+def _show(commands: Any) -> None:
+    command = _command(
+        commands,
+        "show",
+        "Tell what saved models hold. One line of JSON for each.",
+        "limen show fraud.limen",
+    )
+    command.add_argument("files", metavar="FILE", nargs="+", help="saved by limen")
     _talk(command)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from limen.metrics import Confusion
 
-__all__ = ["Told", "as_json", "bold", "plain", "require_writable", "say", "written"]
+__all__ = ["Told", "as_json", "as_line", "bold", "plain", "require_writable", "say", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,15 @@ def as_json(value: Any) -> str:
     }
     """
     return json.dumps(_finite(value), indent=2, ensure_ascii=False)
+
+
+def as_line(facts: dict[str, Any]) -> str:
+    r"""Write one object on one line.
+
+    >>> as_line({"rows": 2, "threshold": float("inf")})
+    '{"rows": 2, "threshold": "inf"}\n'
+    """
+    return json.dumps(_finite(facts), ensure_ascii=False) + "\n"
 
 
 def _finite(value: Any) -> Any:

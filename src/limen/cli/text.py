@@ -28,12 +28,18 @@ __all__ = [
     "LONGEST_LINE",
     "Collected",
     "Columns",
+    "Place",
+    "as_number",
+    "as_text",
+    "as_weight",
     "csv_header",
+    "delimiter_of",
     "is_gzip",
     "labels_of",
     "opened",
     "read_text",
     "refuse_column",
+    "refuse_label",
     "shown",
 ]
 
@@ -94,7 +100,7 @@ def labels_of(positive: str | None) -> Callable[[str], int | None]:
     >>> [labels_of("yes")(text) for text in ("yes", "no", "")]
     [1, 0, None]
     """
-    wanted = None if positive is None else _as_number(positive)
+    wanted = None if positive is None else _float(positive)
     known: dict[str, int | None] = {}
 
     def label(text: str) -> int | None:
@@ -105,17 +111,17 @@ def labels_of(positive: str | None) -> Callable[[str], int | None]:
     def read(text: str) -> int | None:
         if positive is None:
             plain = _ZERO_OR_ONE.get(text.strip().lower())
-            if plain is None and _as_number(text) in (0.0, 1.0):
+            if plain is None and _float(text) in (0.0, 1.0):
                 plain = int(float(text))
             return plain
         if text == "":
             return None
-        return int(text == positive or (wanted is not None and _as_number(text) == wanted))
+        return int(text == positive or (wanted is not None and _float(text) == wanted))
 
     return label
 
 
-def _as_number(text: str) -> float | None:
+def _float(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
@@ -154,13 +160,29 @@ def is_gzip(path: str) -> bool:
         return file.read(2) == _GZIP
 
 
-class _Lines:
+class Place:
+    """Where in the input something stands, to be named when it is wrong."""
+
+    counted = "line"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.number = 0
+
+    def refuse(self, problem: str, ahead: int = 0, column: str | None = None) -> NoReturn:
+        """Raise a `Failure` that names the place."""
+        where = f"{self.name}, {self.counted} {self.number + ahead}"
+        if column is not None:
+            where += f", column {column}"
+        raise Failure(f"{where}: {problem}", BAD_INPUT)
+
+
+class _Lines(Place):
     """The lines of a stream as text; knows the number of the latest."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
+        super().__init__(name)
         self.stream = stream
-        self.name = name
-        self.number = 0
 
     def __iter__(self) -> _Lines:
         return self
@@ -186,14 +208,9 @@ class _Lines:
                 "Convert the file, for example with iconv."
             )
 
-    def refuse(self, problem: str, ahead: int = 0, column: str | None = None) -> NoReturn:
-        where = f"{self.name}, line {self.number + ahead}"
-        if column is not None:
-            where += f", column {column}"
-        raise Failure(f"{where}: {problem}", BAD_INPUT)
 
-
-def _delimiter(header: str, columns: Columns, name: str) -> str:
+def delimiter_of(header: str, columns: Columns, name: str) -> str:
+    """Tell what stands between the fields, by what was asked, the name, or the header."""
     if columns.delimiter is not None:
         return columns.delimiter
     if name.removesuffix(".gz").endswith((".tsv", ".tab")):
@@ -209,7 +226,7 @@ def _csv_rows(lines: _Lines, columns: Columns) -> tuple[Iterator[list[str]], lis
         first = next(lines, None)
     if first is None:
         raise Failure(f"{lines.name} is empty. A header and rows are needed.", BAD_INPUT)
-    delimiter = _delimiter(first, columns, lines.name)
+    delimiter = delimiter_of(first, columns, lines.name)
 
     def all_lines() -> Iterator[str]:
         yield first
@@ -328,16 +345,16 @@ def _collect(
     weighted, grouped = columns.weight is not None, columns.group is not None
     add_score, add_label = into.scores.append, into.labels.append
     for count, record in enumerate(records):
-        add_score(_number(record[0], lines, columns.score, "score"))
-        label = label_of(record[1] if type(record[1]) is str else _text(record[1]))
+        add_score(as_number(record[0], lines, columns.score, "score"))
+        label = label_of(record[1] if type(record[1]) is str else as_text(record[1]))
         if label is None:
             del into.scores[-1]
-            _refuse_label(record[1], lines, columns)
+            refuse_label(record[1], lines, columns)
         add_label(label)
         if weighted:
-            into.weights.append(_weight(record[2], lines, cast(str, columns.weight)))
+            into.weights.append(as_weight(record[2], lines, cast(str, columns.weight)))
         if grouped:
-            name = record[-1] if type(record[-1]) is str else _text(record[-1])
+            name = record[-1] if type(record[-1]) is str else as_text(record[-1])
             if name == "":
                 lines.refuse("no group is named. Fill it or drop the row.", column=columns.group)
             into.codes.append(into.names.setdefault(name, len(into.names)))
@@ -345,29 +362,31 @@ def _collect(
             tick(count + 1)
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Write the value of a JSON field as a CSV would; null is empty."""
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
-def _number(value: Any, lines: _Lines, column: str, part: str) -> float:
+def as_number(value: Any, place: Place, column: str, part: str) -> float:
+    """Read a number that has an order, or refuse it."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         if value in ("", None):
-            lines.refuse(f"the {part} is missing. Fill it or drop the row.", column=column)
-        lines.refuse(f"{shown(value)} is not a number. Correct it or drop the row.", column=column)
+            place.refuse(f"the {part} is missing. Fill it or drop the row.", column=column)
+        place.refuse(f"{shown(value)} is not a number. Correct it or drop the row.", column=column)
     if number != number:
-        lines.refuse(
+        place.refuse(
             f"the {part} is nan, which has no order. Fill it or drop the row.", column=column
         )
     return number
 
 
-def _weight(value: Any, lines: _Lines, column: str) -> float:
-    number = _number(value, lines, column, "weight")
+def as_weight(value: Any, place: Place, column: str) -> float:
+    """Read a weight, or refuse it."""
+    number = as_number(value, place, column, "weight")
     if not 0 <= number < float("inf"):
-        lines.refuse(
+        place.refuse(
             f"the weight is {number!r}; it must be 0 or more, and finite. Correct it or drop the "
             "row.",
             column=column,
@@ -375,11 +394,12 @@ def _weight(value: Any, lines: _Lines, column: str) -> float:
     return number
 
 
-def _refuse_label(value: Any, lines: _Lines, columns: Columns) -> NoReturn:
+def refuse_label(value: Any, place: Place, columns: Columns) -> NoReturn:
+    """Say what a label must be."""
     if value in ("", None):
-        lines.refuse("the label is missing. Fill it or drop the row.", column=columns.label)
-    lines.refuse(
+        place.refuse("the label is missing. Fill it or drop the row.", column=columns.label)
+    place.refuse(
         f"the label is {shown(value)}, not 0 or 1. Name the class that counts as 1: "
-        f"--positive {_text(value)}",
+        f"--positive {as_text(value)}",
         column=columns.label,
     )

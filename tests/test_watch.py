@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Following a stream: what goes out, and that a kill at any moment loses nothing that was told."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import limen
+from limen.cli import journal, main, watch
+from limen.demo import load_phishing, phishing_csv
+
+SCORES, LABELS = load_phishing()
+COSTS = ("--false-negative", "5")
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def forked(source: str, *arguments: str, before=lambda: None, chunk: int = 2**20) -> int:
+    """Run a command in a child, with a file as its input; give its wait status."""
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            os.dup2(os.open(source, os.O_RDONLY), 0)
+            os.dup2(os.open("out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+            os.dup2(os.open("err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+            sys.stdout, sys.stderr = open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
+            watch._CHUNK = chunk
+            before()
+            code = main(["watch", *arguments])
+            sys.stdout.flush()
+        except SystemExit as end:
+            code = end.code
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1]
+
+
+def watched(source: str, *arguments: str, **given) -> tuple[int, list[dict], str]:
+    status = forked(source, *arguments, **given)
+    lines = Path("out").read_text().splitlines()
+    return os.waitstatus_to_exitcode(status), list(map(json.loads, lines)), Path("err").read_text()
+
+
+def events() -> str:
+    """Scores and labels apart, late, corrected, and some never: joined by id, with times."""
+    chance = random.Random(4)
+    start = datetime(2026, 3, 1)
+    rows = []
+    for place, (score, label) in enumerate(zip(SCORES[:400], LABELS, strict=False)):
+        at = start + timedelta(minutes=30 * place)
+        rows.append((at, f"site {place}", score, None))
+        late = at + timedelta(hours=chance.randrange(100))
+        if chance.random() < 0.9:
+            rows.append((late, f"site {place}", None, label))
+        if chance.random() < 0.1:
+            rows.append((late + timedelta(hours=5), f"site {place}", None, 1 - label))
+    rows.sort(key=lambda row: row[0])
+    names = ("time", "id", "score", "label")
+    known = (dict(zip(names, map(str, row), strict=True)) for row in rows)
+    kept = ({name: value for name, value in row.items() if value != "None"} for row in known)
+    return "".join(json.dumps(row) + "\n" for row in kept)
+
+
+JOINED = (
+    *("--id-column", "id", "--time-column", "time", "--last-period", "6d"),
+    *("--maturity", "1d", "--time-to-live", "3d", *COSTS),
+)
+
+
+def ledger_of_events() -> limen.Ledger:
+    window = limen.LastPeriod(limen.OnlineThreshold(false_negative=5), timedelta(days=6))
+    ledger = limen.Ledger(window, maturity=timedelta(days=1), time_to_live=timedelta(days=3))
+    for line in events().splitlines():
+        row = json.loads(line)
+        time = datetime.fromisoformat(row["time"])
+        if "score" in row:
+            ledger.score(row["id"], float(row["score"]), time)
+        else:
+            ledger.advance(time)
+        if "label" in row:
+            ledger.label(row["id"], int(row["label"]))
+    return ledger
+
+
+# ---- what goes out --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slow", [(), ("--skip-malformed",)])
+@pytest.mark.parametrize("chunk", [50, 2**20])
+def test_each_change_of_the_threshold_is_one_line(chunk: int, slow: tuple[str, ...]) -> None:
+    Path("in.csv").write_text(phishing_csv())
+    code, lines, _ = watched("in.csv", *COSTS, *slow, chunk=chunk)
+    cut, expected, last = limen.OnlineThreshold(false_negative=5), [], float("inf")
+    for rows, sample in enumerate(zip(SCORES, LABELS, strict=True), start=1):
+        cut.update(*sample)
+        if cut.threshold != last:
+            last = cut.threshold
+            expected.append((rows, last if abs(last) < 9 else repr(last), cut.loss))
+
+    assert 0 == code
+    assert [*expected, (1250, cut.threshold, cut.loss)] == [
+        (line["rows"], line["threshold"], line["loss"]) for line in lines
+    ]
+
+
+def test_every_n_rows_there_is_a_line() -> None:
+    Path("in.csv").write_text(phishing_csv())
+    _, lines, _ = watched("in.csv", "--every", "500")
+
+    assert [500, 1000, 1250] == [line["rows"] for line in lines]
+
+
+def test_each_period_begins_with_a_line() -> None:
+    Path("in.csv").write_text("time,score,label\n1,.1,0\n9,.2,1\n10,.3,1\n19,.4,0\n35,.1,0\n")
+    _, lines, _ = watched("in.csv", "--time-column", "time", "--each-period", "10")
+
+    assert [(3, 10), (5, 35)] == [(line["rows"], line["time"]) for line in lines]
+
+
+def test_windows_hold_the_last_samples_only() -> None:
+    Path("in.csv").write_text(phishing_csv())
+    _, by_number, _ = watched("in.csv", "--last-n", "100", *COSTS)
+    rows = phishing_csv().splitlines()
+    timed = ["at," + rows[0], *(f"{place},{row}" for place, row in enumerate(rows[1:]))]
+    Path("timed.csv").write_text("\n".join(timed))
+    _, by_time, _ = watched("timed.csv", "--time-column", "at", "--last-period", "100", *COSTS)
+    best = limen.optimal_threshold(SCORES[-100:], LABELS[-100:], false_negative=5)
+
+    for lines in (by_number, by_time):
+        assert (100, best.threshold, best.loss) == (
+            lines[-1]["samples"],
+            lines[-1]["threshold"],
+            lines[-1]["loss"],
+        )
+
+
+def test_weights_count() -> None:
+    Path("in.csv").write_text("score,label,w\n0.2,0,3\n0.4,1,2\n0.6,0,0.5\n")
+    _, lines, _ = watched("in.csv", "--weight-column", "w")
+
+    assert (0.30000000000000004, 0.5) == (lines[-1]["threshold"], lines[-1]["loss"])
+
+
+def test_scores_and_labels_apart_are_joined_as_the_ledger_does() -> None:
+    Path("in.ndjson").write_text(events())
+    code, lines, _ = watched("in.ndjson", *JOINED, "--state", "kept.limen")
+    ledger = ledger_of_events()
+
+    assert 0 == code
+    assert ledger.to_bytes() == Path("kept.limen").read_bytes()
+    assert (ledger.cost, ledger.regret) == (lines[-1]["cost"], lines[-1]["regret"])
+    assert len(lines) >= 20
+
+
+def test_the_state_is_a_model_that_python_loads() -> None:
+    Path("in.csv").write_text(phishing_csv())
+    watched("in.csv", "--state", "kept.limen", "--last-n", "100")
+    window = limen.load("kept.limen")
+
+    assert (100, 100) == (len(window), window.n)
+
+
+# ---- restarts -------------------------------------------------------------------------------
+
+
+def test_a_restart_goes_on_where_it_stopped() -> None:
+    rows = phishing_csv().splitlines(keepends=True)
+    Path("in.csv").write_text("".join(rows[:501]))
+    Path("rest.csv").write_text("".join([rows[0], *rows[501:]]))
+    Path("all.csv").write_text("".join(rows))
+    watched("in.csv", "--state", "a.limen", *COSTS)
+    _, lines, told = watched("rest.csv", "--state", "a.limen", *COSTS)
+    watched("all.csv", "--state", "b.limen", *COSTS)
+
+    assert 500 == lines[0]["rows"]
+    assert "going on after row 500" in told
+    assert Path("b.limen").read_bytes() == Path("a.limen").read_bytes()
+
+
+def dies_at(step: int):
+    """Make the process kill itself at its step-th touch of the disk, or half-way through it."""
+
+    def arrange() -> None:
+        steps = iter(range(10**9))
+        journal._LEAST = 4000
+
+        def deadly(name: str):
+            real = getattr(os, name)
+
+            def call(*given, **named):
+                if next(steps) == step:
+                    if step % 2 and name == "write":
+                        real(given[0], bytes(given[1])[: len(given[1]) // 2])
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real(*given, **named)
+
+            setattr(os, name, call)
+
+        for name in ("write", "fsync", "fdatasync", "replace", "open"):
+            deadly(name)
+
+    return arrange
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("in.csv", ("--last-n", "30", *COSTS)), ("in.ndjson", JOINED)],
+)
+def test_killed_at_any_step_nothing_that_was_told_is_lost(name, arguments) -> None:
+    """Every touch of the disk in turn is the last; the restart equals a run without a kill."""
+    Path("in.csv").write_text("".join(phishing_csv().splitlines(keepends=True)[:400]))
+    Path("in.ndjson").write_text(events())
+    watched(name, "--state", "whole.limen", *arguments, "-q")
+    whole, deaths, step = Path("whole.limen").read_bytes(), 0, 0
+    while True:
+        for left in Path().glob("kept.limen*"):
+            left.unlink()
+        given = {"chunk": 5000, "before": dies_at(step)}
+        status = forked(name, "--state", "kept.limen", *arguments, "-q", **given)
+        told = [json.loads(line) for line in Path("out").read_text().splitlines(keepends=True)]
+        if not os.WIFSIGNALED(status):
+            break
+        deaths += 1
+        step += 1 if step < 30 else 11
+        code, lines, err = watched(name, "--state", "kept.limen", "--from-start", *arguments, "-q")
+
+        assert (0, "") == (code, err)
+        assert max((line["rows"] for line in told), default=0) <= lines[0]["rows"]
+        assert whole == Path("kept.limen").read_bytes()
+    assert deaths > 20
+
+
+def test_kill_9_in_the_middle_of_a_pipe_loses_nothing() -> None:
+    rows = phishing_csv().splitlines(keepends=True)
+    Path("all.csv").write_text("".join(rows))
+    watched("all.csv", "--state", "whole.limen", *COSTS)
+    command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen", *COSTS, "-q"]
+    known, sent, chance = 0, 0, random.Random(9)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    while known < 1250:
+        with subprocess.Popen(command, **pipes, text=True, bufsize=1) as process:
+            if known or sent:
+                known = json.loads(process.stdout.readline())["rows"]
+            process.stdin.write(rows[0])
+            for sent in range(known, min(1250, known + chance.randrange(400, 700))):
+                process.stdin.write(rows[sent + 1])
+            if sent == 1249:
+                process.communicate()
+                break
+            process.stdin.flush()
+            lines = [process.stdout.readline() for _ in range(2)]
+            process.kill()
+
+            assert known < json.loads(lines[-1])["rows"]
+
+    assert Path("whole.limen").read_bytes() == Path("kept.limen").read_bytes()
+
+
+@pytest.mark.parametrize(("asked", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_it_quietly_with_everything_saved(asked, code) -> None:
+    command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen", "-q"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, **pipes, text=True) as process:
+        process.stdin.write("score,label\n0.1,0\n0.9,1\n")
+        process.stdin.flush()
+        told = json.loads(process.stdout.readline())
+        process.send_signal(asked)
+        _, err = process.communicate(timeout=60)
+
+    assert (code, "", 2) == (process.returncode, err, told["rows"])
+    assert not journal.has_more("kept.limen")
+    assert 2 == len(limen.load("kept.limen"))
+
+
+def test_two_processes_cannot_share_a_state() -> None:
+    command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"score,label\n0.5,1\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        Path("in.csv").write_text("score,label\n")
+        code, _, told = watched("in.csv", "--state", "kept.limen")
+        process.stdin.close()
+
+    assert (1, True) == (code, "in use by another limen watch" in told)
+
+
+def test_other_costs_than_those_of_the_state_are_refused() -> None:
+    Path("in.csv").write_text(phishing_csv())
+    watched("in.csv", "--state", "kept.limen", *COSTS)
+    code, lines, told = watched("in.csv", "--state", "kept.limen", "--false-negative", "6")
+
+    assert (2, []) == (code, lines)
+    assert "kept with --false-negative 5, not 6" in told
+
+
+@pytest.mark.parametrize("missing", ["kept.limen", "kept.limen.journal"])
+def test_half_a_state_is_refused(missing: str) -> None:
+    Path("in.csv").write_text(phishing_csv())
+    watched("in.csv", "--state", "kept.limen")
+    Path(missing).unlink()
+    code, lines, told = watched("in.csv", "--state", "kept.limen")
+
+    assert (1, []) == (code, lines)
+    assert missing in told
+
+
+def test_a_journal_of_another_model_is_refused() -> None:
+    Path("in.csv").write_text(phishing_csv())
+    watched("in.csv", "--state", "kept.limen")
+    limen.OnlineThreshold().save("kept.limen")
+    code, lines, told = watched("in.csv", "--state", "kept.limen")
+
+    assert (3, []) == (code, lines)
+    assert "does not continue" in told
+
+
+# ---- malformed rows -------------------------------------------------------------------------
+
+BAD = {
+    "text in a score": ("score,label\n0.1,0\nhigh,1\n0.9,1\n", "row 2, column score: 'high'"),
+    "nan": ("score,label\n0.1,0\nnan,1\n0.9,1\n", "row 2, column score: the score is nan"),
+    "no label": ("score,label\n0.1,0\n0.5,\n0.9,1\n", "row 2, column label: the label is missing"),
+    "other label": ("score,label\n0.1,0\n0.5,2\n0.9,1\n", "row 2, column label: the label is '2'"),
+    "short": ("score,label\n0.1,0\n0.5\n0.9,1\n", "row 2: 1 fields, but the header has 2"),
+    "quotes": ('score,label\n0.1,0\n"0.5,1\n0.9,1\n', "row 2: unexpected end of data"),
+    "not JSON": ('{"score":0.1,"label":0}\n{"score"\n{"score":0.9,"label":1}\n', "row 2: '{"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_row_ends_it_and_what_came_before_is_kept(case: str) -> None:
+    content, problem = BAD[case]
+    Path("in.csv").write_text(content)
+    code, lines, told = watched("in.csv", "--state", "kept.limen")
+
+    assert (3, 1) == (code, lines[-1]["rows"])
+    assert f"limen: standard input, {problem}" in told
+    assert 1 == len(limen.load("kept.limen"))
+    Path("rest.csv").write_text("score,label\n0.9,1\n")
+    assert (0, 2) == (watched("rest.csv", "--state", "kept.limen")[1][-1]["rows"] - 2, 2)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_row_may_be_skipped(case: str) -> None:
+    content, problem = BAD[case]
+    Path("in.csv").write_text(content)
+    code, lines, told = watched("in.csv", "--skip-malformed")
+
+    assert (0, 3, 2) == (code, lines[-1]["rows"], lines[-1]["samples"])
+    assert problem in told
+    assert "Skipped." in told
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "code", "problem"),
+    [
+        ("p,label\n", (), 3, "no column 'score'"),
+        ("score,label\n", ("--last-period", "3"), 2, "--last-period needs --time-column"),
+        ("score,label\n", ("--maturity", "3"), 2, "--maturity needs --id-column"),
+        ("score,label\n", ("--last-n", "3", "--last-period", "3"), 2, "two windows"),
+        ("score,label\n", ("--every", "0"), 2, "at least 1"),
+        ("score,label,t\n1,1,soon\n", ("--time-column", "t"), 3, "row 1, column t: 'soon'"),
+        ("score,label,id\n1,1,\n", ("--id-column", "id"), 3, "row 1, column id: the id is missing"),
+        ("score,label,id\n,,a\n", ("--id-column", "id"), 3, "neither a score nor a label"),
+        ("score,label,id\n1,,a\n2,,a\n", ("--id-column", "id"), 3, "row 2: id 'a' has score 1.0"),
+        ("score,label\n\udcff\n", (), 3, "row 1: byte 0xff is not UTF-8"),
+    ],
+)
+def test_what_is_wrong_is_told(content, arguments, code, problem) -> None:
+    Path("in.csv").write_bytes(content.encode(errors="surrogateescape"))
+    found, lines, told = watched("in.csv", *arguments)
+
+    assert code == found
+    assert problem in told
+    assert [] == [line for line in lines if line["rows"] > 1]
+
+
+# ---- saved models ---------------------------------------------------------------------------
+
+
+def test_saved_models_are_shown_and_merged(capsys) -> None:
+    rows = phishing_csv().splitlines(keepends=True)
+    for name, part in (("a", rows[1:700]), ("b", rows[700:])):
+        Path(f"{name}.csv").write_text("".join([rows[0], *part]))
+        assert 0 == main(["fit", f"{name}.csv", "--save", f"{name}.limen", "-q", *COSTS])
+    assert 0 == main(["merge", "a.limen", "b.limen", "-o", "ab.limen", "-q"])
+    capsys.readouterr()
+    assert 0 == main(["show", "ab.limen"])
+    told = json.loads(capsys.readouterr().out)
+    best = limen.optimal_threshold(SCORES, LABELS, false_negative=5)
+
+    assert {
+        "file": "ab.limen",
+        "kind": "OnlineThreshold",
+        "false_positive": 1,
+        "false_negative": 5,
+        "samples": 1250,
+        "threshold": best.threshold,
+        "lower": best.lower,
+        "upper": best.upper,
+        "loss": best.loss,
+    } == told
+
+
+def test_a_metric_saves_a_model_of_every_cost() -> None:
+    Path("in.csv").write_text(phishing_csv())
+    main(["fit", "in.csv", "--metric", "f1", "--save", "all.limen", "-q"])
+
+    assert limen.optimal_threshold(SCORES, LABELS).threshold == limen.load("all.limen").threshold()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (["show", "absent.limen"], 4, "absent.limen is not there"),
+        (["show", "in.csv"], 3, "in.csv: these bytes were not written by limen"),
+        (["merge", "window.limen", "-o", "out.limen"], 3, "holds a LastN, which cannot be merged"),
+        (["merge", "one.limen", "five.limen", "-o", "out.limen"], 3, "false_negative is 1 here"),
+        (["merge", "one.limen", "-o", "five.limen"], 2, "is there already"),
+    ],
+)
+def test_models_that_cannot_be_used_are_told(capsys, arguments, code, problem) -> None:
+    Path("in.csv").write_text(phishing_csv())
+    limen.OnlineThreshold().save("one.limen")
+    limen.OnlineThreshold(false_negative=5).save("five.limen")
+    limen.LastN(limen.OnlineThreshold(), 3).save("window.limen")
+
+    assert code == main(arguments)
+    assert problem in capsys.readouterr().err
+    assert not Path("out.limen").exists()
