@@ -468,7 +468,7 @@ def test_a_pipe_without_a_reader_is_no_error_message() -> None:
     """What is left in the buffer must not be complained about at the end either."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "limen", "demo", "--csv"]
+    command = [sys.executable, "-m", "limen", "--help"]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=60)
     os.close(writing)
 

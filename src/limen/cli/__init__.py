@@ -44,15 +44,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from limen.cli.options import parser
 
     try:
-        whole = parser()
-        options = whole.parse_args(arguments)
-        if options.command is None:
-            whole.print_help()
-            return 0
-        module = import_module(f"limen.cli.{_HOMES[options.command]}")
-        code: int = getattr(module, options.command)(options)
-        sys.stdout.flush()
-        return code
+        try:
+            whole = parser()
+            options = whole.parse_args(arguments)
+            if options.command is None:
+                whole.print_help()
+                return 0
+            module = import_module(f"limen.cli.{_HOMES[options.command]}")
+            code: int = getattr(module, options.command)(options)
+            return code
+        finally:  # also after --help, which ends the process
+            sys.stdout.flush()
     except Failure as failure:
         return _told(str(failure), failure.code)
     except KeyboardInterrupt:
