@@ -469,7 +469,9 @@ def test_a_pipe_without_a_reader_is_no_error_message() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "limen", "--help"]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=60)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    given = {"stdout": writing, "stderr": subprocess.PIPE, "env": buffered}
+    done = subprocess.run(command, **given, timeout=60)
     os.close(writing)
 
     assert (141, b"") == (done.returncode, done.stderr)

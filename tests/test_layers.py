@@ -72,7 +72,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli.journal": {"cli.outcome", "storage"},  # storage for a type alone
     "cli.watch": {
         *("cli.journal", "cli.outcome", "cli.telling", "cli.text"),
-        *("ledger", "online", "storage", "windows"),
+        *("fading", "ledger", "online", "storage", "windows"),
     },
     "cli.models": {"", "cli.journal", "cli.outcome", "cli.telling"},
     "cli.report": {

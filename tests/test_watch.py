@@ -147,6 +147,20 @@ def test_windows_hold_the_last_samples_only() -> None:
         )
 
 
+@pytest.mark.parametrize("timed", [False, True])
+def test_samples_may_fade(timed: bool) -> None:
+    rows = [(place, *sample) for place, sample in enumerate(zip(SCORES, LABELS, strict=True))]
+    fading = limen.Fading(limen.OnlineThreshold(), 100, by="time" if timed else "samples")
+    for time, score, label in rows:
+        fading.update(score, label, **({"time": time} if timed else {}))
+    Path("in.csv").write_text("at,score,label\n" + "".join(f"{t},{s!r},{y}\n" for t, s, y in rows))
+    given = ["--half-life", "100", *(["--time-column", "at"] if timed else [])]
+    _, lines, _ = watched("in.csv", *given, "--state", "kept.limen")
+
+    assert (fading.threshold, fading.loss) == (lines[-1]["threshold"], lines[-1]["loss"])
+    assert fading.to_bytes() == Path("kept.limen").read_bytes()
+
+
 def test_weights_count() -> None:
     Path("in.csv").write_text("score,label,w\n0.2,0,3\n0.4,1,2\n0.6,0,0.5\n")
     _, lines, _ = watched("in.csv", "--weight-column", "w")
@@ -371,7 +385,7 @@ def test_a_bad_row_may_be_skipped(case: str) -> None:
         ("p,label\n", (), 3, "no column 'score'"),
         ("score,label\n", ("--last-period", "3"), 2, "--last-period needs --time-column"),
         ("score,label\n", ("--maturity", "3"), 2, "--maturity needs --id-column"),
-        ("score,label\n", ("--last-n", "3", "--last-period", "3"), 2, "two windows"),
+        ("score,label\n", ("--last-n", "3", "--half-life", "3"), 2, "two windows"),
         ("score,label\n", ("--every", "0"), 2, "at least 1"),
         ("score,label,t\n1,1,soon\n", ("--time-column", "t"), 3, "row 1, column t: 'soon'"),
         ("score,label,id\n1,1,\n", ("--id-column", "id"), 3, "row 1, column id: the id is missing"),

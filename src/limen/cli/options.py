@@ -350,6 +350,9 @@ def _watch(commands: Any) -> None:
     memory.add_argument("--last-n", type=whole, metavar="N", help="only the last N samples count")
     lasting: dict[str, Any] = {"type": period, "metavar": "PERIOD"}
     memory.add_argument("--last-period", help="only samples of the last PERIOD count", **lasting)
+    memory.add_argument(
+        "--half-life", help="after PERIOD, or so many samples, one counts half", **lasting
+    )
     memory.add_argument("--time-to-live", help="how long a score waits for its label", **lasting)
     memory.add_argument("--maturity", help="how old a label 0 must be to count", **lasting)
     memory.add_argument("--correctable", help="how long labels may be corrected", **lasting)

@@ -36,6 +36,7 @@ from limen.cli.text import (
     refuse_label,
     shown,
 )
+from limen.fading import Fading
 from limen.ledger import Ledger
 from limen.online import OnlineThreshold
 from limen.storage import load
@@ -51,7 +52,8 @@ _CHUNK = 2**20
 _STDIN = 0
 _ROWS, _HEADER = b"R", b"H"
 _LEDGER = ("time_to_live", "maturity", "correctable")
-_MODEL = ("false_positive", "false_negative", "unit", "last_n", "last_period", *_LEDGER)
+_WINDOWS = ("last_n", "last_period", "half_life")
+_MODEL = ("false_positive", "false_negative", "unit", *_WINDOWS, *_LEDGER)
 
 
 def watch(options: Namespace) -> int:
@@ -70,16 +72,21 @@ def watch(options: Namespace) -> int:
 
 
 def _require_consistent(options: Namespace) -> None:
-    if options.last_n is not None and options.last_period is not None:
-        raise Failure("--last-n and --last-period are two windows. Give one of them.", USAGE)
+    windows = [_option(name) for name in _WINDOWS if getattr(options, name) is not None]
+    if len(windows) > 1:
+        raise Failure(f"{' and '.join(windows)} are two windows. Give one of them.", USAGE)
     if options.every is not None and options.each_period is not None:
         raise Failure("--every and --each-period are two rhythms. Give one of them.", USAGE)
     timed = [name for name in ("last_period", "each_period") if getattr(options, name) is not None]
     if timed and options.time_column is None:
-        raise Failure(f"--{timed[0].replace('_', '-')} needs --time-column.", USAGE)
+        raise Failure(f"{_option(timed[0])} needs --time-column.", USAGE)
     joined = [name for name in _LEDGER if getattr(options, name) is not None]
     if joined and options.id_column is None:
-        raise Failure(f"--{joined[0].replace('_', '-')} needs --id-column.", USAGE)
+        raise Failure(f"{_option(joined[0])} needs --id-column.", USAGE)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _new_model(options: Namespace) -> Any:
@@ -91,6 +98,9 @@ def _new_model(options: Namespace) -> Any:
             model = LastN(model, options.last_n)
         elif options.last_period is not None:
             model = LastPeriod(model, options.last_period)
+        elif options.half_life is not None:
+            by: Any = "samples" if options.time_column is None else "time"
+            model = Fading(model, options.half_life, by=by)
         if options.id_column is not None:
             model = Ledger(model, **{name: getattr(options, name) for name in _LEDGER})
     except (TypeError, ValueError) as error:
@@ -205,10 +215,9 @@ class _Stream:
     def _require_same(self, kept: dict[str, Any]) -> None:
         for name, value in _settings(self.options).items():
             if kept.get(name) != value:
-                option = f"--{name.replace('_', '-')}"
                 raise Failure(
-                    f"{self.options.state} was kept with {option} {kept.get(name)}, not {value}. "
-                    "Give the same, or name another file.",
+                    f"{self.options.state} was kept with {_option(name)} {kept.get(name)}, not "
+                    f"{value}. Give the same, or name another file.",
                     USAGE,
                 )
 
@@ -411,7 +420,7 @@ class _Stream:
         """Choose what is done with a row: score, label, weight, id and time."""
         model, columns, place = self.model, self.columns, self.place
         label_of, timed = self.label_of, self.options.time_column is not None
-        windowed = isinstance(model, LastPeriod)
+        aging = isinstance(model, LastPeriod) or (isinstance(model, Fading) and timed)
 
         def score_of(text: Any) -> float:
             return as_number(text, place, columns.score, "score")
@@ -432,7 +441,7 @@ class _Stream:
                 sample += (weight_of(weight),)
             moment = self._time(time) if timed else None
             try:
-                model.update(*sample, time=moment) if windowed else model.update(*sample)
+                model.update(*sample, time=moment) if aging else model.update(*sample)
             except (TypeError, ValueError, OverflowError) as error:
                 place.refuse(str(error))
             self.time = moment if timed else None
