@@ -16,7 +16,11 @@ CXXFLAGS := -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror -ffp-contra
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
-	@$(BIN)/python -m limen.demo
+	@$(BIN)/limen demo
+	@mkdir -p build
+	@$(BIN)/limen demo --csv > build/scores.csv
+	@printf '\n$$ limen fit scores.csv --false-negative 5\n'
+	@$(BIN)/limen fit build/scores.csv --false-negative 5
 
 ## Every test: Python, documentation examples, C++.
 test: python-test native-test
@@ -58,7 +62,7 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn river plots frames
+test_EXTRAS := test sklearn river plots frames cli report
 check_EXTRAS := check
 bench_EXTRAS := bench
 

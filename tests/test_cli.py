@@ -423,6 +423,19 @@ def test_a_very_long_line_is_refused_without_holding_it(run, monkeypatch, by) ->
     assert "bad.csv, line 3: the line is longer than 1,048,576 bytes" in err
 
 
+@pytest.mark.parametrize(("name", "code"), [("plain.csv", 0), ("plain.parquet", 1)])
+def test_without_duckdb_text_is_read_and_parquet_tells_what_it_needs(
+    run, monkeypatch, name: str, code: int
+) -> None:
+    write_all_formats()
+    monkeypatch.setattr(reading, "_SMALL", 0)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    found, _, err = run("fit", name)
+
+    assert code == found
+    assert (code == 1) == ('pip install "limen[cli]"' in err)
+
+
 # ---- how it ends ----------------------------------------------------------------------------
 
 
