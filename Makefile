@@ -64,7 +64,7 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
 test_EXTRAS := test sklearn river plots frames cli report
 check_EXTRAS := check
-bench_EXTRAS := bench
+bench_EXTRAS := bench cli
 
 $(VENV)/test $(VENV)/check $(VENV)/bench: $(VENV)/%: $(VENV)/installed
 	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))

@@ -14,7 +14,13 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import calibrator_questions, questions, remembering_questions, tuner_questions
+from benchmarks import (
+    calibrator_questions,
+    cli_questions,
+    questions,
+    remembering_questions,
+    tuner_questions,
+)
 from benchmarks.timing import Finding
 from limen import _core
 
@@ -23,6 +29,7 @@ QUESTIONS = (
     *calibrator_questions.QUESTIONS,
     *remembering_questions.QUESTIONS,
     *tuner_questions.QUESTIONS,
+    *cli_questions.QUESTIONS,
 )
 RESULTS = Path(__file__).parent / "results"
 
@@ -48,6 +55,7 @@ def describe(only: list[str]) -> dict[str, str]:
         "sortedcontainers": version("sortedcontainers"),
         "scikit-learn": version("scikit-learn"),
         "river": version("river"),
+        "duckdb": version("duckdb"),
         "limen": version("limen"),
         "command": f"python -m benchmarks {' '.join(only)}" if only else "make bench",
         "clock": "thread CPU time, medians, contenders in turns",

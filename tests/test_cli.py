@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import limen
-from limen.cli import main, reading, text
+from limen.cli import main, reading, tables, text
 from limen.cli.options import parser
 from limen.demo import load_phishing, phishing_csv
 
@@ -560,6 +560,17 @@ def test_progress_is_shown_on_a_terminal_only(run, monkeypatch, watched) -> None
     run("fit", "many.csv", "-q")
 
     assert watched == ("many.csv: 65,536 rows" in sys.stderr.getvalue())
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_duckdb_draws_no_bar_of_its_own(monkeypatch, watched) -> None:
+    """It would draw it on standard output, into the data."""
+    monkeypatch.setattr(sys, "stderr", Terminal() if watched else io.StringIO())
+    settings = (
+        "current_setting('enable_progress_bar'), current_setting('enable_progress_bar_print')"
+    )
+
+    assert [(watched, False)] == tables._connect().execute(f"SELECT {settings}").fetchall()
 
 
 @pytest.mark.parametrize(

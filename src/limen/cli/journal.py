@@ -151,11 +151,11 @@ class Journal:
         fresh = f"{self.beside}.new"
         self.beginning = {**beginning, "base": stored[-_DIGEST:].hex()}
         first = _framed(_BEGINNING, json.dumps(self.beginning).encode())
-        file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        file = _on_disk(fresh, first)
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _write(file, first)
-        os.fsync(file)
-        model.save(self.path)
+        os.close(_on_disk(f"{self.path}.new", stored))
+        os.replace(f"{self.path}.new", self.path)
+        _sync_folder(self.path)
         os.replace(fresh, self.beside)
         _sync_folder(self.beside)
         if self._file >= 0:
@@ -192,6 +192,14 @@ def _piece(file: Any) -> tuple[bytes, bytes, int]:
         if len(payload) == size and zlib.crc32(payload) == checksum:
             return kind, payload, file.tell()
     return b"", b"", 0
+
+
+def _on_disk(path: str, content: bytes) -> int:
+    """Write a new file, and give it when it is on disk."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+    _write(file, content)
+    os.fsync(file)
+    return file
 
 
 def _write(file: int, content: bytes) -> None:

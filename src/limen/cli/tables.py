@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from limen.cli.outcome import BAD_INPUT, NOT_FOUND, Failure
-from limen.cli.progress import polling
+from limen.cli.progress import on_terminal, polling
 from limen.cli.text import Columns, csv_header, is_gzip, refuse_column
 
 if TYPE_CHECKING:
@@ -55,8 +55,12 @@ def _connect() -> Any:
         import duckdb
     except ImportError:
         raise Failure('Parquet needs duckdb. Install it with: pip install "limen[cli]"') from None
-    # The order of the samples does not change the answer, and without it duckdb is faster.
-    return duckdb.connect(config={"preserve_insertion_order": "false"})
+    # The order of the samples does not change the answer, and without it duckdb is faster. Its
+    # own progress bar would go to standard output; asked by `query_progress`, it only counts.
+    connection = duckdb.connect(config={"preserve_insertion_order": "false"})
+    connection.execute("SET enable_progress_bar_print = false")
+    connection.execute(f"SET enable_progress_bar = {str(on_terminal()).lower()}")
+    return connection
 
 
 def _quoted(name: str) -> str:
