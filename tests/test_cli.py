@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,14 +16,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import limen
-from limen.cli import main, reading, tables, text
+from limen.cli import commands, main, narrowing, reading, tables, text
 from limen.cli.options import parser
 from limen.demo import load_phishing, phishing_csv
 
 SCORES, LABELS = load_phishing()
 duckdb = pytest.importorskip("duckdb")
+CONNECTION = duckdb.connect()
 
 Run = tuple[int, str, str]
 
@@ -73,6 +77,30 @@ FILES = (
     *("plain.csv", "plain.tsv", "semicolon.csv", "plain.ndjson"),
     *("packed.csv.gz", "packed.jsonl.gz", "plain.parquet"),
 )
+
+
+GOOD = "score,label\n0.1,0\n0.9,1\n"
+MALFORMED = {
+    "missing column": (
+        b"p,label\n0.1,0\n",
+        3,
+        ["bad.csv, line 1", "'score'", "'p'", "--score-col"],
+    ),
+    "column twice": (b"score,score,label\n1,2,0\n", 3, ["2 columns", "'score'"]),
+    "text in a score": (b"score,label\n0.1,0\nhigh,1\n", 3, ["line 3, column score", "'high'"]),
+    "nan": (b"score,label\n0.1,0\nNaN,1\n", 3, ["line 3, column score", "nan"]),
+    "missing score": (b"score,label\n0.1,0\n,1\n", 3, ["line 3, column score", "missing"]),
+    "missing label": (b"score,label\n0.1,0\n0.2,\n", 3, ["line 3, column label", "missing"]),
+    "other label": (b"score,label\n0.1,0\n1,spam\n", 3, ["line 3", "'spam'", "--positive spam"]),
+    "empty file": (b"", 3, ["bad.csv is empty"]),
+    "header only": (b"score,label\n", 3, ["bad.csv: no rows"]),
+    "one class only": (b"score,label\n0.1,1\n0.2,1\n", 3, ["column label", "counts as 1", "both"]),
+    "short row": (b"score,label\n0.1,0\n0.2\n", 3, ["line 3", "1 fields", "2"]),
+    "long row": (b"score,label\n0.1,0,7\n", 3, ["line 2", "3 fields"]),
+    "open quote": (b'score,label\n0.1,0\n"0.2,1\n', 3, ["line 3", "quotes"]),
+    "invalid UTF-8": (b"score,label\n0.1,0\n0.2,\xff\n", 3, ["line 3", "byte 5 is 0xff", "UTF-8"]),
+    "wide characters": (GOOD.encode("utf-16"), 3, ["line 1", "UTF-8"]),
+}
 
 
 # ---- fit ------------------------------------------------------------------------------------
@@ -239,6 +267,67 @@ def test_infinite_thresholds_are_text_in_json(run) -> None:
     assert ("inf", 0.9, None) == (told["threshold"], told["lower"], told["upper"])
 
 
+# ---- more than memory holds -----------------------------------------------------------------
+
+
+GRID = st.integers(0, 40).map(lambda place: place / 8)
+ENDS = st.sampled_from([-math.inf, math.inf, -1e308, 1e308, 1e-300, -0.0])
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(st.tuples(GRID | GRID | GRID | ENDS, st.integers(0, 1)), min_size=1, max_size=50)
+    | st.lists(st.tuples(GRID, st.integers(0, 1)), min_size=1, max_size=50),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from([1, 2, 3, 5, 8, 64]),
+    st.integers(0, 10),
+)
+def test_narrowed_rows_have_the_cheapest_cut_of_all(
+    rows, positive, negative, buckets, most
+) -> None:
+    costs = {"false_positive": positive, "false_negative": negative}
+    values = ", ".join(f"('{score!r}'::DOUBLE, {label})" for score, label in rows)
+    sql = f"SELECT * FROM (VALUES {values}) AS rows(score, label)"
+    few = narrowing.narrow(CONNECTION, sql, [], **costs, most=most, buckets=buckets)
+    best = limen.optimal_threshold(few.scores, few.labels, weights=few.weights, **costs)
+    scores, labels = zip(*rows, strict=True)
+
+    assert limen.optimal_threshold(scores, labels, **costs) == best
+    assert (len(rows), sum(labels)) == (few.rows, few.positives)
+
+
+@pytest.mark.parametrize("name", ["plain.csv", "plain.ndjson", "packed.csv.gz", "plain.parquet"])
+def test_files_that_memory_does_not_hold_give_the_same_answer(run, monkeypatch, name) -> None:
+    write_all_formats()
+    expected = run("fit", name, "--false-negative", "5", "--json")
+    monkeypatch.setattr(reading, "_most_rows", lambda: 100)
+    monkeypatch.setattr(commands, "read", None)
+
+    assert expected == run("fit", name, "--false-negative", "5", "--json")
+
+
+def test_a_file_that_memory_does_not_hold_is_narrowed_to_few_rows(run) -> None:
+    sql = (
+        "SELECT i / 100000 AS score, CAST(hash(i) % 100000 < i AS INT) AS label "
+        "FROM range(100000) AS rows(i)"
+    )
+    costs = {"false_positive": 1, "false_negative": 5}
+    few = narrowing.narrow(CONNECTION, sql, [], **costs, most=5_000, buckets=256)
+
+    assert len(few.scores) < 6_000
+    assert 100_000 == few.rows
+
+
+@pytest.mark.parametrize("content", [row[0] for row in MALFORMED.values()], ids=MALFORMED.keys())
+def test_what_is_wrong_is_told_of_large_files_too(run, monkeypatch, content) -> None:
+    Path("bad.csv").write_bytes(content)
+    expected = run("fit", "bad.csv")
+    monkeypatch.setattr(reading, "_most_rows", lambda: 0)
+
+    assert expected == run("fit", "bad.csv")
+
+
 # ---- curve and compare ----------------------------------------------------------------------
 
 
@@ -287,29 +376,6 @@ def test_compare_counts_weights(run) -> None:
 
 
 # ---- malformed input ------------------------------------------------------------------------
-
-GOOD = "score,label\n0.1,0\n0.9,1\n"
-MALFORMED = {
-    "missing column": (
-        b"p,label\n0.1,0\n",
-        3,
-        ["bad.csv, line 1", "'score'", "'p'", "--score-col"],
-    ),
-    "column twice": (b"score,score,label\n1,2,0\n", 3, ["2 columns", "'score'"]),
-    "text in a score": (b"score,label\n0.1,0\nhigh,1\n", 3, ["line 3, column score", "'high'"]),
-    "nan": (b"score,label\n0.1,0\nNaN,1\n", 3, ["line 3, column score", "nan"]),
-    "missing score": (b"score,label\n0.1,0\n,1\n", 3, ["line 3, column score", "missing"]),
-    "missing label": (b"score,label\n0.1,0\n0.2,\n", 3, ["line 3, column label", "missing"]),
-    "other label": (b"score,label\n0.1,0\n1,spam\n", 3, ["line 3", "'spam'", "--positive spam"]),
-    "empty file": (b"", 3, ["bad.csv is empty"]),
-    "header only": (b"score,label\n", 3, ["bad.csv: no rows"]),
-    "one class only": (b"score,label\n0.1,1\n0.2,1\n", 3, ["column label", "counts as 1", "both"]),
-    "short row": (b"score,label\n0.1,0\n0.2\n", 3, ["line 3", "1 fields", "2"]),
-    "long row": (b"score,label\n0.1,0,7\n", 3, ["line 2", "3 fields"]),
-    "open quote": (b'score,label\n0.1,0\n"0.2,1\n', 3, ["line 3", "quotes"]),
-    "invalid UTF-8": (b"score,label\n0.1,0\n0.2,\xff\n", 3, ["line 3", "byte 5 is 0xff", "UTF-8"]),
-    "wide characters": (GOOD.encode("utf-16"), 3, ["line 1", "UTF-8"]),
-}
 
 
 @pytest.mark.parametrize("by", ["lines", "duckdb"])
@@ -513,11 +579,11 @@ def test_help_loads_no_numpy() -> None:
     assert "False\n" == done.stderr
 
 
-def commands() -> list[str]:
+def command_names() -> list[str]:
     return list(parser()._subparsers._group_actions[0].choices)
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", command_names())
 def test_every_help_has_an_example(run, name) -> None:
     code, out, err = run(name, "--help")
 
@@ -570,7 +636,7 @@ def test_duckdb_draws_no_bar_of_its_own(monkeypatch, watched) -> None:
         "current_setting('enable_progress_bar'), current_setting('enable_progress_bar_print')"
     )
 
-    assert [(watched, False)] == tables._connect().execute(f"SELECT {settings}").fetchall()
+    assert [(watched, False)] == tables.connected().execute(f"SELECT {settings}").fetchall()
 
 
 @pytest.mark.parametrize(
@@ -600,4 +666,4 @@ def test_other_shells_are_told_every_command_and_option(run, shell) -> None:
     options = parser()._subparsers._group_actions[0].choices["fit"]._actions
     names = [action.option_strings[-1].lstrip("-") for action in options if action.option_strings]
 
-    assert [] == [word for word in [*commands(), *names] if word not in script]
+    assert [] == [word for word in [*command_names(), *names] if word not in script]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-ABSENT = ("sklearn", "river", "matplotlib", "pandas", "polars", "pyarrow", "duckdb")
+ABSENT = ("sklearn", "river", "matplotlib", "pandas", "polars", "pyarrow", "duckdb", "uplot")
 
 # As if none of them were installed.
 HIDE = f"import sys; sys.modules.update(dict.fromkeys({ABSENT!r}))"
@@ -35,7 +35,8 @@ def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: st
 
 def test_everything_else_passes_without_any_extra() -> None:
     """The modules that meet other libraries are skipped as a whole, or test by test."""
-    names = ("columns", "docs", "face", "frames", "groups", "layers", "plots", "river", "sklearn")
+    names = ("cli", "columns", "console", "docs", "face", "frames", "groups", "layers", "plots")
+    names += ("report", "river", "sklearn")
     files = [str(TESTS / f"test_{name}.py") for name in names]
     arguments = ["-p", "no:cacheprovider", *files]
     done = python(f"{HIDE}; import pytest; sys.exit(pytest.main({arguments!r}))")

@@ -63,7 +63,10 @@ ALLOWED: dict[str, set[str]] = {
     "cli.progress": set(),
     "cli.text": {"cli.outcome"},
     "cli.tables": {"cli.outcome", "cli.progress", "cli.text"},
-    "cli.reading": {"cli.outcome", "cli.progress", "cli.tables", "cli.text", "columns"},
+    "cli.narrowing": {"cli.progress", "cli.tables", "units"},
+    "cli.reading": {
+        *("cli.narrowing", "cli.outcome", "cli.progress", "cli.tables", "cli.text", "columns"),
+    },
     "cli.telling": {"cli.outcome", "metrics"},  # metrics for a type alone
     "cli.commands": {
         *("cli.outcome", "cli.reading", "cli.telling", "cli.text"),

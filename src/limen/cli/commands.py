@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from limen.batch import loss_curve, optimal_threshold
 from limen.calibrator import OnlineCalibrator
 from limen.cli.outcome import BAD_INPUT, INFEASIBLE, USAGE, Failure
-from limen.cli.reading import Samples, read
+from limen.cli.reading import Samples, read, read_narrowed
 from limen.cli.telling import Told, as_json, bold, plain, require_writable, say, written
 from limen.cli.text import Columns
 from limen.errors import Infeasible
@@ -52,11 +53,16 @@ def fit(options: Namespace) -> int:
     """Find the best threshold of the samples in files."""
     aim, demands = aim_of(options)
     require_writable(options.save, options.force)
-    samples = read(options.files, options.format, columns_of(options))
-    told = best_of(samples, options, aim, demands)
-    groups = {name: best_of(part, options, aim, demands, name) for name, part in samples.by_group()}
-    if options.save is not None:
-        _model_of(samples, options, aim).save(options.save)
+    columns = columns_of(options)
+    groups: dict[str, Told] = {}
+    told = _of_too_many(options, columns) if aim is None and options.save is None else None
+    if told is None:
+        samples = read(options.files, options.format, columns)
+        told = best_of(samples, options, aim, demands)
+        for name, members in samples.by_group():
+            groups[name] = best_of(members, options, aim, demands, name)
+        if options.save is not None:
+            _model_of(samples, options, aim).save(options.save)
     say(*_summary(told, options, aim), quiet=options.quiet)
     for name, part in groups.items():
         if part.positives in (0, part.samples):
@@ -78,6 +84,15 @@ def fit(options: Namespace) -> int:
     else:
         print(repr(told.threshold))
     return 0
+
+
+def _of_too_many(options: Namespace, columns: Columns) -> Told | None:
+    """Tell about the samples of files that memory does not hold; None where it does."""
+    few = read_narrowed(options.files, options.format, columns, costs_of(options))
+    if few is None:
+        return None
+    told = best_of(Samples(few.scores, few.labels, few.weights, None, []), options, None, {})
+    return replace(told, samples=few.rows, positives=few.positives)
 
 
 def aim_of(options: Namespace) -> tuple[Metric | str | None, dict[str, Any]]:

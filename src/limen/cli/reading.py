@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.cli.narrowing import Narrowed, narrow
 from limen.cli.outcome import BAD_INPUT, NOT_FOUND, USAGE, Failure
 from limen.cli.progress import counting
-from limen.cli.tables import Part, Stumbled, duckdb_is_there, read_parquet, read_table
-from limen.cli.text import Collected, Columns, read_text
+from limen.cli.tables import (
+    Part,
+    Stumbled,
+    connected,
+    duckdb_is_there,
+    parquet_query,
+    read_parquet,
+    read_table,
+    text_query,
+)
+from limen.cli.text import Collected, Columns, is_gzip, read_text
 from limen.columns import as_scores
 
 if TYPE_CHECKING:
@@ -21,10 +31,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Samples", "read"]
+__all__ = ["Samples", "read", "read_narrowed"]
 
 # Below this many bytes of text, Python is done before duckdb has been loaded.
 _SMALL = 2**21
+_BYTES_PER_ROW = 32
+_SHORTEST_ROW = 6  # bytes of text, such as 0.5,1 and the end of the line
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".tab", ".txt"), "csv"),
     **dict.fromkeys((".ndjson", ".jsonl", ".json"), "ndjson"),
@@ -71,6 +83,55 @@ def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Sampl
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
     _require_two_classes(samples, "standard input" if listed == "-" else listed, columns)
     return samples
+
+
+def read_narrowed(
+    patterns: Sequence[str], format: str | None, columns: Columns, costs: dict[str, Any]
+) -> Narrowed | None:
+    """Read files of more rows than memory holds, as few rows with the same cheapest cut.
+
+    None where all rows fit, or where something in the files is better told by `read`.
+    """
+    paths = _expanded(patterns)
+    kinds = [None if path == "-" else format or _format_of(path) for path in paths]
+    if columns.weight or columns.group or None in kinds or not duckdb_is_there():
+        return None
+    most = _most_rows()
+    if sum(os.path.getsize(path) for path in paths) < most:
+        return None  # not even with one byte for each row
+    connection = connected()
+    import duckdb
+
+    try:
+        rows = (_rows(connection, path, kind) for path, kind in zip(paths, kinds, strict=True))
+        if sum(rows) <= most:
+            return None
+        queries = [
+            parquet_query(connection, path, columns)
+            if kind == "parquet"
+            else text_query(path, str(kind), columns)
+            for path, kind in zip(paths, kinds, strict=True)
+        ]
+        sql = " UNION ALL ".join(f"({query})" for query, _ in queries)
+        given = [value for _, values in queries for value in values]
+        narrowed = narrow(connection, sql, given, **costs, most=most)
+    except (Stumbled, duckdb.Error):
+        return None
+    return narrowed if 0 < narrowed.positives < narrowed.rows else None
+
+
+def _most_rows() -> int:
+    """How many rows half of the memory holds."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return memory // 2 // _BYTES_PER_ROW
+
+
+def _rows(connection: Any, path: str, kind: str | None) -> int:
+    """Count the rows of Parquet; bound those of text by its size."""
+    if kind == "parquet":
+        counting = "SELECT sum(num_rows) FROM parquet_file_metadata(?)"
+        return int(connection.execute(counting, [path]).fetchone()[0])
+    return os.path.getsize(path) * (8 if is_gzip(path) else 1) // _SHORTEST_ROW
 
 
 def _expanded(patterns: Sequence[str]) -> list[str]:

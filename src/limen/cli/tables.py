@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from glob import has_magic
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,13 +18,23 @@ from limen.cli.text import Columns, csv_header, is_gzip, refuse_column
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Part", "Stumbled", "duckdb_is_there", "read_parquet", "read_table"]
+__all__ = [
+    "Part",
+    "Stumbled",
+    "connected",
+    "duckdb_is_there",
+    "parquet_query",
+    "read_parquet",
+    "read_table",
+    "text_query",
+]
 
 _WHOLE = (
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
 )
 _LONG = 2**20
+_PARQUET = "read_parquet(?, file_row_number = true)"
 _REAL = ("FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
 
 
@@ -50,7 +61,8 @@ def duckdb_is_there() -> bool:
         return False
 
 
-def _connect() -> Any:
+def connected() -> Any:
+    """Open duckdb for one command."""
     try:
         import duckdb
     except ImportError:
@@ -102,8 +114,19 @@ def _select(parts: dict[str, str], positive: str | None) -> tuple[str, list[Any]
 
 def read_table(path: str, format: str, columns: Columns) -> Part:
     """Read a file of CSV or NDJSON, or raise `Stumbled`. O(n)."""
+    sql, given = text_query(path, format, columns)
+    import duckdb
+
+    try:
+        return _fetch(connected(), sql, given, path, grouped=columns.group is not None)
+    except duckdb.Error as error:
+        raise Stumbled from error
+
+
+def text_query(path: str, format: str, columns: Columns) -> tuple[str, list[Any]]:
+    """Write the query for the samples of CSV or NDJSON, and the values it refers to."""
     named = columns.named()
-    if not is_gzip(path) and not _ends_in_a_line(path):
+    if has_magic(path) or not (is_gzip(path) or _ends_in_a_line(path)):
         raise Stumbled
     options = [f"compression = '{'gzip' if is_gzip(path) else 'none'}'", "auto_detect = false"]
     types = {part: "DOUBLE" if part in ("score", "weight") else "VARCHAR" for part in named}
@@ -122,12 +145,7 @@ def read_table(path: str, format: str, columns: Columns) -> Part:
     reader = "read_csv" if format == "csv" else "read_json"
     select, given = _select(parts, columns.positive)
     sql = f"{select} FROM {reader}(?, columns = {{{listed}}}, {', '.join(options)})"
-    import duckdb
-
-    try:
-        return _fetch(_connect(), sql, [*given, path], path, grouped="group" in named)
-    except duckdb.Error as error:
-        raise Stumbled from error
+    return sql, [*given, path]
 
 
 def _ends_in_a_line(path: str) -> bool:
@@ -183,33 +201,45 @@ def _fetch(connection: Any, sql: str, given: list[Any], path: str, grouped: bool
 
 def read_parquet(path: str, columns: Columns) -> Part:
     """Read a Parquet file; an error names the row. O(n)."""
-    connection = _connect()
+    connection = connected()
     import duckdb
 
-    named = columns.named()
-    source = "read_parquet(?, file_row_number = true)"
     try:
-        found = connection.execute(f"DESCRIBE SELECT * FROM {source}", [path]).fetchall()
-        types = {str(name): str(kind) for name, kind, *_ in found}
-        types.pop("file_row_number", None)
-        parts = {}
-        for part, name in named.items():
-            if name not in types:
-                refuse_column(part, name, list(types), path)
-            parts[part] = _quoted(name)
-            if part in ("score", "weight"):
-                parts[part] = _as_number(parts[part], types[name], path, name)
-        select, given = _select(parts, columns.positive)
+        parts = _parquet_parts(connection, path, columns)
+        sql, given = _parquet_query(path, parts, columns)
         try:
-            return _fetch(
-                connection, f"{select} FROM {source}", [*given, path], path, "group" in named
-            )
+            return _fetch(connection, sql, given, path, grouped=columns.group is not None)
         except Stumbled:
-            _refuse_row(connection, source, parts, columns, path)
+            _refuse_row(connection, _PARQUET, parts, columns, path)
     except duckdb.IOException as error:
         raise Failure(f"{path} cannot be read: {_first_line(error)}", NOT_FOUND) from None
     except duckdb.Error as error:
         raise Failure(f"{path}: {_first_line(error)}", BAD_INPUT) from None
+
+
+def parquet_query(connection: Any, path: str, columns: Columns) -> tuple[str, list[Any]]:
+    """Write the query for the samples of a Parquet file, and the values it refers to."""
+    return _parquet_query(path, _parquet_parts(connection, path, columns), columns)
+
+
+def _parquet_parts(connection: Any, path: str, columns: Columns) -> dict[str, str]:
+    """Write each column that is asked for as an expression, or refuse it."""
+    found = connection.execute(f"DESCRIBE SELECT * FROM {_PARQUET}", [path]).fetchall()
+    types = {str(name): str(kind) for name, kind, *_ in found}
+    types.pop("file_row_number", None)
+    parts = {}
+    for part, name in columns.named().items():
+        if name not in types:
+            refuse_column(part, name, list(types), path)
+        parts[part] = _quoted(name)
+        if part in ("score", "weight"):
+            parts[part] = _as_number(parts[part], types[name], path, name)
+    return parts
+
+
+def _parquet_query(path: str, parts: dict[str, str], columns: Columns) -> tuple[str, list[Any]]:
+    select, given = _select(parts, columns.positive)
+    return f"{select} FROM {_PARQUET}", [*given, path]
 
 
 def _first_line(error: Exception) -> str:
