@@ -57,7 +57,7 @@ def describe(only: list[str]) -> dict[str, str]:
         "river": version("river"),
         "duckdb": version("duckdb"),
         "limen": version("limen"),
-        "command": f"python -m benchmarks {' '.join(only)}" if only else "make bench",
+        "command": "make bench" + (f", then python -m benchmarks {' '.join(only)}" if only else ""),
         "clock": "thread CPU time, medians, contenders in turns",
     }
 
@@ -70,6 +70,15 @@ def line(finding: Finding) -> str:
         f"| {finding.question} | {finding.size} | {finding.limen:,.1f} | {peer} "
         f"| {finding.unit} | {ratio} | {finding.promise} | {kept} |"
     )
+
+
+def joined(path: Path, findings: list[Finding]) -> list[Finding]:
+    """What was found earlier on the same day, but for the questions that were asked again."""
+    if not path.exists():
+        return findings
+    earlier = [Finding(**each) for each in json.loads(path.read_text())["findings"]]
+    again = {(finding.question, finding.size) for finding in findings}
+    return [each for each in earlier if (each.question, each.size) not in again] + findings
 
 
 def main() -> int:
@@ -90,10 +99,11 @@ def main() -> int:
         name = re.sub(r"[^a-z0-9]+", "-", f"{machine['date']}-{machine['processor']}".lower())
         folder = RESULTS / f"{name.strip('-')}-{machine['cores']}-cores"
         folder.mkdir(parents=True, exist_ok=True)
-        raw = {"machine": machine, "findings": [asdict(finding) for finding in findings]}
+        kept = joined(folder / "raw.json", findings) if options.only else findings
+        raw = {"machine": machine, "findings": [asdict(finding) for finding in kept]}
         (folder / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
         setup = "\n".join(f"- {key}: {value}" for key, value in machine.items())
-        table = "\n".join([header, *(line(finding) for finding in findings)])
+        table = "\n".join([header, *(line(finding) for finding in kept)])
         (folder / "README.md").write_text(f"# Result\n\n{setup}\n\n{table}\n")
         print(f"\nwritten to benchmarks/results/{folder.name}", file=sys.stderr)
     missed = [finding for finding in findings if finding.kept is False]
