@@ -193,6 +193,8 @@ def plain_number(number: Any) -> int | float:
     >>> plain_number(2.0), plain_number(True), plain_number(0.5)
     (2, 1, 0.5)
     """
+    if type(number) is int:  # without a look at the class of all whole numbers, which is slow
+        return number
     if isinstance(number, Integral):
         return int(number)
     real = float(number)
