@@ -181,6 +181,18 @@ def test_an_error_changes_nothing() -> None:
         assert before == fading.to_bytes()
 
 
+def test_an_error_when_everything_is_due_to_be_divided_changes_nothing() -> None:
+    fading = Fading(OnlineThreshold(), half_life=1, by="time")
+    fading.update(0.5, 1, time=0)
+    before = fading.to_bytes()
+    with pytest.raises(ValueError, match="nan"):
+        fading.update(math.nan, 1, time=25)
+
+    assert before == fading.to_bytes()
+    assert fading.update(0.25, 0, time=25)
+    assert (0.375, 0.0) == (fading.threshold, fading.loss)
+
+
 def test_large_weights_make_room_for_themselves() -> None:
     fading = Fading(OnlineThreshold(), half_life=1e6)
     for k in range(60):

@@ -207,7 +207,9 @@ class Fading(Window):
             raise
 
     def advance(self, time: Any) -> None:
-        """Let it be this late, if it is the latest time so far: all samples have aged. O(1).
+        """Let it be this late, if it is the latest time so far: all samples have aged.
+
+        O(1), and O(n) when ten half-lives have gone by since everything was divided.
 
         >>> from limen import Fading, OnlineThreshold
         >>> fading = Fading(OnlineThreshold(), half_life=10, by="time")
@@ -283,10 +285,12 @@ class Fading(Window):
         base = position - _LOW if self._base is None else self._base
         late = self._newest is not None and moment < self._newest
         before: bytes | None = None
+        held_by = self._base
         try:
             if not late and position - base >= _HIGH:
                 before = self._model._state()
                 base += self._fade_for(position - base)
+                self._base = base  # what is held is in these terms, whatever becomes of the sample
             scaled = self._scaled(sample, position - base)
             if scaled is None:
                 return False
@@ -305,6 +309,7 @@ class Fading(Window):
         except BaseException:
             if before is not None:
                 self._model._restore(before)
+                self._base = held_by
             raise
         self._base = base
         if self._by == "time" and not late:
