@@ -292,6 +292,7 @@ def test_a_signal_ends_it_quietly_with_everything_saved(asked, code) -> None:
         process.stdin.flush()
         told = json.loads(process.stdout.readline())
         process.send_signal(asked)
+        process.wait(timeout=60)  # with its input still open, so that only the signal ends it
         _, err = process.communicate(timeout=60)
 
     assert (code, "", 2) == (process.returncode, err, told["rows"])
