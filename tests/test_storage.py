@@ -30,6 +30,7 @@ from hypothesis import strategies as st
 import limen
 from limen import (
     Fading,
+    Grouped,
     LastN,
     LastPeriod,
     Ledger,
@@ -147,6 +148,13 @@ def ledger_of_fading() -> Ledger:
     return book
 
 
+def grouped() -> Grouped:
+    shops = Grouped(OnlineThreshold(false_negative=5), at_least=2)
+    groups = [("de", "bonn"), ("de", "berlin"), "fr", ("de", "bonn"), ("de", "bonn")]
+    shops.update_many(groups, [0.1, 0.9, 0.5, 0.25, 0.75], [0, 1, 0, 0, 1])
+    return shops
+
+
 def empty_ledger() -> Ledger:
     return Ledger(LastPeriod(OnlineCut(), timedelta(1)))
 
@@ -154,7 +162,7 @@ def empty_ledger() -> Ledger:
 MAKERS = [
     *(OnlineThreshold, threshold, cut, last_n, last_n_of_cuts, last_period, dated, undated),
     *(ledger, ledger_of_last_n, ledger_of_last_period, empty_ledger),
-    *(calibrator, last_n_of_calibrators, fading, dated_fading, ledger_of_fading),
+    *(calibrator, last_n_of_calibrators, fading, dated_fading, ledger_of_fading, grouped),
 ]
 makers = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
@@ -182,6 +190,10 @@ def test_what_comes_back_is_the_same(make):
     assert stored == back.to_bytes() == type(made).from_bytes(stored).to_bytes()
     assert stored == copy.deepcopy(made).to_bytes()
     assert repr(made) == repr(back)
+    if isinstance(made, Grouped):
+        assert made.thresholds() == back.thresholds()
+        assert [made.source(path) for path in made] == [back.source(path) for path in made]
+        return
     for name in ("thresholds", "losses"):
         told, again = (getattr(each.curve(), name).tolist() for each in (made, back))
         assert repr(told) == repr(again)  # a threshold may be nan
@@ -200,6 +212,9 @@ def test_what_comes_back_goes_on_alike(make):
             now: Any = START if each.newest is None else each.newest
             for more in (1, 2, 30):
                 each.advance(now + (timedelta(days=more) if isinstance(now, datetime) else more))
+        elif isinstance(each, Grouped):
+            each.update("de", 0.3, 1)
+            each.update(("it", "rome"), 0.3, 1)
         elif isinstance(each, Fading):
             each.update(0.3, 1, 1, time=None if each.newest is None else START)
         elif isinstance(each, LastPeriod):
@@ -360,8 +375,9 @@ def test_bytes_that_were_made_up_give_an_error_or_a_sound_object(make):
             found = limen.from_bytes(sealed(bytes(changed)))
         except ValueError:
             continue
-        model = found.model if hasattr(found, "model") else found
-        getattr(model, "model", model)._check()
+        for each in found._models.values() if isinstance(found, Grouped) else [found]:
+            model = getattr(each, "model", each)
+            getattr(model, "model", model)._check()
         found.to_bytes()
 
 
@@ -449,6 +465,42 @@ def test_bytes_that_were_written_once_can_be_read_for_ever():
 
         assert base64.b64decode(stored) == make().to_bytes()
         assert repr(make()) == repr(limen.from_bytes(base64.b64decode(stored)))
+
+
+class Lying(Storable):
+    """A group that says what no group is."""
+
+    def __init__(self, **changed: Any) -> None:
+        self.changed = changed
+
+    def _parts(self) -> dict[str, Any]:
+        return grouped()._parts() | self.changed
+
+    _kind = "Grouped"
+
+
+limen.storage._kinds["Grouped"] = Grouped  # not the one above
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"at_least": 0},
+        {"empty": cut},
+        {"empty": threshold},
+        {"everything": 5},
+        {"groups": ("any", ("a",))},
+        {"groups": ("any", ("a",), ("a",), ("b",), ("c",))},
+        {"groups": ("any", ("a",), ("b", "c"), ("d",), ("e",))},
+        {"groups": ("any", "a", "b", "c", "d")},
+        {"models": ()},
+    ],
+    ids=str,
+)
+def test_groups_that_somebody_made_up_are_refused(wrong):
+    made = {name: part() if callable(part) else part for name, part in wrong.items()}
+    with pytest.raises(ValueError, match="do not describe"):
+        limen.from_bytes(Lying(**made).to_bytes())
 
 
 # Files.
@@ -569,4 +621,4 @@ def test_every_kind_is_tried_here():
 
     assert {cls._kind for cls in Storable.__subclasses__() if hasattr(cls, "_kind")} <= kinds
     models = {"OnlineThreshold", "OnlineCut", "OnlineCalibrator"}
-    assert models | {"LastN", "LastPeriod", "Fading", "Ledger"} == kinds
+    assert models | {"LastN", "LastPeriod", "Fading", "Grouped", "Ledger"} == kinds

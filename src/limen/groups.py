@@ -13,6 +13,7 @@ import numpy as np
 from limen.arrays import as_array, readable
 from limen.batch import optimal_threshold
 from limen.columns import ordered_scores, require_same_length, samples_with_labels
+from limen.storage import Storable, id_column, ids_of, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -224,7 +225,7 @@ def _require_count(at_least: int) -> None:
         raise ValueError(f"at_least must be a number of samples, 1 or more, got {at_least!r}.")
 
 
-class Grouped(_Answers):
+class Grouped(Storable, _Answers):
     """Keep one model for each group, sample by sample.
 
     Each sample is held by its group and by every larger group that contains it, up to the one
@@ -257,6 +258,8 @@ class Grouped(_Answers):
     """
 
     __slots__ = ("_empty", "_models", "at_least")
+
+    _kind = "Grouped"
 
     def __init__(self, model: Any, *, at_least: int = 1) -> None:
         _require_count(at_least)
@@ -327,6 +330,35 @@ class Grouped(_Answers):
 
     def _threshold(self, path: Path, costs: dict[str, Any]) -> float:
         return float(_read(self._models[path].threshold, costs))
+
+    def _parts(self) -> dict[str, Any]:
+        models = dict(self._models)
+        everything = models.pop(EVERYTHING)
+        paths = list(models)
+        groups, order = id_column(paths)
+        return {
+            "at_least": self.at_least,
+            "empty": self._empty,
+            "everything": everything,
+            "groups": groups,
+            "models": tuple(models[paths[at]] for at in order),
+        }
+
+    @classmethod
+    def _from_parts(cls, parts: dict[str, Any]) -> Grouped:
+        grouped = cls.__new__(cls)
+        Grouped.__init__(grouped, parts["empty"], at_least=whole_number(parts, "at_least", least=1))
+        paths = [EVERYTHING, *ids_of(parts["groups"])]
+        models = [parts["everything"], *parts["models"]]
+        if any(type(model) is not type(parts["empty"]) for model in models):
+            raise ValueError("groups of models that differ")
+        grouped._models = dict(zip(paths, models, strict=True))
+        for path in paths[1:]:
+            if not isinstance(path, tuple) or path[:-1] not in grouped._models:
+                raise ValueError(f"the group {path!r} belongs to none")
+        if len(grouped._models) != len(paths):
+            raise ValueError("a group that is there twice")
+        return grouped
 
     def _many(
         self, do: str, undo: str, groups: Any, columns: tuple[Any, ...], named: dict[str, Any]
