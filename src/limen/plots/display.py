@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from limen.columns import as_labels, ordered_scores
+from limen.digits import within
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -42,13 +43,13 @@ def _scores_of(estimator: Any, X: Any, y: Any, method: str, pos_label: Any) -> t
     return np.asarray(y) == positive, scores
 
 
-def number(value: float) -> str:
-    """Write a number for a legend.
+def number(value: float, lower: float | None = None, upper: float | None = None) -> str:
+    """Write a number for a legend, a threshold such that it lies inside its gap.
 
-    >>> number(float("inf")), number(0.123456)
-    ('∞', '0.1235')
+    >>> number(float("inf")), number(0.123456), number(0.123456, 0.12345, 0.12346)
+    ('∞', '0.1235', '0.12346')
     """
-    return f"{value:.4g}".replace("inf", "∞").replace("-", MINUS)
+    return within(value, lower, upper, digits=4).replace("inf", "∞").replace("-", MINUS)
 
 
 def thinned(xs: NDArray[Any], ys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -112,7 +112,7 @@ class LossCurveDisplay(Display):
             "o",
             color=ORANGE,
             markersize=8,
-            label=f"cheapest: {number(ys[best])} at {number(self.thresholds[best])}",
+            label=f"cheapest: {number(ys[best])} at {self._threshold(best)}",
         )
         if len(ties):
             more = "1 more" if len(ties) == 1 else f"{len(ties):,} more"
@@ -123,6 +123,15 @@ class LossCurveDisplay(Display):
         ax.margins(y=0.08)
         ax.legend(frameon=False)
         return self
+
+    def _threshold(self, place: int) -> str:
+        """Write the threshold of a cut so that it lies between the scores beside it."""
+        known, ends = self.thresholds, self.scores
+        if ends is None:
+            ends = (known[1:] + known[:-1]) / 2
+        lower = float(ends[place - 1]) if place > 0 else None
+        upper = float(ends[place]) if place < len(ends) else None
+        return number(float(known[place]), lower, upper)
 
     def _placed(self) -> NDArray[np.float64]:
         """Give thresholds places on the axis: infinite ones a little beyond the others."""

@@ -36,6 +36,8 @@ class RocHullDisplay(Display):
         How many true positives one false positive is worth, in rates.
     costs
         The costs, for the legend.
+    gap
+        The scores that the best threshold lies between; None where there is none.
     name
         What the curve is called in the legend.
 
@@ -64,11 +66,13 @@ class RocHullDisplay(Display):
         best: tuple[float, float, float],
         slope: float,
         costs: tuple[Cost, Cost] = (1, 1),
+        gap: tuple[float | None, float | None] = (None, None),
         name: str | None = None,
     ):
         self.fpr, self.tpr = np.asarray(fpr), np.asarray(tpr)
         self.hull_fpr, self.hull_tpr = np.asarray(hull_fpr), np.asarray(hull_tpr)
         self.best, self.slope, self.costs, self.name = best, slope, costs, name
+        self.gap = gap
 
     @classmethod
     def from_calibrator(
@@ -92,17 +96,18 @@ class RocHullDisplay(Display):
             )
         hull = calibrator.roc_hull()
         costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
-        best = calibrator.optimum(**costs).threshold
-        at = calibrator.confusion(best)
+        best = calibrator.optimum(**costs)
+        at = calibrator.confusion(best.threshold)
         one, other, _ = exact_costs(false_positive, false_negative)
         display = cls(
             fpr=fp / negatives,
             tpr=tp / positives,
             hull_fpr=hull.fp / negatives,
             hull_tpr=hull.tp / positives,
-            best=(best, at.false_positive_rate, at.recall),
+            best=(best.threshold, at.false_positive_rate, at.recall),
             slope=one * negatives / (other * positives),
             costs=(false_positive, false_negative),
+            gap=(best.lower, best.upper),
             name=name,
         )
         return display.plot(ax=ax, **kwargs)
@@ -173,7 +178,7 @@ class RocHullDisplay(Display):
             "o",
             color=ORANGE,
             markersize=8,
-            label=f"best threshold: {number(threshold)}",
+            label=f"best threshold: {number(threshold, *self.gap)}",
             clip_on=False,
             zorder=3,
         )

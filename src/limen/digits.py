@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers for people: short, and a threshold never outside its own gap."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+__all__ = ["gap", "plain", "within"]
+
+_DIGITS = 6
+_ALL_DIGITS = 17  # tell every double from every other
+
+
+def plain(number: float, digits: int = _DIGITS) -> str:
+    """Write a number with so many digits, or all that stand before the point.
+
+    >>> plain(1250.0), plain(0.40696256872), plain(1728612.25), plain(float("inf"))
+    ('1,250', '0.406963', '1,728,612', 'inf')
+    """
+    size = abs(number)
+    if not (size == 0 or 1e-4 <= size < 1e15):
+        return f"{number:.{digits}g}"
+    places = 0 if number == round(number) else max(0, digits - 1 - math.floor(math.log10(size)))
+    text = f"{number:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
+
+
+def within(
+    threshold: float, lower: float | None, upper: float | None, digits: int = _DIGITS
+) -> str:
+    """Write a threshold with as many digits as put it above `lower` and not above `upper`.
+
+    >>> within(0.16068412, 0.1606840996, 0.1606841447)
+    '0.1606841'
+    """
+    for more in range(digits, _ALL_DIGITS + 1):
+        text = plain(threshold, more)
+        if (lower is None or lower < _read(text)) and (upper is None or _read(text) <= upper):
+            return text
+    return repr(threshold)
+
+
+def gap(lower: float, threshold: float, upper: float) -> tuple[str, str, str]:
+    """Write a threshold and the ends of its gap, these rounded inwards, so that all stays true.
+
+    >>> gap(0.1606840996, 0.16068412, 0.1606841447)
+    ('0.1606840996', '0.1606841', '0.16068414')
+    """
+    text = within(threshold, lower, upper)
+    return _end(lower, text, ROUND_CEILING), text, _end(upper, text, ROUND_FLOOR)
+
+
+def _end(end: float, text: str, rounding: str) -> str:
+    """Write the end of a gap with as many digits as leave the threshold inside it."""
+    if math.isinf(end):
+        return plain(end)
+    inside = _read(text)
+    for digits in range(_DIGITS, _ALL_DIGITS + 1):
+        rounded = float(Context(digits, rounding).create_decimal(Decimal(end)))
+        for shown in (plain(end, digits), plain(rounded, digits)):
+            at = _read(shown)
+            if at == end or end <= at < inside or inside < at <= end:
+                return shown
+    return repr(end)
+
+
+def _read(text: str) -> float:
+    return float(text.replace(",", ""))
