@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -91,7 +92,11 @@ MALFORMED = {
     "nan": (b"score,label\n0.1,0\nNaN,1\n", 3, ["line 3, column score", "nan"]),
     "missing score": (b"score,label\n0.1,0\n,1\n", 3, ["line 3, column score", "missing"]),
     "missing label": (b"score,label\n0.1,0\n0.2,\n", 3, ["line 3, column label", "missing"]),
-    "other label": (b"score,label\n0.1,0\n1,spam\n", 3, ["line 3", "'spam'", "--positive spam"]),
+    "other label": (
+        b"score,label\n0.1,0\n1,spam\n2,spam\n",
+        3,
+        ["line 3", "'0' (1 row), 'spam' (2 rows)", "--positive VALUE"],
+    ),
     "empty file": (b"", 3, ["bad.csv is empty"]),
     "header only": (b"score,label\n", 3, ["bad.csv: no rows"]),
     "one class only": (b"score,label\n0.1,1\n0.2,1\n", 3, ["column label", "counts as 1", "both"]),
@@ -256,7 +261,7 @@ def test_a_group_of_one_class_has_its_threshold_and_a_warning(run) -> None:
     Path("scores.csv").write_text("score,label,team\n0.1,0,a\n0.9,1,a\n0.5,1,b\n")
     code, out, err = run("fit", "scores.csv", "--group-column", "team")
 
-    assert (0, "team,threshold\na,0.5\nb,-inf\n") == (code, out)
+    assert (0, "team,threshold,samples,positives,own\na,0.5,2,1,1\nb,-inf,1,1,1\n") == (code, out)
     assert "every label of group b counts as 1" in err
 
 
@@ -265,6 +270,287 @@ def test_infinite_thresholds_are_text_in_json(run) -> None:
     told = json.loads(run("fit", "scores.csv", "--json")[1])
 
     assert ("inf", 0.9, None) == (told["threshold"], told["lower"], told["upper"])
+
+
+# ---- groups, and what is saved ----------------------------------------------------------------
+
+
+TEAMS = "score,label,team\n0.1,0,a\n0.25,0,a\n0.75,1,a\n0.9,1,a\n0.2,1,b\n"
+
+
+def test_a_group_that_is_too_small_is_answered_for_by_all_samples(run) -> None:
+    Path("teams.csv").write_text(TEAMS)
+    given = ("fit", "teams.csv", "--group-column", "team", "--at-least", "2")
+    code, out, err = run(*given)
+    told = json.loads(run(*given, "--json")[1])
+    by_group = limen.by_group(
+        list("aaaab"), [0.1, 0.25, 0.75, 0.9, 0.2], [0, 0, 1, 1, 1], at_least=2
+    )
+
+    assert (0, "team,threshold,samples,positives,own\na,0.5,4,2,1\nb,0.5,1,1,0\n") == (code, out)
+    assert [by_group.threshold(team) for team in "ab"] == [
+        part["threshold"] for part in told["groups"]
+    ]
+    assert "1 of 2 groups hold fewer than 2 samples" in err
+    assert (False, 1.0, 1) == tuple(told["groups"][1][name] for name in ("own", "loss", "samples"))
+
+
+@pytest.mark.parametrize("metric", ["f1", "recall", "f2"])
+def test_a_small_group_has_the_value_of_the_metric_at_the_threshold_of_all(run, metric) -> None:
+    Path("teams.csv").write_text(TEAMS)
+    given = ("--group-column", "team", "--at-least", "2", "--metric", metric, "--json")
+    told = json.loads(run("fit", "teams.csv", *given)[1])
+    right = told["groups"][1]["confusion"]
+    value = limen.metrics.fbeta(2) if metric == "f2" else getattr(limen.metrics, metric)
+
+    assert told["threshold"] == told["groups"][1]["threshold"]
+    assert value(**right) == told["groups"][1]["value"]
+
+
+@pytest.mark.parametrize("aim", [[], ["--metric", "f1"]])
+def test_the_groups_are_saved_too(run, aim) -> None:
+    Path("teams.csv").write_text(TEAMS)
+    out = run("fit", "teams.csv", "--group-column", "team", "--save", "teams.limen", *aim)[1]
+    told = json.loads(run("show", "teams.limen", *aim)[1])
+
+    assert isinstance(limen.load("teams.limen"), limen.Grouped)
+    assert ("Grouped", 5, 1) == (told["kind"], told["samples"], told["at_least"])
+    assert [["a", "4"], ["b", "1"]] == [[p["group"], str(p["samples"])] for p in told["groups"]]
+    assert [row.split(",")[1] for row in out.splitlines()[1:]] == [
+        str(part["threshold"]) for part in told["groups"]
+    ]
+
+
+AIMS = (
+    ["--metric", "f1"],
+    ["--metric", "f0.5", "--min-recall", "0.9"],
+    ["--min-precision", "0.9"],
+    ["--false-negative", "5", "--max-positive-rate", "1/3"],
+)
+
+
+@pytest.mark.parametrize("aim", AIMS, ids=" ".join)
+def test_show_tells_the_threshold_that_fit_told_or_none(run, aim) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    _, out, err = run("fit", "scores.csv", *aim, "--save", "any.limen")
+    bare = run("show", "any.limen")
+    asked = json.loads(run("show", "any.limen", *aim)[1])
+
+    assert "threshold" not in json.loads(bare[1])
+    assert "any aim" in bare[2]
+    assert f"limen show any.limen {' '.join(aim)}" in err
+    assert out == f"{asked['threshold']!r}\n"
+
+
+def test_show_answers_any_costs_of_samples_that_were_saved_for_any_aim(run) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    run("fit", "scores.csv", "--metric", "f1", "--save", "any.limen")
+    told = json.loads(run("show", "any.limen", "--false-negative", "5")[1])
+    unmet = run("show", "any.limen", "--min-precision", "0.95", "--min-recall", "0.9")
+
+    assert (0.38526891331906543, 280.0) == (told["threshold"], told["loss"])
+    assert (5, "any.limen: no cut meets" in unmet[2]) == (unmet[0], True)
+
+
+def test_show_does_not_answer_other_costs_than_a_model_has(run) -> None:
+    Path("scores.csv").write_text(GOOD)
+    run("fit", "scores.csv", "--false-negative", "5", "--save", "five.limen")
+    code, out, err = run("show", "five.limen", "--false-negative", "2")
+
+    assert (2, "") == (code, out)
+    assert "five.limen holds a OnlineThreshold with costs of its own" in err
+
+
+def test_merge_tells_no_threshold_of_samples_for_any_aim(run) -> None:
+    Path("scores.csv").write_text(GOOD)
+    for name in ("one.limen", "two.limen"):
+        run("fit", "scores.csv", "--metric", "f1", "--save", name)
+    err = run("merge", "one.limen", "two.limen", "-o", "both.limen")[2]
+
+    assert "both.limen: 4 samples, for any aim\n" == err
+
+
+@pytest.mark.parametrize("again", ["a.limen", "./a.limen", "soft.limen", "hard.limen"])
+def test_merge_refuses_to_count_a_file_twice(run, again) -> None:
+    Path("scores.csv").write_text(GOOD)
+    run("fit", "scores.csv", "--save", "a.limen")
+    Path("soft.limen").symlink_to("a.limen")
+    Path("hard.limen").hardlink_to("a.limen")
+    code, out, err = run("merge", "a.limen", again, "-o", "both.limen")
+
+    assert (2, "") == (code, out)
+    assert "its samples would count twice" in err
+    assert not Path("both.limen").exists()
+
+
+def test_fit_refuses_to_count_a_file_twice(run) -> None:
+    Path("day-1.csv").write_text(GOOD)
+    code, out, err = run("fit", "day-*.csv", "day-1.csv")
+
+    assert (2, "") == (code, out)
+    assert "day-1.csv is named twice" in err
+
+
+# ---- what people read ------------------------------------------------------------------------
+
+
+NARROW = "score,label\n0.16068409966,0\n0.16068411830,1\n0.1,0\n0.9,1\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["fit"], ["fit", "--metric", "f1"], ["curve"], ["report", "-o", "report.html"]],
+    ids=" ".join,
+)
+def test_a_threshold_that_people_read_lies_inside_its_gap(run, command) -> None:
+    """It was shown as 0.160684, below the gap that followed it."""
+    Path("narrow.csv").write_text(NARROW)
+    code, _, err = run(*command, "narrow.csv")
+    shown = [float(number) for number in re.findall(r"0\.16\d+", err)]
+
+    assert 0 == code
+    assert [] == [number for number in shown if not 0.16068409966 <= number <= 0.16068411830]
+    assert {0.1606841} <= set(shown)
+    assert 17 > max(map(len, re.findall(r"0\.16\d+", err)))
+
+
+def test_saved_models_show_a_threshold_inside_its_gap(run) -> None:
+    Path("narrow.csv").write_text(NARROW)
+    Path("other.csv").write_text("score,label\n0,0\n1,1\n")
+    for name in ("narrow", "other"):
+        run("fit", f"{name}.csv", "--save", f"{name}.limen")
+    err = run("merge", "narrow.limen", "other.limen", "-o", "both.limen")[2]
+
+    assert "both.limen: 6 samples, threshold 0.1606841\n" == err
+
+
+def test_what_nearly_meets_a_demand_lies_inside_its_gap(run) -> None:
+    Path("narrow.csv").write_text(NARROW + "0.16068411831,0\n" * 3)
+    err = run("fit", "narrow.csv", "--min-precision", "0.9", "--min-recall", "0.9")[2]
+    (shown,) = re.findall(r"at threshold (\S+),", err)
+
+    assert "0.160684" != shown
+    assert len(shown) < 12
+
+
+def test_large_costs_are_written_as_counts_are(run) -> None:
+    Path("scores.csv").write_text("score,label,w\n0.1,1,1728612.25\n0.2,0,721204\n0.3,1,1.5\n")
+    err = run("fit", "scores.csv", "--weight-column", "w")[2]
+
+    assert "cost 721,204: false positives 721,204 at 1" in err
+    assert "answering 0 to all costs 1,728,614" in err
+    assert "e+" not in err
+
+
+@pytest.mark.parametrize("rows", [10, 300_000])
+def test_scores_that_run_the_other_way_are_told(run, rows) -> None:
+    lines = [f"{place / rows!r},{int(place < rows / 2)}\n" for place in range(rows)]
+    Path("down.csv").write_text("score,label\n" + "".join(lines))
+    code, _, err = run("fit", "down.csv")
+
+    assert (0, 1) == (code, err.count("seem to run the other way"))
+    assert "only 0.0% of all pairs" in err
+    assert "" == run("fit", "down.csv", "-q")[2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_of_chance_are_not_told_to_run_the_other_way(run, seed) -> None:
+    chance = np.random.default_rng(seed)
+    rows = zip(chance.random(500).tolist(), chance.integers(0, 2, 500).tolist(), strict=True)
+    Path("chance.csv").write_text("score,label\n" + "".join(f"{s!r},{y}\n" for s, y in rows))
+
+    assert "other way" not in run("fit", "chance.csv")[2]
+
+
+def test_scores_that_run_the_other_way_are_told_of_large_files_too(run, monkeypatch) -> None:
+    lines = [f"{place / 1000!r},{int(place < 500)}\n" for place in range(1000)]
+    Path("down.csv").write_text("score,label\n" + "".join(lines))
+    monkeypatch.setattr(reading, "_most_rows", lambda: 100)
+    monkeypatch.setattr(commands, "read", None)
+
+    assert "seem to run the other way" in run("fit", "down.csv")[2]
+
+
+# ---- labels that are not 0 and 1 -------------------------------------------------------------
+
+
+def test_no_label_is_proposed_and_all_are_counted(run) -> None:
+    """The first one met was proposed: the majority, and then every score was answered 1."""
+    rows = ["0.1,ok\n"] * 3000 + ["0.9,fraud\n"] * 7
+    Path("fraud.csv").write_text("score,label\n" + "".join(rows))
+    code, out, err = run("fit", "fraud.csv")
+
+    assert (3, "") == (code, out)
+    assert "There are 'fraud' (7 rows), 'ok' (3,000 rows)." in err
+    assert "--positive ok" not in err
+    assert err.endswith("--positive VALUE\n")
+
+
+def test_labels_of_parquet_are_counted_too(run) -> None:
+    sql = "SELECT 0.5 AS score, if(i < 9, 'ok', 'fraud') AS label FROM range(12) AS rows(i)"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({sql}) TO 'fraud.parquet' (FORMAT parquet)")
+    code, out, err = run("fit", "fraud.parquet")
+
+    assert (3, "") == (code, out)
+    assert "There are 'fraud' (3 rows), 'ok' (9 rows). Say which one counts as 1" in err
+
+
+@pytest.mark.parametrize("name", ["many.csv", "many.parquet"])
+def test_a_column_of_many_values_is_asked_about(run, name) -> None:
+    Path("many.csv").write_text("score,label\n" + "".join(f"0.5,{n}.5\n" for n in range(50)))
+    with duckdb.connect() as connection:
+        connection.execute("COPY (FROM 'many.csv') TO 'many.parquet' (FORMAT parquet)")
+    err = run("fit", name)[2]
+
+    assert "more than 20 different ones: is this the column of labels?" in err
+    assert "rows)" not in err
+
+
+def test_counting_labels_stops_at_what_is_malformed_and_names_the_first_place(run) -> None:
+    Path("bad.csv").write_text("score,label\n0.1,0\n0.2,no\n0.3,yes\n0.4\n0.5,no\n")
+    err = run("fit", "bad.csv")[2]
+
+    assert "bad.csv, line 3, column label: the label is 'no', not 0 or 1." in err
+    assert "There are '0' (1 row), 'no' (1 row), 'yes' (1 row)." in err
+
+
+def test_a_long_file_is_not_counted_to_its_end(run, monkeypatch) -> None:
+    monkeypatch.setattr(text, "_COUNTED", 10)
+    Path("long.csv").write_text("score,label\n" + "0.1,ok\n" * 100)
+
+    assert "Among the first 11 rows are 'ok' (11 rows)." in run("fit", "long.csv")[2]
+
+
+# ---- weights of 0 ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [["fit"], ["compare", "-t", "0.5"], ["curve"], ["report"]])
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        ("000", "w.csv: no rows of a w above 0"),
+        ("011", "every label counts as 1 (2 rows of a w above 0)"),
+        ("100", "every label counts as 0 (1 rows of a w above 0)"),
+    ],
+)
+def test_rows_of_weight_0_are_as_good_as_none(run, command, weights, told) -> None:
+    """A report divided by the weight of a class, and fit answered inf."""
+    rows = zip(("0.1,0", "0.2,1", "0.3,1"), weights, strict=True)
+    Path("w.csv").write_text("score,label,w\n" + "".join(f"{row},{w}\n" for row, w in rows))
+    output = ["-o", "report.html"] if command == ["report"] else []
+    code, out, err = run(*command, "w.csv", "--weight-column", "w", *output)
+
+    assert (3, "") == (code, out)
+    assert told in err
+    assert not Path("report.html").exists()
+
+
+def test_a_group_whose_weights_are_all_0_is_not_there(run) -> None:
+    Path("w.csv").write_text("score,label,w,g\n0.1,0,1,a\n0.3,1,2,a\n0.2,1,0,b\n0.4,0,0,a\n")
+    out = run("fit", "w.csv", "--weight-column", "w", "--group-column", "g")[1]
+
+    assert "g,threshold,samples,positives,own\na,0.2,2,1,1\n" == out
 
 
 # ---- more than memory holds -----------------------------------------------------------------
@@ -362,6 +648,24 @@ def test_compare_tells_what_a_threshold_costs_more(run) -> None:
     assert ["280.0", "361.0", "2740.0"] == [row["loss"] for row in rows]
     assert ["0.0", "81.0", "2460.0"] == [row["excess"] for row in rows]
     assert {"tp": "491.0", "fp": "76.0", "fn": "57.0", "tn": "626.0"}.items() <= rows[1].items()
+
+
+@pytest.mark.parametrize("number", ["-4e-05", "-inf", "-.5", "-1_0", "-2.", "-5E-3", "-infinity"])
+@pytest.mark.parametrize("option", ["-t", "--threshold"])
+def test_compare_takes_negative_thresholds_as_fit_prints_them(run, option, number) -> None:
+    Path("scores.csv").write_text("score,label\n-0.5,0\n-0.00003,1\n")
+    code, out, _ = run("compare", "scores.csv", option, number, "-q")
+
+    assert (0, repr(float(number))) == (code, out.splitlines()[2].split(",")[0])
+
+
+def test_compare_says_that_no_score_reaches_nan(run) -> None:
+    Path("scores.csv").write_text(GOOD)
+    code, _, err = run("compare", "scores.csv", "-t", "nan", "-t", "0.12345678901", "-t", "-nan")
+
+    assert 0 == code
+    assert err.startswith("nan, which no score reaches, costs 1,")
+    assert "0.12345678901 costs 0" in err
 
 
 def test_compare_counts_weights(run) -> None:
@@ -601,6 +905,123 @@ def test_options_may_come_from_the_environment(run, monkeypatch) -> None:
 
     assert (2, True) == (told[0], "'many' is not a number" in told[2])
     assert (0, "0.5\n") == run("fit", "scores.csv")[:2]
+
+
+def test_every_option_with_a_value_has_a_variable_of_its_name(run, monkeypatch) -> None:
+    """--threshold had LIMEN_THRESHOLDS, which ended in a traceback."""
+    Path("scores.csv").write_text(GOOD)
+    monkeypatch.setenv("LIMEN_THRESHOLD", "0.5 -inf")
+    monkeypatch.setenv("LIMEN_THRESHOLDS", "0.25")
+    both = run("compare", "scores.csv")
+    one = run("compare", "scores.csv", "-t", "0.75")
+
+    assert (0, ["0.5", "0.5", "-inf"]) == (both[0], thresholds_of(both[1]))
+    assert (0, ["0.5", "0.75"]) == (one[0], thresholds_of(one[1]))
+
+
+def thresholds_of(out: str) -> list[str]:
+    return [line.split(",")[0] for line in out.splitlines()[1:]]
+
+
+def values_of(action) -> str:
+    if action.choices:
+        return str(next(iter(action.choices)))
+    return {"delimiter": ";", "metric": "f1"}.get(action.dest, "1")
+
+
+@pytest.mark.parametrize("name", command_names())
+def test_no_variable_ends_in_anything_but_its_value(monkeypatch, name) -> None:
+    command = parser()._subparsers._group_actions[0].choices[name]
+    options = [action for action in command._actions if action.option_strings and action.metavar]
+    words = [action for action in command._actions if not action.option_strings]
+    needed = [name, *({"shell": "bash"}.get(action.dest, "x") for action in words)]
+    for action in options:
+        monkeypatch.setenv("LIMEN_" + action.option_strings[-1][2:].upper().replace("-", "_"), "")
+    for action in options:
+        variable = "LIMEN_" + action.option_strings[-1][2:].upper().replace("-", "_")
+        typed = [action.option_strings[-1], values_of(action)]
+        rest = [
+            word
+            for other in options
+            if other.required and other is not action
+            for word in (other.option_strings[-1], values_of(other))
+        ]
+        said = parser().parse_args([*needed, *rest, *typed])
+        monkeypatch.setenv(variable, typed[1])
+        found = parser().parse_args([*needed, *rest])
+        monkeypatch.setenv(variable, "")
+
+        assert vars(said) == vars(found), variable
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("LIMEN_FORMAT", "excel", "LIMEN_FORMAT: invalid choice: 'excel'"),
+        ("LIMEN_THRESHOLD", "0.5 half", "LIMEN_THRESHOLD: 'half' is not a number"),
+        ("LIMEN_THRESHOLD", " ", "LIMEN_THRESHOLD: ' ' is not a number"),
+        ("LIMEN_UNIT", "0", "LIMEN_UNIT: '0' is not a positive number"),
+    ],
+)
+def test_a_variable_is_checked_as_its_option_is(run, monkeypatch, variable, value, told) -> None:
+    Path("scores.csv").write_text(GOOD)
+    monkeypatch.setenv(variable, value)
+    code, out, err = run("compare", "scores.csv")
+
+    assert (2, "") == (code, out)
+    assert told in err
+
+
+HUGE = ("1e99999999", "1e-99999999", "1e301", "1E+9_999_999", "1e" + "9" * 5000, "9" * 5000)
+
+
+@pytest.mark.parametrize("number", HUGE, ids=lambda text: text[:12])
+@pytest.mark.parametrize("option", ["--false-negative", "--unit", "--min-precision"])
+def test_a_number_beyond_all_use_is_refused_at_once(run, option, number) -> None:
+    Path("scores.csv").write_text(GOOD)
+    code, out, err = run("fit", "scores.csv", option, number)
+
+    assert (2, "") == (code, out)
+    assert option in err
+
+
+@pytest.mark.parametrize("more", [[], ["--min-recall", "0.5"], ["--save", "model.limen"]])
+@pytest.mark.parametrize("costs", [["1e30", "1"], ["1/3", "1e-250"]])
+def test_costs_too_far_apart_are_told(run, costs, more) -> None:
+    Path("scores.csv").write_text(GOOD)
+    given = ["--false-positive", costs[0], "--false-negative", costs[1]]
+    code, out, err = run("fit", "scores.csv", *given, *more)
+
+    assert (2, "") == (code, out)
+    assert "too far apart" in err
+
+
+@pytest.mark.parametrize("metric", ["f0", "f0.0", "f" + "9" * 5000])
+def test_an_f_score_of_no_use_is_refused(run, metric) -> None:
+    Path("scores.csv").write_text(GOOD)
+
+    assert (2, "") == run("fit", "scores.csv", "--metric", metric)[:2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["fit", "good.csv", "--metrik", "f1"],
+            "no option --metrik. Did you mean --metric?",
+        ),
+        (["fit", "good.csv", "--xyzzy"], "fit has no option --xyzzy.\n"),
+        (["fit", "good.csv", "--false-positives=2"], "Did you mean --false-positive?"),
+        (["fit", "good.csv", "--json", "more.csv"], "Name all files in one place."),
+        (["demo", "now"], "now is one word too many for demo"),
+    ],
+)
+def test_an_unknown_option_is_told_with_the_help_of_its_command(run, arguments, told) -> None:
+    code, out, err = run(*arguments)
+
+    assert (2, "") == (code, out)
+    assert told in err
+    assert err.endswith(f"\nTry: limen {arguments[0]} --help\n")
 
 
 class Terminal(io.StringIO):

@@ -5,21 +5,28 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+import shlex
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from limen import metrics
 from limen.batch import loss_curve, optimal_threshold
 from limen.calibrator import OnlineCalibrator
 from limen.cli.outcome import BAD_INPUT, INFEASIBLE, USAGE, Failure
 from limen.cli.reading import Samples, read, read_narrowed
-from limen.cli.telling import Told, as_json, bold, plain, require_writable, say, written
+from limen.cli.telling import Told, as_json, bold, require_writable, say, written
 from limen.cli.text import Columns
+from limen.digits import gap, plain, within
 from limen.errors import Infeasible
+from limen.groups import Grouped
 from limen.metrics import Confusion, Metric, cost, fbeta
 from limen.online import OnlineThreshold
+from limen.units import exact_costs
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -29,6 +36,13 @@ __all__ = ["compare", "curve", "demo", "fit"]
 
 _DEMANDS = ("min_precision", "min_recall", "max_false_positive_rate", "max_positive_rate")
 _LINES = 65536
+_LOOKED_AT = 2**17  # rows, to see which way the scores run
+_CLEAR = 2.5  # standard deviations
+
+
+class _Group(NamedTuple):
+    told: Told
+    own: bool  # or is it the threshold of all samples
 
 
 def columns_of(options: Namespace) -> Columns:
@@ -46,53 +60,89 @@ def columns_of(options: Namespace) -> Columns:
 def costs_of(options: Namespace) -> dict[str, Any]:
     """Collect the costs; 1 where none is given."""
     given = {"false_positive": options.false_positive, "false_negative": options.false_negative}
-    return {name: 1 if value is None else value for name, value in given.items()}
+    costs = {name: 1 if value is None else value for name, value in given.items()}
+    try:
+        exact_costs(**costs)
+    except OverflowError:
+        shown = " and ".join(_option(name, value) for name, value in costs.items())
+        raise Failure(
+            f"{shown} are too far apart. Choose costs with fewer digits.", USAGE
+        ) from None
+    return costs
+
+
+def _option(name: str, value: Any) -> str:
+    """Write an option as it was typed, or could have been."""
+    if isinstance(value, Fraction) and Fraction(repr(float(value))) == value:
+        value = float(value)
+    return f"--{name.replace('_', '-')} {value}"
 
 
 def fit(options: Namespace) -> int:
     """Find the best threshold of the samples in files."""
     aim, demands = aim_of(options)
     require_writable(options.save, options.force)
-    columns = columns_of(options)
-    groups: dict[str, Told] = {}
-    told = _of_too_many(options, columns) if aim is None and options.save is None else None
-    if told is None:
-        samples = read(options.files, options.format, columns)
+    groups: dict[str, _Group] = {}
+    found = _of_too_many(options) if aim is None and options.save is None else None
+    if found is None:
+        samples = read(options.files, options.format, columns_of(options))
         told = best_of(samples, options, aim, demands)
-        for name, members in samples.by_group():
-            groups[name] = best_of(members, options, aim, demands, name)
+        groups = groups_of(samples, told, options, aim, demands)
         if options.save is not None:
             _model_of(samples, options, aim).save(options.save)
+    else:
+        samples, told = found
     say(*_summary(told, options, aim), quiet=options.quiet)
-    for name, part in groups.items():
-        if part.positives in (0, part.samples):
-            say(
-                f"limen: every label of group {name} counts as {int(part.positives > 0)}; its "
-                "threshold says no more than that.",
-                quiet=options.quiet,
-            )
+    say(*_remarks(samples, groups, options, aim), quiet=options.quiet)
     if options.json:
         facts = {**_asked(options, aim, demands), **told.facts()}
         if options.group_column is not None:
-            facts["groups"] = [{"group": name, **part.facts()} for name, part in groups.items()]
+            facts["groups"] = [
+                {"group": name, "own": own, **part.facts()} for name, (part, own) in groups.items()
+            ]
         print(as_json(facts))
     elif options.group_column is not None:
-        rows = ((name, repr(part.threshold)) for name, part in groups.items())
+        rows = (
+            (name, repr(part.threshold), part.samples, part.positives, int(own))
+            for name, (part, own) in groups.items()
+        )
         csv.writer(sys.stdout, lineterminator="\n").writerows(
-            [(options.group_column, "threshold"), *rows]
+            [(options.group_column, "threshold", "samples", "positives", "own"), *rows]
         )
     else:
         print(repr(told.threshold))
     return 0
 
 
-def _of_too_many(options: Namespace, columns: Columns) -> Told | None:
+def _of_too_many(options: Namespace) -> tuple[Samples, Told] | None:
     """Tell about the samples of files that memory does not hold; None where it does."""
-    few = read_narrowed(options.files, options.format, columns, costs_of(options))
+    few = read_narrowed(options.files, options.format, columns_of(options), costs_of(options))
     if few is None:
         return None
-    told = best_of(Samples(few.scores, few.labels, few.weights, None, []), options, None, {})
-    return replace(told, samples=few.rows, positives=few.positives)
+    samples = Samples(few.scores, few.labels, few.weights, None, [])
+    told = best_of(samples, options, None, {})
+    return samples, replace(told, samples=few.rows, positives=few.positives)
+
+
+def groups_of(
+    samples: Samples,
+    told: Told,
+    options: Namespace,
+    aim: Metric | str | None,
+    demands: dict[str, Any],
+) -> dict[str, _Group]:
+    """Find the best cut of each group; for one that is too small, that of all samples answers."""
+    groups = {}
+    for name, members in samples.by_group():
+        if len(members) >= options.at_least:
+            groups[name] = _Group(best_of(members, options, aim, demands, name), own=True)
+            continue
+        right = confusion_at(members, told.threshold, options.unit)
+        worth = cost(**costs_of(options)) if aim is None else _callable(aim)
+        aims = {"loss" if aim is None else "value": worth(*right)}
+        counts = {"samples": len(members), "positives": int(np.count_nonzero(members.labels))}
+        groups[name] = _Group(replace(told, confusion=right, **aims, **counts), own=False)
+    return groups
 
 
 def aim_of(options: Namespace) -> tuple[Metric | str | None, dict[str, Any]]:
@@ -112,9 +162,12 @@ def aim_of(options: Namespace) -> tuple[Metric | str | None, dict[str, Any]]:
 
 
 def _metric(name: str) -> Metric | str:
-    from fractions import Fraction
-
     return name if name == "f1" or not name[1].isdigit() else fbeta(Fraction(name[1:]))
+
+
+def _callable(aim: Metric | str) -> Metric:
+    metric: Metric = getattr(metrics, aim) if isinstance(aim, str) else aim
+    return metric
 
 
 def best_of(
@@ -141,22 +194,35 @@ def best_of(
         held = calibrator_of(samples, options.unit)
         found = held.best(aim, **demands)
     except Infeasible as infeasible:
-        where = "" if group is None else f"group {group}: "
-        nearest = str(infeasible).split("; ask for less")[0]
-        raise Failure(f"{where}{nearest}. Ask for less.", INFEASIBLE) from None
+        raise unmet(infeasible, "" if group is None else f"group {group}: ") from None
     except (ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
     ends = found.threshold, found.lower, found.upper
     return Told(*ends, None, found.value, found.confusion, *counts)
 
 
+def unmet(infeasible: Infeasible, where: str) -> Failure:
+    """Tell what no cut meets, and the nearest one."""
+    near = infeasible.nearest
+    told = str(infeasible).split("; ask for less")[0]
+    shown = within(near.threshold, near.lower, near.upper)
+    return Failure(f"{where}{told.replace(repr(near.threshold), shown)}. Ask for less.", INFEASIBLE)
+
+
 def _model_of(samples: Samples, options: Namespace, aim: Metric | str | None) -> Any:
-    """Hold all samples, for these costs where costs are the aim, else for all."""
-    if aim is not None:
-        return calibrator_of(samples, options.unit)
-    held = OnlineThreshold(**costs_of(options), unit=options.unit)
-    held.update_many(samples.scores, samples.labels, samples.weights)
-    return held
+    """Hold all samples, for these costs where costs are the aim, else for all; also by group."""
+    model: Any = (
+        OnlineThreshold(**costs_of(options), unit=options.unit)
+        if aim is None
+        else OnlineCalibrator(unit=options.unit)
+    )
+    columns = samples.scores, samples.labels, samples.weights
+    if samples.codes is None:
+        model.update_many(*columns)
+        return model
+    grouped = Grouped(model, at_least=options.at_least)
+    grouped.update_many([samples.names[code] for code in samples.codes.tolist()], *columns)
+    return grouped
 
 
 def calibrator_of(samples: Samples, unit: Any) -> OnlineCalibrator:
@@ -217,9 +283,66 @@ def _rule(told: Told) -> str:
         return bold("answer 0 to every score")
     if told.lower is None:
         return bold("answer 1 to every score")
+    lower, shown, upper = gap(told.lower, told.threshold, told.upper)
     return (
-        f"{bold(f'answer 1 when score >= {plain(told.threshold)}')}: any threshold above "
-        f"{told.lower!r} and up to {told.upper!r} answers alike"
+        f"{bold(f'answer 1 when score >= {shown}')}: any threshold above {lower} and up to {upper} "
+        "answers alike"
+    )
+
+
+def _remarks(
+    samples: Samples, groups: dict[str, _Group], options: Namespace, aim: Metric | str | None
+) -> Iterator[str]:
+    """Tell what the answer alone would hide."""
+    if (remark := upside_down(samples)) is not None:
+        yield f"limen: {remark}"
+    for name, (part, own) in groups.items():
+        if own and part.positives in (0, part.samples):
+            yield (
+                f"limen: every label of group {name} counts as {int(part.positives > 0)}; its "
+                "threshold says no more than that."
+            )
+    small = sum(not own for _, own in groups.values())
+    if small:
+        yield (
+            f"limen: {small:,} of {len(groups):,} groups hold fewer than {options.at_least:,} "
+            "samples; the threshold of all samples answers for them."
+        )
+    if options.save is not None and aim is not None:
+        asked = [
+            _option(name, value)
+            for name in ("metric", "false_positive", "false_negative", *_DEMANDS)
+            if (value := getattr(options, name)) is not None
+        ]
+        yield (
+            f"limen: {options.save} holds the samples, for any aim. Show them by this one with: "
+            f"limen show {shlex.quote(options.save)} {' '.join(asked)}"
+        )
+
+
+def upside_down(samples: Samples) -> str | None:
+    """Tell that labels 1 have the lower scores, where that is clear; None where it is not.
+
+    Looks at some rows where there are many. O(n log n) of those.
+    """
+    rows = slice(None, None, max(1, len(samples) // _LOOKED_AT))
+    scores, ones = samples.scores[rows], samples.labels[rows] == 1
+    weights = np.ones(len(scores)) if samples.weights is None else samples.weights[rows]
+    positives, negatives = int(np.count_nonzero(ones)), int(np.count_nonzero(~ones))
+    if not weights[ones].sum() or not weights[~ones].sum():
+        return None
+    order = np.argsort(scores[~ones])
+    low = scores[~ones][order]
+    below = np.concatenate([[0.0], np.cumsum(weights[~ones][order], dtype=np.float64)])
+    beaten = sum(below[np.searchsorted(low, scores[ones], side)] for side in ("left", "right")) / 2
+    higher = float(np.average(beaten, weights=weights[ones]) / below[-1])
+    spread = math.sqrt((positives + negatives + 1) / (12 * positives * negatives))
+    if higher >= 0.5 - _CLEAR * spread:
+        return None
+    return (
+        "the scores seem to run the other way: of one sample of each label, the label 1 has the "
+        f"higher score in only {higher:.1%} of all pairs. If a low score means 1, turn them round "
+        "(such as 1 - score); if the other label should count as 1, name it with --positive."
     )
 
 
@@ -242,7 +365,7 @@ def curve(options: Namespace) -> int:
             file.write("".join(f"{t!r},{v!r}\n" for t, v in zip(thresholds, each, strict=True)))
     say(
         f"{len(losses):,} cuts of {len(samples):,} samples; the cheapest at "
-        f"{plain(float(losses.cheapest[-1]))}",
+        f"{best_of(samples, options, None, {}).shown()}",
         quiet=options.quiet,
     )
     return 0
@@ -278,12 +401,23 @@ def compare(options: Namespace) -> int:
 
 
 def _verdict(row: dict[str, Any], lowest: float, samples: int) -> str:
-    at = f"{plain(row['threshold'])} costs {plain(row['loss'])}"
+    at = f"{typed(row['threshold'])} costs {plain(row['loss'])}"
     if row["excess"] == 0:
         return f"{at}, as little as any threshold can"
     more = f"{row['excess'] / lowest:.1%} more" if lowest else "where the optimum costs nothing"
     above = bold(f"{plain(row['excess'])} above the optimum")
     return f"{at}, {above} ({more}; {plain(row['excess'] / samples)} per sample)"
+
+
+def typed(threshold: float) -> str:
+    """Write a threshold that somebody gave, in all its digits.
+
+    >>> typed(0.5), typed(3.0), typed(float("nan"))
+    ('0.5', '3', 'nan, which no score reaches,')
+    """
+    if math.isnan(threshold):
+        return "nan, which no score reaches,"
+    return repr(threshold).removesuffix(".0")
 
 
 def demo(options: Namespace) -> int:

@@ -6,9 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import limen
+from limen.cli.commands import aim_of, costs_of, unmet
 from limen.cli.journal import has_more
-from limen.cli.outcome import BAD_INPUT, FAILED, NOT_FOUND, Failure
-from limen.cli.telling import as_line, plain, require_writable, say
+from limen.cli.outcome import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
+from limen.cli.telling import as_line, require_distinct, require_writable, say
+from limen.digits import within
+from limen.errors import Infeasible
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -32,8 +35,24 @@ def show(options: Namespace) -> int:
     """Tell what saved models hold."""
     for path in options.files:
         model = loaded(path)
-        print(as_line({"file": path, **facts(model)}), end="")
+        try:
+            told = facts(model, options)
+        except Infeasible as infeasible:
+            raise unmet(infeasible, f"{path}: ") from None
+        except _Settled:
+            raise Failure(
+                f"{path} holds a {type(model).__name__} with costs of its own, which answers no "
+                "others. Save one that does with: limen fit FILE --metric NAME --save MODEL",
+                USAGE,
+            ) from None
+        print(as_line({"file": path, **told}), end="")
         say(f"{path}: {model!r}", quiet=options.quiet)
+        if "threshold" not in told:
+            say(
+                f"limen: {path} holds samples for any aim. Ask with costs, --metric or demands, "
+                "such as --false-negative 5.",
+                quiet=options.quiet,
+            )
         if has_more(path):
             say(
                 f"limen: {path}.journal holds more rows, which count when limen watch goes on.",
@@ -42,12 +61,26 @@ def show(options: Namespace) -> int:
     return 0
 
 
-def facts(model: Any) -> dict[str, Any]:
-    """Tell what a model is, what it holds and what it answers.
+class _Settled(Exception):  # noqa: N818 - reads as what happened
+    """A model has its costs already and was asked about others."""
 
-    >>> facts(limen.OnlineThreshold(false_negative=5))["kind"]
-    'OnlineThreshold'
-    """
+
+def facts(model: Any, options: Namespace) -> dict[str, Any]:
+    """Tell what a model is, what it holds and what it answers to what is asked."""
+    if isinstance(model, limen.Grouped):
+        whole = facts(model.model(()), options)
+        groups = [
+            {
+                "group": path[0] if len(path) == 1 else list(path),
+                "samples": model.count(path),
+                "own": model.source(path) == path,
+                **_answer(model.model(path), options),
+            }
+            for path in model
+            if path
+        ]
+        kind = {"kind": "Grouped", "at_least": model.at_least, "model": whole.pop("kind")}
+        return kind | whole | {"groups": groups}
     told: dict[str, Any] = {"kind": type(model).__name__}
     inner = model
     while inner is not None:
@@ -59,33 +92,44 @@ def facts(model: Any) -> dict[str, Any]:
             for name, number in given.items()
             if number is not None
         }
-        within = getattr(inner, "model", None)
-        if within is None:
+        wrapped = getattr(inner, "model", None)
+        if wrapped is None:
             break
-        inner = within
+        inner = wrapped
         told["model"] = type(inner).__name__
-    told["samples"] = len(inner)
-    optimum = model.optimum() if callable(model.optimum) else model.optimum
-    told |= {
-        "threshold": optimum.threshold,
-        "lower": optimum.lower,
-        "upper": optimum.upper,
-        "loss": optimum.loss,
-    }
+    told |= {"samples": len(inner), **_answer(model, options)}
     if isinstance(model, limen.Ledger):
         told |= {"ids": len(model), "cost": model.cost, "regret": model.regret}
     return told
 
 
+def _answer(model: Any, options: Namespace) -> dict[str, Any]:
+    """Tell the cut of a model: its own, or that of what is asked; nothing where nothing is."""
+    aim, demands = aim_of(options)
+    costs = options.false_positive, options.false_negative
+    asked = aim is not None or costs != (None, None)
+    if not callable(model.optimum):
+        if asked:
+            raise _Settled
+        best = model.optimum
+    elif not asked:
+        return {}
+    else:
+        best = model.optimum(**costs_of(options)) if aim is None else model.best(aim, **demands)
+    told = {"threshold": best.threshold, "lower": best.lower, "upper": best.upper}
+    return told | ({"loss": best.loss} if hasattr(best, "loss") else {"value": best.value})
+
+
 def merge(options: Namespace) -> int:
     """Make one model of the samples of many."""
     require_writable(options.output, options.force)
+    require_distinct(options.files)
     models = [loaded(path) for path in options.files]
     for path, model in zip(options.files, models, strict=True):
         if not hasattr(model, "merge"):
             raise Failure(
                 f"{path} holds a {type(model).__name__}, which cannot be merged: its samples have "
-                "an order or ids. Merge plain models.",
+                "an order, ids or groups. Merge plain models.",
                 BAD_INPUT,
             )
     try:
@@ -93,9 +137,11 @@ def merge(options: Namespace) -> int:
     except (TypeError, ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
     merged.save(options.output)
-    threshold = merged.optimum() if callable(merged.optimum) else merged.optimum
-    say(
-        f"{options.output}: {len(merged):,} samples, threshold {plain(threshold.threshold)}",
-        quiet=options.quiet,
+    best = merged.optimum
+    shown = (
+        "for any aim"
+        if callable(best)
+        else f"threshold {within(best.threshold, best.lower, best.upper)}"
     )
+    say(f"{options.output}: {len(merged):,} samples, {shown}", quiet=options.quiet)
     return 0

@@ -23,6 +23,10 @@ METRICS = (
 SHELLS = ("bash", "zsh", "fish")
 FORMATS = ("csv", "ndjson", "parquet")
 
+_LARGEST = 300  # decimal places before or after the point
+_BEYOND = f"beyond 1e-{_LARGEST} to 1e{_LARGEST}"
+_NEGATIVE = re.compile(r"-((\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[-+]?\d+)?|inf|infinity|nan)$", re.I)
+
 _ENDINGS = """\
 exit codes:
   0  done                          4  a file is not there
@@ -32,6 +36,7 @@ exit codes:
      file, line and column
 
 Every option that takes a value has a variable: LIMEN_SCORE_COLUMN=p for --score-column p.
+An empty one counts as not set; LIMEN_THRESHOLD may hold several numbers, with spaces between.
 Data goes to standard output, talk to standard error; NO_COLOR is respected.
 """
 
@@ -39,15 +44,57 @@ Data goes to standard output, talk to standard error; NO_COLOR is respected.
 class _Parser(argparse.ArgumentParser):
     """Words errors as the rest of limen does, and takes defaults from the environment."""
 
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, **given)
+        # argparse takes -4e-05 and -inf for options, and fit prints such thresholds.
+        self._negative_number_matcher = _NEGATIVE
+
     def error(self, message: str) -> Any:
         self.exit(USAGE, f"limen: {message}\nTry: {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        kept = {}
         for action in self._actions:
-            typed = os.environ.get("LIMEN_" + action.dest.upper())
-            if typed is not None and action.option_strings and action.nargs is None:
-                action.default, action.required = typed, False
-        return super().parse_known_args(args, namespace)
+            name = "LIMEN_" + _long(action).upper().replace("-", "_")
+            if action.option_strings and action.nargs is None and (typed := os.environ.get(name)):
+                kept[action.dest] = self._from_environment(action, name, typed)
+                action.default, action.required = None, False
+        found, rest = super().parse_known_args(args, namespace)
+        for dest, value in kept.items():
+            if getattr(found, dest) is None:
+                setattr(found, dest, value)
+        if rest and self.get_default("command") is not None:
+            self._refuse(rest[0])
+        return found, rest
+
+    def _from_environment(self, action: argparse.Action, name: str, typed: str) -> Any:
+        """Read a variable as its option would be; of one that may be repeated, several values."""
+        several = isinstance(action, argparse._AppendAction)
+        try:
+            texts = (several and typed.split()) or [typed]
+            values = [self._get_value(action, text) for text in texts]
+            for value in values:
+                self._check_value(action, value)
+        except argparse.ArgumentError as error:
+            self.error(f"{name}: {error.message}")
+        return values if several else values[0]
+
+    def _refuse(self, word: str) -> None:
+        """Say that a word is none that this command knows."""
+        command = self.get_default("command")
+        if not word.startswith("-"):
+            self.error(f"{word} is one word too many for {command}. Name all files in one place.")
+        from difflib import get_close_matches
+
+        known = [_long(action) for action in self._actions if action.option_strings]
+        near = get_close_matches(word.split("=")[0].lstrip("-"), known, 1)
+        hint = f" Did you mean --{near[0]}?" if near else ""
+        self.error(f"{command} has no option {word}.{hint}")
+
+
+def _long(action: argparse.Action) -> str:
+    """Name an option without its dashes."""
+    return action.option_strings[-1].lstrip("-") if action.option_strings else ""
 
 
 def number(text: str) -> Any:
@@ -56,15 +103,25 @@ def number(text: str) -> Any:
     >>> number("5"), number("0.1"), number("1/3")
     (5, Fraction(1, 10), Fraction(1, 3))
     """
+    value = _fraction(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    if not 10**-_LARGEST <= value <= 10**_LARGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is {_BEYOND}")
+    return int(value) if value.denominator == 1 else value
+
+
+def _fraction(text: str) -> Any:
+    """Read a fraction, without a power of ten that would take for ever."""
     from fractions import Fraction
 
     try:
-        value = Fraction(text)
+        exponent = re.search(r"e([-+]?\d[\d_]*)\s*$", text, re.IGNORECASE)
+        if exponent and abs(int(exponent[1])) > 2 * _LARGEST:
+            raise argparse.ArgumentTypeError(f"{text!r} is {_BEYOND}")
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return int(value) if value.denominator == 1 else value
 
 
 def share(text: str) -> Any:
@@ -73,12 +130,7 @@ def share(text: str) -> Any:
     >>> share("0.9")
     Fraction(9, 10)
     """
-    from fractions import Fraction
-
-    try:
-        value = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    value = _fraction(text)
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
     return value
@@ -102,7 +154,9 @@ def metric(text: str) -> str:
     >>> metric("f0.5")
     'f0.5'
     """
-    if text in METRICS or re.fullmatch(r"f\d+(\.\d+)?", text):
+    if text in METRICS:
+        return text
+    if re.fullmatch(r"f\d{1,99}(\.\d{1,99})?", text) and float(text[1:]) > 0:
         return text
     raise argparse.ArgumentTypeError(
         f"{text!r} is none of {', '.join(METRICS)}, or f2, f0.5 and the like"
@@ -203,16 +257,28 @@ def _columns(command: _Parser, files: bool = True) -> None:
     )
 
 
-def _costs(command: _Parser) -> None:
+def _groups(command: _Parser, says: str) -> None:
+    command.add_argument("--group-column", metavar="NAME", help=says)
+    command.add_argument(
+        "--at-least",
+        metavar="N",
+        type=whole,
+        default=1,
+        help="samples that a group needs for a threshold of its own; else that of all answers (1)",
+    )
+
+
+def _costs(command: _Parser, unit: bool = True) -> None:
     group = command.add_argument_group("costs")
     given: dict[str, Any] = {"type": number, "metavar": "COST"}
     group.add_argument("--false-positive", help="of answering 1 to a 0 (1)", **given)
     group.add_argument("--false-negative", help="of answering 0 to a 1 (1)", **given)
-    group.add_argument(
-        "--unit",
-        type=number,
-        help="the smallest weight told apart, such as 0.01; whole weights need none",
-    )
+    if unit:
+        group.add_argument(
+            "--unit",
+            type=number,
+            help="the smallest weight told apart, such as 0.01; whole weights need none",
+        )
 
 
 def _aims(command: _Parser) -> None:
@@ -280,7 +346,7 @@ def _fit(commands: Any) -> None:
         "limen fit 'day-*.parquet' --score-column p --label-column paid --min-precision 0.9 --json",
     )
     _columns(command)
-    command.add_argument("--group-column", metavar="NAME", help="one threshold for each group")
+    _groups(command, "one threshold for each group, with its counts")
     command.add_argument(
         "--save", metavar="FILE", help="the samples as a model, to be shown, merged or loaded"
     )
@@ -390,10 +456,13 @@ def _show(commands: Any) -> None:
     command = _command(
         commands,
         "show",
-        "Tell what saved models hold. One line of JSON for each.",
-        "limen show fraud.limen",
+        "Tell what saved models hold. One line of JSON for each. One with samples for any aim "
+        "is asked with costs, a metric or demands.",
+        "limen show fraud.limen\nlimen show any.limen --metric f1",
     )
     command.add_argument("files", metavar="FILE", nargs="+", help="saved by limen")
+    _costs(command, unit=False)
+    _aims(command)
     _talk(command)
 
 
@@ -406,7 +475,7 @@ def _report(commands: Any) -> None:
         "limen report scores.csv -o report.html --false-negative 5 --group-column country",
     )
     _columns(command)
-    command.add_argument("--group-column", metavar="NAME", help="a table of its groups as well")
+    _groups(command, "a table of its groups as well")
     _costs(command)
     command.add_argument(
         *("-t", "--threshold"),

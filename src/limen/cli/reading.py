@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from limen.cli.tables import (
     read_table,
     text_query,
 )
+from limen.cli.telling import require_distinct
 from limen.cli.text import Collected, Columns, is_gzip, read_text
 from limen.columns import as_scores
 
@@ -65,9 +66,14 @@ class Samples:
         ends = np.cumsum(np.bincount(self.codes, minlength=len(self.names)))
         rows = dict(zip(self.names, np.split(order, ends), strict=False))
         for name in sorted(rows):
-            at = rows[name]
-            weights = None if self.weights is None else self.weights[at]
-            yield name, Samples(self.scores[at], self.labels[at], weights, None, [])
+            if len(rows[name]):
+                yield name, replace(self.taken(rows[name]), codes=None, names=[])
+
+    def taken(self, rows: NDArray[Any]) -> Samples:
+        """Take some rows. O(rows)."""
+        weights = None if self.weights is None else self.weights[rows]
+        codes = None if self.codes is None else self.codes[rows]
+        return Samples(self.scores[rows], self.labels[rows], weights, codes, self.names)
 
 
 def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Samples:
@@ -80,6 +86,8 @@ def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Sampl
         else:
             parts.append(_read_lines(path, kind, columns))
     samples = _joined(parts)
+    if samples.weights is not None and not samples.weights.all():
+        samples = samples.taken(np.flatnonzero(samples.weights))  # 0 is the same as no row
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
     _require_two_classes(samples, "standard input" if listed == "-" else listed, columns)
     return samples
@@ -146,6 +154,7 @@ def _expanded(patterns: Sequence[str]) -> list[str]:
         paths += found
     if paths.count("-") > 1:
         raise Failure("standard input (-) can be read only once.", USAGE)
+    require_distinct(paths)
     for path in paths:
         if path != "-" and not os.path.exists(path):
             raise Failure(f"{path} is not there. Check the name.", NOT_FOUND)
@@ -209,8 +218,11 @@ def _one(arrays: list[Any]) -> Any:
 
 
 def _require_two_classes(samples: Samples, listed: str, columns: Columns) -> None:
+    counted = "" if columns.weight is None else f" of a {columns.weight} above 0"
     if len(samples) == 0:
-        raise Failure(f"{listed}: no rows. A threshold needs samples of both classes.", BAD_INPUT)
+        raise Failure(
+            f"{listed}: no rows{counted}. A threshold needs samples of both classes.", BAD_INPUT
+        )
     ones = int(np.count_nonzero(samples.labels))
     if ones in (0, len(samples)):
         hint = (
@@ -220,6 +232,6 @@ def _require_two_classes(samples: Samples, listed: str, columns: Columns) -> Non
         )
         raise Failure(
             f"{listed}, column {columns.label}: every label counts as {int(ones > 0)} "
-            f"({len(samples):,} rows). A threshold needs both classes. {hint}",
+            f"({len(samples):,} rows{counted}). A threshold needs both classes. {hint}",
             BAD_INPUT,
         )

@@ -17,10 +17,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen import __version__
-from limen.cli.commands import best_of, calibrator_of, columns_of, confusion_at, costs_of
+from limen.cli.commands import (
+    best_of,
+    calibrator_of,
+    columns_of,
+    confusion_at,
+    costs_of,
+    groups_of,
+    typed,
+    upside_down,
+)
 from limen.cli.outcome import FAILED, Failure
 from limen.cli.reading import Samples, read
-from limen.cli.telling import Told, plain, require_writable, say, written
+from limen.cli.telling import Told, require_writable, say, written
+from limen.digits import gap, plain, within
 from limen.metrics import cost
 
 if TYPE_CHECKING:
@@ -45,11 +55,13 @@ def report(options: Namespace) -> int:
     samples = read(options.files, options.format, columns_of(options))
     told = best_of(samples, options, None, {})
     page = _Page(samples, told, options)
+    remark = page.remark
     with written(options.output) as file:
         file.writelines(page.html(*library))
     say(
-        f"{options.output}: threshold {plain(told.threshold)}, cost {plain(told.loss or 0.0)} of "
+        f"{options.output}: threshold {told.shown()}, cost {plain(told.loss or 0.0)} of "
         f"{len(samples):,} samples",
+        *([] if remark is None else [f"limen: {remark}"]),
         quiet=options.quiet,
     )
     return 0
@@ -80,6 +92,8 @@ class _Page:
         self.costs = costs_of(options)
         self.held: OnlineCalibrator = calibrator_of(samples, options.unit)
         self.price = cost(**self.costs)
+        self.distinct = np.unique(samples.scores)
+        self.remark = upside_down(samples)
         finite = samples.scores[np.isfinite(samples.scores)]
         self.low, self.high = (
             (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
@@ -140,10 +154,13 @@ class _Page:
         ):
             yield f"<div><b>{value}</b><span>{name}</span></div>\n"
         yield "</div>\n"
+        if self.remark is not None:
+            yield f'<p class="remark">{escape(_sentence(self.remark))}</p>\n'
         if told.lower is not None and told.upper is not None:
+            lower, _, upper = gap(told.lower, told.threshold, told.upper)
             yield (
-                f'<p class="note">Any threshold above {told.lower!r} and up to {told.upper!r} '
-                f"answers alike. {self._flat()}</p>\n"
+                f'<p class="note">Any threshold above {lower} and up to {upper} answers alike. '
+                f"{self._flat()}</p>\n"
             )
 
     def _flat(self) -> str:
@@ -156,13 +173,13 @@ class _Page:
         last = int(dear[dear > best][0]) - 1 if (dear > best).any() else len(curve) - 1
         if lowest == 0 or first == last:
             return ""
-        ends = (plain(float(curve.thresholds[first])), plain(float(curve.thresholds[last])))
+        ends = [self.shown(float(curve.thresholds[place])) for place in (first, last)]
         return f"From {ends[0]} to {ends[1]} no threshold costs more than 1 % more."
 
     def _alternatives(self) -> Iterator[str]:
         given = self.options.thresholds or ([0.5] if self.shares else [])
         rows = [("this threshold", self.told.threshold)]
-        rows += [(f"a threshold of {plain(threshold)}", threshold) for threshold in given]
+        rows += [(f"a threshold of {typed(threshold)}", threshold) for threshold in given]
         rows += [("answering 1 to all", -math.inf), ("answering 0 to all", math.nan)]
         yield "<h2>What it buys</h2>\n"
         lowest = self.price(*self.told.confusion)
@@ -223,7 +240,7 @@ class _Page:
             rows.append(
                 (
                     str(ratio) if ratio.denominator < 100 else plain(float(ratio)),
-                    plain(best.threshold),
+                    within(best.threshold, best.lower, best.upper),
                     f"{right.positive_rate:.1%}",
                     f"{right.precision:.1%}",
                     f"{right.recall:.1%}",
@@ -245,16 +262,17 @@ class _Page:
             "Of small groups it promises too much.</p>\n"
         )
         rows = []
+        groups = groups_of(self.samples, self.told, self.options, None, {})
         for name, part in self.samples.by_group():
-            own = best_of(part, self.options, None, {}, name)
+            found, own = groups[name]
             common = self.price(*confusion_at(part, self.told.threshold, self.options.unit))
-            loss = self.price(*own.confusion)
+            loss = self.price(*found.confusion)
             rows.append(
                 (
                     escape(name),
-                    f"{own.samples:,}",
-                    f"{own.positives:,}",
-                    plain(own.threshold),
+                    f"{found.samples:,}",
+                    f"{found.positives:,}",
+                    found.shown() if own else "too few samples",
                     plain(loss),
                     plain(common),
                     f"{plain(common - loss)}{_relative(loss, common)}" if common > loss else "",
@@ -275,7 +293,7 @@ class _Page:
         each = [self.held.confusion(threshold) for threshold in thresholds.tolist()]
         curve = {
             "at": [self._inside(threshold) for threshold in thresholds.tolist()],
-            "shown": [_finite(threshold) for threshold in thresholds.tolist()],
+            "shown": [self.shown(threshold) for threshold in thresholds.tolist()],
             "loss": cuts.losses[kept].tolist(),
             "fp": [one.fp for one in each],
             "fn": [one.fn for one in each],
@@ -295,7 +313,7 @@ class _Page:
             "fpr": [fp / negatives for fp, _, _ in listed],
             "tpr": [tp / positives for _, tp, _ in listed],
             "hull": [tp / positives if at in corners else None for _, tp, at in listed],
-            "shown": [plain(threshold) for _, _, threshold in listed],
+            "shown": [self.shown(threshold) for _, _, threshold in listed],
         }
         blocks = self.held.blocks()
         edges = [self._inside(threshold) for threshold in hull.thresholds.tolist()]
@@ -313,6 +331,13 @@ class _Page:
         }
         return {"curve": curve, "roc": roc, "fit": fit, "chosen": chosen}
 
+    def shown(self, threshold: float) -> str:
+        """Write the threshold of a cut with the digits that put it between its scores."""
+        place = int(np.searchsorted(self.distinct, threshold))
+        lower = float(self.distinct[place - 1]) if place > 0 else None
+        upper = float(self.distinct[place]) if place < len(self.distinct) else None
+        return within(threshold, lower, upper)
+
     def _inside(self, threshold: float) -> float:
         """Where a chart shows a threshold: an infinite one next to the last score."""
         margin = 0.02 * (self.high - self.low) or 0.5
@@ -321,8 +346,8 @@ class _Page:
         return min(max(threshold, self.low - margin), self.high + margin)
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _relative(loss: float, lowest: float) -> str:
@@ -352,7 +377,7 @@ def _rule(told: Told) -> str:
         return "Answer 1 to <strong>every score</strong>."
     return (
         "Answer 1 when the score is at least "
-        f'<strong id="threshold" data-exact="{told.threshold!r}">{plain(told.threshold)}</strong>.'
+        f'<strong id="threshold" data-exact="{told.threshold!r}">{told.shown()}</strong>.'
     )
 
 

@@ -13,7 +13,14 @@ import numpy as np
 
 from limen.cli.outcome import BAD_INPUT, NOT_FOUND, Failure
 from limen.cli.progress import on_terminal, polling
-from limen.cli.text import Columns, csv_header, is_gzip, refuse_column
+from limen.cli.text import (
+    MANY_LABELS,
+    Columns,
+    csv_header,
+    is_gzip,
+    refuse_column,
+    which_labels,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -279,9 +286,17 @@ def _refuse_row(
         ).fetchone()
         if row is not None:
             value = "missing" if row[1] is None else str(row[1])
+            if part == "label" and row[1]:
+                each = f"SELECT CAST({parts[part]} AS VARCHAR), count(*) FROM {source} GROUP BY 1"
+                counts = connection.execute(f"{each} LIMIT {MANY_LABELS + 2}", [path]).fetchall()
+                raise Failure(
+                    f"{path}, row {row[0]:,}, column {columns.label}: the label is {value}, not 0 "
+                    f"or 1. {which_labels({text or '': count for text, count in counts})}",
+                    BAD_INPUT,
+                )
             needed = {
                 "score": "a number that has an order",
-                "label": "0 or 1; name the class that counts as 1 with --positive",
+                "label": "0 or 1" if columns.positive is None else "some value",
                 "weight": "0 or more, and finite",
                 "group": "the name of a group",
             }[part]

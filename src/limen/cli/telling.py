@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from limen.cli.outcome import FAILED, USAGE, Failure
+from limen.digits import within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from limen.metrics import Confusion
 
-__all__ = ["Told", "as_json", "as_line", "bold", "plain", "require_writable", "say", "written"]
+__all__ = [
+    *("Told", "as_json", "as_line", "bold", "require_distinct", "require_writable", "say"),
+    "written",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,10 @@ class Told:
     confusion: Confusion
     samples: int
     positives: int
+
+    def shown(self) -> str:
+        """Write the threshold for people."""
+        return within(self.threshold, self.lower, self.upper)
 
     def facts(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
@@ -85,20 +93,6 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def plain(number: float) -> str:
-    """Write a number for people: whole where it is whole, else with six digits.
-
-    >>> plain(1250.0), plain(0.40696256872), plain(float("inf"))
-    ('1,250', '0.406963', 'inf')
-    """
-    return f"{number:,.0f}" if number == round_or(number) else f"{number:,.6g}"
-
-
-def round_or(number: float) -> float | None:
-    """Round a finite number; None for others."""
-    return float(round(number)) if number - number == 0 else None
-
-
 def bold(text: str) -> str:
     """Make text stand out on a terminal, unless NO_COLOR asks not to."""
     wanted = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
@@ -107,8 +101,20 @@ def bold(text: str) -> str:
 
 def say(*lines: str, quiet: bool = False) -> None:
     """Talk on standard error."""
-    if not quiet:
+    if lines and not quiet:
         print(*lines, sep="\n", file=sys.stderr)
+
+
+def require_distinct(paths: Sequence[str]) -> None:
+    """Refuse to count a file twice, by whatever names or links it is given."""
+    known: dict[tuple[int, int], str] = {}
+    for path in filter(os.path.isfile, paths):
+        found = os.stat(path)
+        first = known.get((found.st_dev, found.st_ino))
+        if first is not None:
+            same = "is named twice" if first == path else f"and {first} are the same file"
+            raise Failure(f"{path} {same}; its samples would count twice. Name it once.", USAGE)
+        known[found.st_dev, found.st_ino] = path
 
 
 def require_writable(path: str | None, force: bool) -> None:

@@ -14,18 +14,21 @@ import json
 import sys
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 from limen.cli.outcome import BAD_INPUT, FAILED, NOT_FOUND, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 __all__ = [
     "LONGEST_LINE",
+    "MANY_LABELS",
     "Collected",
     "Columns",
     "Place",
@@ -41,9 +44,12 @@ __all__ = [
     "refuse_column",
     "refuse_label",
     "shown",
+    "which_labels",
 ]
 
 LONGEST_LINE = 2**24
+MANY_LABELS = 20
+_COUNTED = 10**6  # rows, to tell which labels there are
 _SHOWN = 40
 _GZIP = b"\x1f\x8b"
 _ZERO_OR_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
@@ -349,7 +355,7 @@ def _collect(
         label = label_of(record[1] if type(record[1]) is str else as_text(record[1]))
         if label is None:
             del into.scores[-1]
-            refuse_label(record[1], lines, columns)
+            refuse_label(record[1], lines, columns, _counted(into.labels, record, records, lines))
         add_label(label)
         if weighted:
             into.weights.append(as_weight(record[2], lines, cast(str, columns.weight)))
@@ -360,6 +366,21 @@ def _collect(
             into.codes.append(into.names.setdefault(name, len(into.names)))
         if count % 65536 == 65535:
             tick(count + 1)
+
+
+def _counted(
+    known: bytearray, record: list[Any], records: Iterator[list[Any]], lines: _Lines
+) -> Counter[str]:
+    """Count the labels before a record that has none of 0 and 1, and some after it."""
+    counts = Counter({text: known.count(label) for label, text in enumerate("01")})
+    line = lines.number
+    with suppress(Failure):  # what is wrong further on does not matter here
+        for each in chain([record], islice(records, _COUNTED)):
+            counts[as_text(each[1])] += 1
+            if len(counts) > MANY_LABELS + 3:
+                break
+    lines.number = line
+    return counts
 
 
 def as_text(value: Any) -> str:
@@ -394,12 +415,34 @@ def as_weight(value: Any, place: Place, column: str) -> float:
     return number
 
 
-def refuse_label(value: Any, place: Place, columns: Columns) -> NoReturn:
-    """Say what a label must be."""
+def refuse_label(
+    value: Any, place: Place, columns: Columns, counts: Mapping[str, int] | None = None
+) -> NoReturn:
+    """Say what a label must be, and how often each of them is there, if that is known."""
     if value in ("", None):
         place.refuse("the label is missing. Fill it or drop the row.", column=columns.label)
+    rows = sum((counts or {}).values())
+    first = "There are" if rows <= _COUNTED else f"Among the first {rows:,} rows are"
     place.refuse(
-        f"the label is {shown(value)}, not 0 or 1. Name the class that counts as 1: "
-        f"--positive {as_text(value)}",
+        f"the label is {shown(value)}, not 0 or 1. {which_labels(counts or {}, first)}",
         column=columns.label,
     )
+
+
+def which_labels(counts: Mapping[str, int], first: str = "There are") -> str:
+    """List the labels with their counts, and say how one of them is chosen; propose none.
+
+    >>> which_labels({"ok": 4755, "fraud": 245})
+    "There are 'fraud' (245 rows), 'ok' (4,755 rows). Say which one counts as 1: --positive VALUE"
+    """
+    there = {text: count for text, count in counts.items() if count and text}
+    if len(there) > MANY_LABELS:
+        listed = (
+            f"{first} more than {MANY_LABELS} different ones: is this the column of labels? "
+            "Choose it with --label-column. "
+        )
+    else:
+        rows = {text: f"{count:,} row{'s' * (count > 1)}" for text, count in there.items()}
+        each = [f"{shown(text)} ({rows[text]})" for text in sorted(there)]
+        listed = f"{first} {', '.join(each)}. " if each else ""
+    return f"{listed}Say which one counts as 1: --positive VALUE"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from limen.cli.journal import Journal
 from limen.cli.outcome import BAD_INPUT, INTERRUPTED, USAGE, Failure
-from limen.cli.telling import as_line, plain, say
+from limen.cli.telling import as_line, say
 from limen.cli.text import (
     LONGEST_LINE,
     Columns,
@@ -36,6 +36,7 @@ from limen.cli.text import (
     refuse_label,
     shown,
 )
+from limen.digits import within
 from limen.fading import Fading
 from limen.ledger import Ledger
 from limen.online import OnlineThreshold
@@ -204,9 +205,10 @@ class _Stream:
             raise
         self.parse = None  # the rows to come bring a header of their own
         self.lines.clear()
+        best = self.model.optimum
         say(
             f"going on after row {self.place.number:,}: {self._samples():,} samples, threshold "
-            f"{plain(self.model.threshold)}",
+            f"{within(best.threshold, best.lower, best.upper)}",
             quiet=self.options.quiet,
         )
         self._tell()

@@ -4,9 +4,11 @@
   "use strict";
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // As limen writes numbers for people: every digit before the point, six in all after it.
   const number = (x) => (Math.abs(x) >= 1e15 || (x !== 0 && Math.abs(x) < 1e-4)
     ? x.toPrecision(4)
-    : x.toLocaleString("en", { maximumSignificantDigits: 6 }));
+    : x.toLocaleString("en", Math.abs(x) >= 1e5 ? { maximumFractionDigits: 0 }
+      : { maximumSignificantDigits: 6 }));
   const percent = (x) => `${(100 * x).toFixed(2)} %`;
   const tick = (u, splits) => splits.map((x) => x.toLocaleString("en", { maximumFractionDigits: 12 }));
 
@@ -65,7 +67,7 @@
     for (const { chart } of charts.splice(0)) chart.destroy();
     const line = (name, more) => ({ stroke: color(name), width: 2, points: { show: false }, ...more });
     const { curve, roc, fit, chosen } = figures;
-    const at = (place, name) => `${name} ${number(curve.shown[place])}`;
+    const at = (place, name) => `${name} ${curve.shown[place]}`;
     const widest = Math.max(...curve.loss.map((x) => number(x).length));
 
     draw("loss", [curve.at, curve.loss], {
