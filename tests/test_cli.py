@@ -349,6 +349,7 @@ def test_show_answers_any_costs_of_samples_that_were_saved_for_any_aim(run) -> N
     unmet = run("show", "any.limen", "--min-precision", "0.95", "--min-recall", "0.9")
 
     assert (0.38526891331906543, 280.0) == (told["threshold"], told["loss"])
+    assert (1.0, 5.0) == (told["false_positive"], told["false_negative"])
     assert (5, "any.limen: no cut meets" in unmet[2]) == (unmet[0], True)
 
 
@@ -994,6 +995,14 @@ def test_costs_too_far_apart_are_told(run, costs, more) -> None:
 
     assert (2, "") == (code, out)
     assert "too far apart" in err
+
+
+@pytest.mark.parametrize("given", [["--false-negative", "1e30"], ["--unit", "1e-30"]])
+def test_watch_tells_of_costs_and_units_it_cannot_hold(run, given) -> None:
+    code, out, err = run("watch", *given)
+
+    assert (2, "") == (code, out)
+    assert err.startswith("limen: ")
 
 
 @pytest.mark.parametrize("metric", ["f0", "f0.0", "f" + "9" * 5000])

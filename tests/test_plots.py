@@ -110,6 +110,26 @@ def test_the_hull_lies_above_the_curve_and_the_line_touches_it() -> None:
     assert [(x, y)] == points(labelled(display.ax_)[f"best threshold: {threshold:.4g}"])
 
 
+@pytest.mark.parametrize("display", [LossCurveDisplay, RocHullDisplay])
+@pytest.mark.parametrize("weights", [None, [1, 1, 0, 1, 1]])
+def test_the_threshold_in_a_legend_lies_inside_its_gap(display, weights) -> None:
+    """With four digits it was 0.1607, above the whole gap."""
+    scores = [0.1, 0.16068409966, 0.160684103, 0.16068411830, 0.9]
+    drawn = display.from_predictions([0, 0, 0, 1, 1], scores, sample_weight=weights)
+    (legend,) = [text for text in labelled(drawn.ax_) if "0.16" in text]
+    lower = scores[2] if weights is None else scores[1]
+
+    assert lower < float(legend.split()[-1]) <= 0.16068411830
+
+
+def test_a_loss_curve_without_its_scores_takes_the_middle_between_thresholds() -> None:
+    drawn = LossCurveDisplay(
+        thresholds=[-math.inf, 0.12344, 0.12346, 0.12348, math.inf], losses=[3, 2, 1, 2, 3]
+    ).plot()
+
+    assert "cheapest: 1 at 0.12346" in labelled(drawn.ax_)
+
+
 def test_a_roc_curve_of_one_label_is_told() -> None:
     with pytest.raises(ValueError, match="samples of both labels, got weights of 0 for label 0"):
         RocHullDisplay.from_predictions([1, 1], [0.1, 0.2])

@@ -174,6 +174,68 @@ def test_extreme_samples_make_a_page_too(tmp_path: Path, rows: str) -> None:
     assert sorted(figures["fit"]["at"]) == figures["fit"]["at"]
 
 
+def written(tmp_path: Path, rows: str, *given: str) -> str:
+    (tmp_path / "s.csv").write_text(rows)
+    path = tmp_path / "r.html"
+
+    assert 0 == main(["report", str(tmp_path / "s.csv"), "-o", str(path), "-q", *given])
+    return path.read_text(encoding="utf-8")
+
+
+def test_no_threshold_on_the_page_lies_outside_its_gap_or_has_eighteen_digits(tmp_path) -> None:
+    rows = [f"{0.16068409 + place * 1.37e-9!r},{int(place % 3 > 1)}" for place in range(60)]
+    page = written(tmp_path, "score,label\n0,0\n1,1\n" + "\n".join(rows))
+    words, figures = page[page.index("<main>") : page.index("<footer>")], figures_of(page)
+    scores = [0.0, 1.0, *(float(row.split(",")[0]) for row in rows)]
+    labels = [0, 1, *(int(row.split(",")[1]) for row in rows)]
+    calibrator = limen.OnlineCalibrator()
+    calibrator.update_many(scores, labels)
+    price = limen.metrics.cost()
+
+    assert limen.optimal_threshold(scores, labels).loss == price(
+        *calibrator.confusion(float(re.search(r"data-exact=[^>]*>([^<]+)<", words)[1]))
+    )
+    assert figures["curve"]["loss"] == [
+        price(*calibrator.confusion(float(shown))) for shown in figures["curve"]["shown"]
+    ]
+    for row in Tables(page).tables[1][1:]:
+        best = calibrator.optimum(false_negative=limen.units.Fraction(row[0]))
+        cost = limen.metrics.cost(false_negative=limen.units.Fraction(row[0]))
+        assert best.loss == pytest.approx(cost(*calibrator.confusion(float(row[1]))))
+    shown = re.sub(r'data-exact="[^"]*"', "", words)
+    assert [] == re.findall(r"\d\.\d{15,}", shown)
+
+
+def test_the_page_says_that_scores_run_the_other_way(tmp_path, page) -> None:
+    rows = "".join(f"{place},{int(place < 20)}\n" for place in range(40))
+    turned = written(tmp_path, "score,label\n" + rows)
+
+    assert 'class="remark">The scores seem to run the other way' in turned
+    assert 'class="remark"' not in page
+
+
+def test_a_small_group_has_no_threshold_of_its_own_on_the_page(tmp_path) -> None:
+    rows = "score,label,g\n0.1,0,a\n0.2,1,a\n0.3,1,a\n0.4,0,b\n"
+    page = written(tmp_path, rows, "--group-column", "g", "--at-least", "2")
+
+    assert [
+        ["a", "3", "2", "0.15", "0", "0", ""],
+        ["b", "1", "0", "too few samples", "1", "1", ""],
+    ] == Tables(page).tables[2][1:]
+
+
+def test_large_costs_are_read_from_the_charts_digit_by_digit(tmp_path) -> None:
+    if CHROMIUM is None:
+        pytest.skip("needs chromium")
+    rows = "score,label,w\n0.1,1,1728613.25\n0.2,0,7212048\n0.3,1,1234567\n"
+    page = written(tmp_path, rows, "--weight-column", "w")
+    dom, _ = browse(page + HOVER, tmp_path, "--window-size=1200,900")
+    said = re.search(r'class="readout">[^<]* costs ([\d,]+), ', dom)[1]
+    figures = figures_of(page)
+
+    assert said in {f"{loss:,.0f}" for loss in figures["curve"]["loss"]}
+
+
 def test_without_the_chart_library_the_way_to_it_is_told(tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "s.csv").write_text("score,label\n0.1,0\n0.9,1\n")
     monkeypatch.setattr(report, "find_spec", lambda name: None)

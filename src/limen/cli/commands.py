@@ -95,7 +95,7 @@ def fit(options: Namespace) -> int:
     say(*_summary(told, options, aim), quiet=options.quiet)
     say(*_remarks(samples, groups, options, aim), quiet=options.quiet)
     if options.json:
-        facts = {**_asked(options, aim, demands), **told.facts()}
+        facts = {**asked(options, aim, demands), **told.facts()}
         if options.group_column is not None:
             facts["groups"] = [
                 {"group": name, "own": own, **part.facts()} for name, (part, own) in groups.items()
@@ -245,14 +245,14 @@ def confusion_at(samples: Samples, threshold: float, unit: Any) -> Confusion:
     return Confusion(*map(float, (tp, fp, positives - tp, len(samples) - positives - fp)))
 
 
-def _asked(options: Namespace, aim: Metric | str | None, demands: dict[str, Any]) -> dict[str, Any]:
+def asked(options: Namespace, aim: Metric | str | None, demands: dict[str, Any]) -> dict[str, Any]:
     """Tell what was asked for, so that the answer can be read alone."""
-    asked: dict[str, Any] = {}
+    told: dict[str, Any] = {}
     if aim is None or (isinstance(aim, Metric) and aim.lowest):
-        asked |= {name: float(value) for name, value in costs_of(options).items()}
+        told |= {name: float(value) for name, value in costs_of(options).items()}
     else:
-        asked["metric"] = options.metric or aim
-    return asked | {name: float(bound) for name, bound in demands.items()}
+        told["metric"] = options.metric or aim
+    return told | {name: float(bound) for name, bound in demands.items()}
 
 
 def _summary(told: Told, options: Namespace, aim: Metric | str | None) -> Iterator[str]:
@@ -309,14 +309,14 @@ def _remarks(
             "samples; the threshold of all samples answers for them."
         )
     if options.save is not None and aim is not None:
-        asked = [
+        given = [
             _option(name, value)
             for name in ("metric", "false_positive", "false_negative", *_DEMANDS)
             if (value := getattr(options, name)) is not None
         ]
         yield (
             f"limen: {options.save} holds the samples, for any aim. Show them by this one with: "
-            f"limen show {shlex.quote(options.save)} {' '.join(asked)}"
+            f"limen show {shlex.quote(options.save)} {' '.join(given)}"
         )
 
 
@@ -340,9 +340,10 @@ def upside_down(samples: Samples) -> str | None:
     if higher >= 0.5 - _CLEAR * spread:
         return None
     return (
-        "the scores seem to run the other way: of one sample of each label, the label 1 has the "
-        f"higher score in only {higher:.1%} of all pairs. If a low score means 1, turn them round "
-        "(such as 1 - score); if the other label should count as 1, name it with --positive."
+        "the scores seem to run the other way: of two samples with different labels, the label 1 "
+        f"has the higher score in only {higher:.1%} of all pairs. If a low score means 1, turn "
+        "them round (such as 1 - score); if the other label should count as 1, name it with "
+        "--positive."
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import limen
-from limen.cli.commands import aim_of, costs_of, unmet
+from limen.cli.commands import aim_of, asked, costs_of, unmet
 from limen.cli.journal import has_more
 from limen.cli.outcome import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
 from limen.cli.telling import as_line, require_distinct, require_writable, say
@@ -106,17 +106,18 @@ def facts(model: Any, options: Namespace) -> dict[str, Any]:
 def _answer(model: Any, options: Namespace) -> dict[str, Any]:
     """Tell the cut of a model: its own, or that of what is asked; nothing where nothing is."""
     aim, demands = aim_of(options)
-    costs = options.false_positive, options.false_negative
-    asked = aim is not None or costs != (None, None)
+    told: dict[str, Any] = {}
+    is_asked = aim is not None or (options.false_positive, options.false_negative) != (None, None)
     if not callable(model.optimum):
-        if asked:
+        if is_asked:
             raise _Settled
         best = model.optimum
-    elif not asked:
-        return {}
+    elif not is_asked:
+        return told
     else:
+        told = asked(options, aim, demands)
         best = model.optimum(**costs_of(options)) if aim is None else model.best(aim, **demands)
-    told = {"threshold": best.threshold, "lower": best.lower, "upper": best.upper}
+    told |= {"threshold": best.threshold, "lower": best.lower, "upper": best.upper}
     return told | ({"loss": best.loss} if hasattr(best, "loss") else {"value": best.value})
 
 

@@ -93,8 +93,8 @@ def _option(name: str) -> str:
 def _new_model(options: Namespace) -> Any:
     given = {name: getattr(options, name) for name in ("false_positive", "false_negative")}
     costs = {name: 1 if value is None else value for name, value in given.items()}
-    model: Any = OnlineThreshold(**costs, unit=options.unit)
     try:
+        model: Any = OnlineThreshold(**costs, unit=options.unit)
         if options.last_n is not None:
             model = LastN(model, options.last_n)
         elif options.last_period is not None:
@@ -104,7 +104,7 @@ def _new_model(options: Namespace) -> Any:
             model = Fading(model, options.half_life, by=by)
         if options.id_column is not None:
             model = Ledger(model, **{name: getattr(options, name) for name in _LEDGER})
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise Failure(str(error), USAGE) from None
     return model
 
