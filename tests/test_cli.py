@@ -487,6 +487,13 @@ def test_no_label_is_proposed_and_all_are_counted(run) -> None:
     assert err.endswith("--positive VALUE\n")
 
 
+def test_watch_proposes_no_label_either() -> None:
+    done = limen_process("watch", input=b"score,label\n0.1,ok\n0.9,fraud\n")
+
+    assert 3 == done.returncode
+    assert b"the label is 'ok', not 0 or 1. Say which one counts as 1: --positive VALUE" in done.stderr
+
+
 def test_labels_of_parquet_are_counted_too(run) -> None:
     sql = "SELECT 0.5 AS score, if(i < 9, 'ok', 'fraud') AS label FROM range(12) AS rows(i)"
     with duckdb.connect() as connection:
