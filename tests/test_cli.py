@@ -360,6 +360,8 @@ def test_show_does_not_answer_other_costs_than_a_model_has(run) -> None:
 
     assert (2, "") == (code, out)
     assert "five.limen holds a OnlineThreshold with costs of its own" in err
+    assert 0 == run("show", "five.limen", "--false-negative", "5.0")[0]
+    assert 2 == run("show", "five.limen", "--metric", "f1")[0]
 
 
 def test_merge_tells_no_threshold_of_samples_for_any_aim(run) -> None:
@@ -491,7 +493,7 @@ def test_watch_proposes_no_label_either() -> None:
     done = limen_process("watch", input=b"score,label\n0.1,ok\n0.9,fraud\n")
 
     assert 3 == done.returncode
-    assert b"the label is 'ok', not 0 or 1. Say which one counts as 1: --positive VALUE" in done.stderr
+    assert b"'ok', not 0 or 1. Say which one counts as 1: --positive VALUE" in done.stderr
 
 
 def test_labels_of_parquet_are_counted_too(run) -> None:

@@ -82,6 +82,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "cli.models": {
         *("", "cli.commands", "cli.journal", "cli.outcome", "cli.telling", "digits", "errors"),
+        "units",
     },
     "cli.report": {
         *("", "cli.commands", "cli.outcome", "cli.reading", "cli.telling"),

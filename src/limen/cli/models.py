@@ -12,6 +12,7 @@ from limen.cli.outcome import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
 from limen.cli.telling import as_line, require_distinct, require_writable, say
 from limen.digits import within
 from limen.errors import Infeasible
+from limen.units import exact_costs
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -109,7 +110,7 @@ def _answer(model: Any, options: Namespace) -> dict[str, Any]:
     told: dict[str, Any] = {}
     is_asked = aim is not None or (options.false_positive, options.false_negative) != (None, None)
     if not callable(model.optimum):
-        if is_asked:
+        if is_asked and (aim is not None or not _has(model, costs_of(options))):
             raise _Settled
         best = model.optimum
     elif not is_asked:
@@ -119,6 +120,14 @@ def _answer(model: Any, options: Namespace) -> dict[str, Any]:
         best = model.optimum(**costs_of(options)) if aim is None else model.best(aim, **demands)
     told |= {"threshold": best.threshold, "lower": best.lower, "upper": best.upper}
     return told | ({"loss": best.loss} if hasattr(best, "loss") else {"value": best.value})
+
+
+def _has(model: Any, costs: dict[str, Any]) -> bool:
+    """Tell whether these are the costs that a model was made for."""
+    while (inner := getattr(model, "model", None)) is not None:
+        model = inner
+    own = {name: value for name, value in getattr(model, "_given", {}).items() if name in costs}
+    return len(own) == 2 and exact_costs(**own) == exact_costs(**costs)
 
 
 def merge(options: Namespace) -> int:
