@@ -541,7 +541,7 @@ def test_a_long_file_is_not_counted_to_its_end(run, monkeypatch) -> None:
     [
         ("000", "w.csv: no rows of a w above 0"),
         ("011", "every label counts as 1 (2 rows of a w above 0)"),
-        ("100", "every label counts as 0 (1 rows of a w above 0)"),
+        ("100", "every label counts as 0 (1 row of a w above 0)"),
     ],
 )
 def test_rows_of_weight_0_are_as_good_as_none(run, command, weights, told) -> None:
@@ -674,7 +674,7 @@ def test_compare_says_that_no_score_reaches_nan(run) -> None:
     code, _, err = run("compare", "scores.csv", "-t", "nan", "-t", "0.12345678901", "-t", "-nan")
 
     assert 0 == code
-    assert err.startswith("nan, which no score reaches, costs 1,")
+    assert err.startswith("nan (which no score reaches) costs 1,")
     assert "0.12345678901 costs 0" in err
 
 

@@ -414,10 +414,10 @@ def typed(threshold: float) -> str:
     """Write a threshold that somebody gave, in all its digits.
 
     >>> typed(0.5), typed(3.0), typed(float("nan"))
-    ('0.5', '3', 'nan, which no score reaches,')
+    ('0.5', '3', 'nan (which no score reaches)')
     """
     if math.isnan(threshold):
-        return "nan, which no score reaches,"
+        return "nan (which no score reaches)"
     return repr(threshold).removesuffix(".0")
 
 
