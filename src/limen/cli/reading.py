@@ -232,6 +232,7 @@ def _require_two_classes(samples: Samples, listed: str, columns: Columns) -> Non
         )
         raise Failure(
             f"{listed}, column {columns.label}: every label counts as {int(ones > 0)} "
-            f"({len(samples):,} row{'s' * (len(samples) > 1)}{counted}). A threshold needs both classes. {hint}",
+            f"({len(samples):,} row{'s' * (len(samples) > 1)}{counted}). A threshold needs both "
+            f"classes. {hint}",
             BAD_INPUT,
         )
