@@ -62,7 +62,7 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn river plots frames cli report
+test_EXTRAS := test sklearn river plots frames cli
 check_EXTRAS := check
 bench_EXTRAS := bench cli
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-ABSENT = ("sklearn", "river", "matplotlib", "pandas", "polars", "pyarrow", "duckdb", "uplot")
+ABSENT = ("sklearn", "river", "matplotlib", "pandas", "polars", "pyarrow", "duckdb")
 
 # As if none of them were installed.
 HIDE = f"import sys; sys.modules.update(dict.fromkeys({ABSENT!r}))"

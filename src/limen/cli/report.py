@@ -9,9 +9,7 @@ import os
 from fractions import Fraction
 from html import escape
 from importlib.resources import files
-from importlib.util import find_spec
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +25,6 @@ from limen.cli.commands import (
     typed,
     upside_down,
 )
-from limen.cli.outcome import FAILED, Failure
 from limen.cli.reading import Samples, read
 from limen.cli.telling import Told, require_writable, say, written
 from limen.digits import gap, plain, within
@@ -51,13 +48,12 @@ _RATIOS = tuple(
 def report(options: Namespace) -> int:
     """Write the page about the samples in files."""
     require_writable(options.output, options.force)
-    library = _library()
     samples = read(options.files, options.format, columns_of(options))
     told = best_of(samples, options, None, {})
     page = _Page(samples, told, options)
     remark = page.remark
     with written(options.output) as file:
-        file.writelines(page.html(*library))
+        file.writelines(page.html())
     say(
         f"{options.output}: threshold {told.shown()}, cost {plain(told.loss or 0.0)} of "
         f"{len(samples):,} samples",
@@ -65,21 +61,6 @@ def report(options: Namespace) -> int:
         quiet=options.quiet,
     )
     return 0
-
-
-def _library() -> tuple[str, str]:
-    """Style and script of uPlot out of the package that brings it, which is not imported."""
-    spec = find_spec("uplot")
-    folder = Path(spec.origin).parent / "static" if spec and spec.origin else None
-    try:
-        if folder is None:
-            raise OSError
-        style, script = folder / "uPlot.min.css", folder / "uPlot.iife.js"
-        return style.read_text(encoding="utf-8"), script.read_text(encoding="utf-8")
-    except OSError:
-        raise Failure(
-            'a report needs uplot-python. Install it with: pip install "limen[report]"', FAILED
-        ) from None
 
 
 class _Page:
@@ -100,9 +81,8 @@ class _Page:
         )
         self.shares = bool(np.all((samples.scores >= 0) & (samples.scores <= 1)))
 
-    def html(self, style: str, script: str) -> Iterator[str]:
+    def html(self) -> Iterator[str]:
         """Yield the page, piece by piece."""
-        own = files("limen.cli").joinpath("page")
         title = ", ".join(os.path.basename(path) for path in self.options.files)
         yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -111,7 +91,7 @@ class _Page:
             "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
         )
         yield f"<title>Decision threshold of {escape(title)}</title>\n"
-        yield f"<style>{style}\n{own.joinpath('page.css').read_text(encoding='utf-8')}</style>\n"
+        yield f"<style>{_asset('page.css')}</style>\n"
         yield f"</head>\n<body>\n<main>\n<h1>Decision threshold of {escape(title)}</h1>\n"
         yield from self._answer()
         yield from self._alternatives()
@@ -126,8 +106,8 @@ class _Page:
         )
         figures = json.dumps(self._figures())  # numbers only, so nothing to escape
         yield f'<script type="application/json" id="figures">{figures}</script>\n'
-        yield f"<script>{script}</script>\n"
-        yield f"<script>{own.joinpath('page.js').read_text(encoding='utf-8')}</script>\n"
+        yield f"<script>{_asset('charts.js')}</script>\n"
+        yield f"<script>{_asset('report.js')}</script>\n"
         yield "</body>\n</html>\n"
 
     # ---- words ------------------------------------------------------------------------------
@@ -344,6 +324,10 @@ class _Page:
         if math.isnan(threshold):
             return self.high + margin
         return min(max(threshold, self.low - margin), self.high + margin)
+
+
+def _asset(name: str) -> str:
+    return files("limen.page").joinpath(name).read_text(encoding="utf-8")
 
 
 def _sentence(text: str) -> str:
