@@ -1089,7 +1089,8 @@ def test_duckdb_draws_no_bar_of_its_own(monkeypatch, watched) -> None:
 )
 def test_bash_completes_commands_options_and_values(run, words, expected) -> None:
     script = run("completion", "bash")[1]
-    ask = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _limen"
+    ask = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; "
+    ask += "$(complete -p limen | sed 's/.*-F //; s/ .*//')"  # as bash would call it
     done = subprocess.run(
         ["bash", "-c", f'{script}\n{ask}\nprintf "%s\\n" "${{COMPREPLY[@]}}"'],
         capture_output=True,
@@ -1097,6 +1098,14 @@ def test_bash_completes_commands_options_and_values(run, words, expected) -> Non
     )
 
     assert ("", expected) == (done.stderr, done.stdout.split())
+
+
+def test_without_shtab_the_way_to_it_is_told(run, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    code, out, err = run("completion", "bash")
+
+    assert (1, "") == (code, out)
+    assert 'pip install "limen[cli]"' in err
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

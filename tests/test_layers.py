@@ -61,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     "demo.__main__": {"", "demo", "digits"},
     "cli.outcome": set(),
     "cli.options": {"", "cli.outcome"},
-    "cli.completion": {"cli.options"},
+    "cli.completion": {"cli.options", "cli.outcome"},
     "cli.progress": set(),
     "cli.text": {"cli.outcome"},
     "cli.tables": {"cli.outcome", "cli.progress", "cli.text"},
