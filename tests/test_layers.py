@@ -50,11 +50,14 @@ ALLOWED: dict[str, set[str]] = {
     "river": {"calibrator", "hull", "online", "optimum", "units", "windows"},
     "sklearn": {"sklearn.calibrated", "sklearn.threshold"},
     "sklearn.wrapper": {"columns", "units"},
+    "sklearn.pool": {"columns"},
     "sklearn.threshold": {
         *("batch", "calibrator", "errors", "losses", "metrics", "online"),
-        *("optimum", "sklearn.wrapper", "units"),
+        *("optimum", "sklearn.pool", "sklearn.wrapper", "units"),
     },
-    "sklearn.calibrated": {"arrays", "calibrator", "columns", "hull", "sklearn.wrapper", "units"},
+    "sklearn.calibrated": {
+        *("arrays", "calibrator", "columns", "hull", "sklearn.pool", "sklearn.wrapper", "units"),
+    },
     "demo": set(),
     "demo.__main__": {"", "demo"},
     "cli.outcome": set(),
