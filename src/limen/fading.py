@@ -474,6 +474,15 @@ class Fading(Window):
     def _period(self) -> Period | None:
         return self._half_life if self._by == "time" else None
 
+    def _require_counted_at(self, age: Any) -> None:
+        half_life: Any = self._period
+        if half_life is not None and 2.0 ** (_HIGH - age / half_life) <= self._unit / 2:
+            raise ValueError(
+                f"maturity={age!r} is too long for half_life={half_life!r}: a negative would have "
+                "faded to nothing by the time it counts, and only positives would ever count. "
+                "Give a longer half-life or a shorter maturity."
+            )
+
     def _admits(self, time: Any) -> bool:
         if self._by == "samples" or self._base is None:
             return True

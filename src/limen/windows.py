@@ -104,6 +104,7 @@ class LastN(Window):
 
     _kind = "LastN"
     _by_arrival = True
+    _period = None
 
     def __init__(self, model: Any, n: int) -> None:
         number = None if isinstance(n, bool) or not hasattr(n, "__index__") else index(n)
@@ -620,6 +621,14 @@ class LastPeriod(Window):
         return f"<{type(self).__name__}(period={self._period!r}) of {self._model!r}>"
 
     # For a ledger.
+
+    def _require_counted_at(self, age: Any) -> None:
+        if age >= self._period:
+            raise ValueError(
+                f"maturity={age!r} must be less than period={self._period!r} of the window: a "
+                "negative would be too old for the window by the time it counts, and only "
+                "positives would ever count. Give a longer period or a shorter maturity."
+            )
 
     def _admits(self, time: Any) -> bool:
         if time > self._edge:

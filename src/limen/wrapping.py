@@ -169,6 +169,7 @@ class Window(Wrapper):
     __slots__ = ("_leave", "_names", "_revert", "_update")
 
     _leave: Any  # None unless a ledger fills the window
+    _period: Any  # None where samples do not leave by their time
     _by_arrival: ClassVar[bool] = False  # whether samples leave in the order in which they came
     _refilled: ClassVar[bool] = True  # whether what is held is stored by its samples alone
 
@@ -224,6 +225,9 @@ class Window(Wrapper):
         """Hold entries from now on, and hand those that leave to `leave`."""
         self._leave = leave
         self._update = refuse_use
+
+    def _require_counted_at(self, age: Any) -> None:
+        """Raise unless a sample that enters at this age may count."""
 
     def _advance(self, time: Any) -> None:
         """Let go what is too old at this time."""
