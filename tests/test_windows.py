@@ -810,3 +810,33 @@ def test_a_calibrator_in_a_window_holds_what_the_window_does(rows, n) -> None:
         assert fresh._state() == last.model._state()
         assert recent._state() == period.model._state()
         assert fresh.threshold(false_negative=3) == last.threshold(false_negative=3)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        *(math.inf, -math.inf, math.nan),
+        *(pytest.param(sign * 10**400, id=f"{sign}e400") for sign in (1, -1)),
+    ],
+)
+def test_a_time_that_is_none_is_told_and_not_counted_as_refused(time) -> None:
+    """After an event of the same type the time is not looked at before it is compared."""
+    window = LastPeriod(OnlineThreshold(), 2.5)
+    window.update(0.5, 1, time=type(time)(7))
+    before = window.to_bytes()
+    for call in (
+        lambda: window.update(0.5, 1, time=time),
+        lambda: window.update(0.5, 1, 0, time=time),
+        lambda: window.update_many([0.5], [1], times=[time]),
+        lambda: window.advance(time),
+    ):
+        if time == -(10**400):  # a number as any other
+            call()
+            continue
+        with pytest.raises(ValueError, match=r"time.* must be finite|no period of 2\.5 can"):
+            call()
+        assert before == window.to_bytes()
+
+    assert (7, 3 if time == -(10**400) else 0) == (window.newest, window.refused)
+    assert window.update(0.5, 1, time=9.5)
+    assert 1 == len(window)
