@@ -24,7 +24,7 @@ import limen
 PACKAGE = str(Path(limen.__file__).parent)
 
 
-class LeftHalfway(AssertionError):
+class HalfwayError(AssertionError):
     """An interrupt left an object neither as it was before nor as it is after."""
 
 
@@ -83,9 +83,9 @@ def interrupted(call: Callable[[], Any], place: int) -> tuple[str | None, bool]:
 def require_whole(
     make: Callable[[], Any], act: Callable[[Any], Any], look: Callable[[Any], Any]
 ) -> None:
-    """Raise LeftHalfway at the first place that `left_halfway` finds."""
+    """Raise HalfwayError at the first place that `left_halfway` finds."""
     for where in left_halfway(make, act, look):
-        raise LeftHalfway(where)
+        raise HalfwayError(where)
 
 
 def left_halfway(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from interrupts import LeftHalfway, require_whole
+from interrupts import HalfwayError, require_whole
 
 from limen import Fading, LastN, LastPeriod, Ledger, OnlineThreshold
 
@@ -210,7 +210,7 @@ SOUND = {
             if name in SOUND
             else pytest.mark.xfail(
                 strict=True,
-                raises=LeftHalfway,
+                raises=HalfwayError,
                 reason="Memory: windows and ledgers change in several steps of Python",
             ),
         )

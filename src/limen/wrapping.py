@@ -130,6 +130,11 @@ def columns_of(rows: list[Row]) -> list[list[Any]]:
     return [list(map(itemgetter(at), rows)) for at in range(len(rows[0]))]
 
 
+def _fits_an_array(numbers: list[Any]) -> bool:
+    """Whether an array of one type holds these numbers as they are."""
+    return len(set(map(type, numbers))) == 1 or max(map(abs, numbers)) <= 2**53
+
+
 def require_empty(model: Any) -> None:
     """Raise unless this is a model that holds nothing."""
     if isinstance(model, type):
@@ -202,11 +207,19 @@ class Window(Wrapper):
 
     def _take_back(self, rows: list[Row]) -> None:
         if len(rows) < 16:  # columns take longer to make than this
-            for row in rows:
-                self._revert(*row)
+            self._take_back_each(rows)
             return
         for length in {len(row) for row in rows}:  # with and without a weight
-            self._model.revert_many(*columns_of([row for row in rows if len(row) == length]))
+            alike = [row for row in rows if len(row) == length]
+            columns = columns_of(alike)
+            if all(map(_fits_an_array, columns[1:])):
+                self._model.revert_many(*columns)
+            else:
+                self._take_back_each(alike)
+
+    def _take_back_each(self, rows: list[Row]) -> None:
+        for row in rows:
+            self._revert(*row)
 
     def _go_back(self, whole: dict[str, Any]) -> None:
         """Become again what `_whole` told. O(n)."""
