@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "plots.history": {"online", "plots.display", "times", "units", "windows"},
     "plots.loss_curve": {"batch", "plots.display", "units"},
     "plots.roc_hull": {"calibrator", "metrics", "plots.display", "units"},
-    "river": {"calibrator", "hull", "online", "optimum", "units", "windows"},
+    "river": {"calibrator", "hull", "online", "optimum", "units", "windows", "wrapping"},
     "sklearn": {"sklearn.calibrated", "sklearn.threshold"},
     "sklearn.wrapper": {"columns", "units"},
     "sklearn.pool": {"columns"},

@@ -160,7 +160,7 @@ class Fading(Window):
             refuse_use()
         if named:
             sample = by_position(self._names, sample, named)
-        moment = self._moment(time)
+        moment = self._checked(time)
         plain = len(sample) == 2 and self._names[1] == "label"
         if not plain and not self._weighs_something(sample):
             self._advance(moment)
@@ -226,9 +226,9 @@ class Fading(Window):
             refuse_use()
         if time is None:
             raise TypeError("advance() needs a time. Nothing was changed.")
-        self._advance(self._moment(time))
+        self._advance(self._checked(time))
 
-    def _moment(self, time: Any) -> Any:
+    def _checked(self, time: Any) -> Any:
         if self._by == "samples":
             if time is not None:
                 raise ValueError(
