@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "entries": {"storage", "times"},
     "ledger": {"entries", "fading", "prices", "storage", "times", "units", "wrapping"},
     "plots": {"plots.blocks", "plots.history", "plots.loss_curve", "plots.roc_hull"},
-    "plots.display": {"columns"},
+    "plots.display": {"columns", "units"},
     "plots.blocks": {"calibrator", "hull", "plots.display", "units"},
     "plots.history": {"online", "plots.display", "times", "units", "windows"},
     "plots.loss_curve": {"batch", "plots.display", "units"},

@@ -188,8 +188,8 @@ def require_obvious_positive(classes: ArrayLike, labels: ArrayLike | None = None
     >>> require_obvious_positive(["fraud", "ok"])
     Traceback (most recent call last):
         ...
-    ValueError: pos_label must be given, because costs, metrics and limits treat the two classes \
-differently, and y holds 'fraud' and 'ok'. Write pos_label='fraud' or pos_label='ok'.
+    ValueError: pos_label must be given: the answer depends on which class is the positive one, \
+and y holds 'fraud' and 'ok'. Write pos_label='fraud' or pos_label='ok'.
     """
     first, second = np.asarray(classes).tolist()
     if not isinstance(first, str | bytes) and (first, second) in ((0, 1), (-1, 1)):
@@ -199,9 +199,8 @@ differently, and y holds 'fraud' and 'ok'. Write pos_label='fraud' or pos_label=
         counts = (np.count_nonzero(np.asarray(labels) == value) for value in (first, second))
         told = [f"{name} ({count:,} rows)" for name, count in zip(told, counts, strict=True)]
     raise ValueError(
-        "pos_label must be given, because costs, metrics and limits treat the two classes "
-        f"differently, and y holds {' and '.join(told)}. Write pos_label={first!r} or "
-        f"pos_label={second!r}."
+        "pos_label must be given: the answer depends on which class is the positive one, and y "
+        f"holds {' and '.join(told)}. Write pos_label={first!r} or pos_label={second!r}."
     )
 
 
