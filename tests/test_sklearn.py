@@ -702,7 +702,7 @@ class Fails(GaussianNB):
 @pytest.mark.parametrize("weights", [None, FINE[50:100] * 1e12])
 def test_a_batch_that_cannot_be_learned_is_not_held(wrap, weights) -> None:
     model = wrap(Fails()).fit(X[:50], Y[:50], sample_weight=FINE[:50])
-    pool = model._held if wrap is ThresholdClassifier else model._pool
+    pool = model._held
     before = pool.model._state(), model.predict(X).tolist()
     with pytest.raises(RuntimeError, match="no room"):
         model.partial_fit(X[50:100], Y[50:100], sample_weight=weights)
@@ -858,3 +858,21 @@ def test_what_is_no_classifier_is_told(wrap, inner, told: str, cv) -> None:
         inner = clone(inner).fit(X, Y)
     with pytest.raises(TypeError, match=told):
         wrap(inner, cv=cv).fit(X, Y)
+
+
+class Mute(ClassifierMixin, BaseEstimator):
+    """A classifier that learns batches and gives no scores."""
+
+    def partial_fit(self, X, y, classes=None):
+        self.classes_ = np.unique(y)
+        return self
+
+
+@pytest.mark.parametrize("wrap", BOTH)
+def test_a_first_batch_that_gives_no_scores_is_not_the_first(wrap) -> None:
+    model = wrap(Mute())
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="Mute has none of predict_proba"):
+            model.partial_fit(X, Y, classes=[0, 1])
+
+    assert not hasattr(model, "estimator_")

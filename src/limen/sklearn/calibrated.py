@@ -200,21 +200,23 @@ class CalibratedClassifier(Wrapper):
         column: NDArray[np.float64] = probabilities[:, int(self.classes_[1] == self._positive)]
         return column
 
-    def _hold_nothing(self, per_row: bool) -> None:
-        self._conclude(Pool(OnlineCalibrator(unit=self.unit)))
+    def _hold_nothing(self, per_row: bool, used: str) -> None:
+        pool = Pool(OnlineCalibrator(unit=self.unit))
+        self._conclude(pool.model, pool)
 
     def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]:
         pool = Pool(OnlineCalibrator(unit=self.unit))
-        with pool.holding(samples[:3]):
-            return (pool,)
+        with pool.holding(samples[:3]) as model:
+            return model, pool if goes_on else None
 
     def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None:
-        with self._pool.holding(samples[:3]):
+        with self._held.holding(samples[:3]) as model:
             learn()
-        self._conclude(self._pool)
+        self._conclude(model, self._held)
 
-    def _conclude(self, pool: Pool) -> None:
-        self._pool, self.calibrator_ = pool, pool.model
+    def _conclude(self, calibrator: OnlineCalibrator, held: Any) -> None:
+        self._held = held  # a pool, or None where the classifier cannot go on
+        self.calibrator_ = calibrator
 
 
 def _costs_of_rows(value: Any, name: str, rows: int) -> NDArray[np.float64]:

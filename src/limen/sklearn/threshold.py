@@ -18,7 +18,7 @@ from limen.metrics import BestCut, Metric, as_metric, cost, demands_of
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Optimum
 from limen.sklearn.pool import Pool, fine_unit
-from limen.sklearn.wrapper import TOLD, Samples, Wrapper, inner_has, response_of
+from limen.sklearn.wrapper import TOLD, Samples, Wrapper, inner_has
 from limen.units import Cost, exact_costs
 
 if TYPE_CHECKING:
@@ -259,8 +259,7 @@ class ThresholdClassifier(Wrapper):
     def _costs(self) -> dict[str, Any]:
         return {"false_positive": self.false_positive, "false_negative": self.false_negative}
 
-    def _hold_nothing(self, per_row: bool) -> None:
-        used = response_of(self.estimator_, self.response_method)
+    def _hold_nothing(self, per_row: bool, used: str) -> None:
         self._conclude(Optimum(None, None, 0.0), self._new_pool(per_row))
         self.best_threshold_ = 0.5 if used == "predict_proba" else 0.0
 

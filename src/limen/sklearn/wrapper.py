@@ -172,7 +172,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]: ...
         def _conclude(self, *found: Any) -> None: ...
         def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None: ...
-        def _hold_nothing(self, per_row: bool) -> None: ...
+        def _hold_nothing(self, per_row: bool, used: str) -> None: ...
 
     def _fit(self, X: Any, y: Any, told: dict[str, Any], params: dict[str, Any]) -> Any:
         """Fit the classifier, and hold the scores of rows it was not fitted on."""
@@ -212,8 +212,9 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return self
         estimator = clone(self.estimator).partial_fit(X, y, classes=known, **given)
         _classes_of(estimator)
+        used = response_of(estimator, self.response_method)
         self._publish(estimator, positive)
-        self._hold_nothing(has_costs(told))
+        self._hold_nothing(has_costs(told), used)
         return self
 
     def get_metadata_routing(self) -> Any:
