@@ -659,6 +659,20 @@ def test_batches_may_weigh_more_or_less_than_those_before(wrap, scale: float, fi
         assert expected.threshold == model.calibrator_.threshold()
 
 
+def test_weights_that_the_caller_overwrites_later_count_as_they_were() -> None:
+    kept, overwritten = (
+        ThresholdClassifier(GaussianNB()).partial_fit(X[:100], Y[:100], [0, 1]) for _ in range(2)
+    )
+    weights = FINE[100:200].copy()
+    kept.partial_fit(X[100:200], Y[100:200], sample_weight=FINE[100:200])
+    overwritten.partial_fit(X[100:200], Y[100:200], sample_weight=weights)
+    weights[:] = 1e3
+    for either in (kept, overwritten):
+        either.partial_fit(X[200:], Y[200:], sample_weight=FINE[200:] * 1e6)
+
+    assert kept.optimum_ == overwritten.optimum_
+
+
 def test_costs_per_row_may_change_their_magnitude_too() -> None:
     model = ThresholdClassifier(GaussianNB()).partial_fit(
         X[:100], Y[:100], [0, 1], false_negative=FINE[:100]

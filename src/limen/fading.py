@@ -30,7 +30,7 @@ __all__ = ["Fading"]
 # The weight of the newest sample is held as 2**_LOW to 2**_HIGH times itself.
 _LOW, _HIGH = 10, 20
 _FINEST = 2.0**-20
-_FAR = 2**52  # half-lives, from where on no double tells one from the next
+_NEAR, _FAR = 2**20, 2**52  # half-lives, up to which doubles tell parts of one, and one at all
 _MICROSECOND = timedelta(microseconds=1)
 
 _STATE = (
@@ -252,7 +252,10 @@ class Fading(Window):
     # Positions are counted in half-lives; a sample at `_base` is held with its own weight.
 
     def _position(self, count: int, moment: Any, base: float = 0.0) -> float:
-        """Tell how many half-lives after the base a sample stands, rounded only at the end."""
+        """Tell how many half-lives after the base a sample stands."""
+        about = self._about(count, moment)
+        if abs(about) < _NEAR:
+            return about - base
         top, bottom = self._since_the_first(count, moment)
         over, under = base.as_integer_ratio()
         top, bottom = top * under - over * bottom, bottom * under
@@ -265,13 +268,21 @@ class Fading(Window):
             "Give times that are nearer, or a longer half-life. Nothing was changed."
         )
 
+    def _about(self, count: int, moment: Any) -> float:
+        """Tell how many half-lives lie between the first and a sample, as a double."""
+        length: Any = self._half_life
+        if self._by == "samples":
+            return float(count / length)
+        try:
+            return 0.0 if self._origin is None else float((moment - self._origin) / length)
+        except OverflowError:
+            return math.inf
+
     def _since_the_first(self, count: int, moment: Any) -> tuple[int, int]:
-        """Tell how many half-lives lie between, as an exact fraction."""
+        """Tell the same as an exact fraction."""
         length, parts = self._length
         if self._by == "samples":
             return count * parts, length
-        if self._origin is None:
-            return 0, 1
         if isinstance(self._half_life, timedelta):
             return (moment - self._origin) // _MICROSECOND, length
         (top, bottom), (over, under) = (t.as_integer_ratio() for t in (moment, self._origin))

@@ -66,8 +66,8 @@ class Pool:
                 model.revert_many(*columns)
             raise
         self.model = model
-        if self._follows:
-            self._parts.append(columns)
+        if self._follows:  # copies, because weights may be the caller's own array
+            self._parts.append(tuple(None if c is None else c.copy() for c in columns))
 
     def _joined(self, columns: tuple[Any, ...]) -> Any:
         """Add samples to the model, or to a new one that has another unit."""
