@@ -374,7 +374,7 @@ def of_labels(y_true, y_pred, *, labels=None):
     raise AssertionError
 
 
-def of_a_model(estimator, X, y_true, sample_weight=None):
+def of_a_model(estimator, rows, y_true, sample_weight=None):
     raise AssertionError
 
 
