@@ -634,6 +634,18 @@ def test_a_stored_ledger_whose_negatives_never_count_comes_back_as_it_was():
         assert 0 == len(back.model)
 
 
+def test_whole_times_beyond_every_float_are_times():
+    ledger = Ledger(OnlineThreshold(), maturity=2.5)
+    ledger.score("a", 0.5, 10**400)
+    ledger.label("a", 0)
+    held = []
+    for later in (2, 3):
+        ledger.advance(10**400 + later)
+        held.append(len(ledger.model))
+
+    assert [0, 1] == held
+
+
 def test_a_young_negative_waits_and_a_positive_does_not():
     ledger = Ledger(OnlineThreshold(), maturity=timedelta(days=30))
     ledger.score("good", 0.2, START)

@@ -8,6 +8,7 @@ keeps account of what the answers cost that were given before the labels were kn
 from __future__ import annotations
 
 from datetime import datetime
+from fractions import Fraction
 from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -530,8 +531,8 @@ class Ledger(Wrapper):
             return None
         try:
             return self._clock - length
-        except OverflowError:  # before the first of all days
-            return None
+        except OverflowError:  # before the first of all days, or more than a float holds
+            return None if self._dated else self._clock - Fraction(length)
 
     def _not_yet(self, time: Any, period: str) -> bool:
         """Tell whether there is such a period, and this time is younger."""
