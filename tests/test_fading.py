@@ -58,6 +58,92 @@ def test_the_cut_is_as_good_as_the_accuracy_promised(half_life) -> None:
         assert math.isclose(losses.min(), fading.loss, abs_tol=margin)
 
 
+def weights_held(fading: Fading) -> np.ndarray:
+    """What each sample counts, lowest score first, when all labels are 1."""
+    return np.diff(fading.curve().losses)
+
+
+@pytest.mark.parametrize("half_life", [3, 7.3, 1000])
+@pytest.mark.parametrize("before", [10**9, 10**15])
+def test_the_accuracy_promised_holds_after_any_number_of_samples(half_life, before: int) -> None:
+    fading = Fading(OnlineThreshold(), half_life)
+    fading._count = before
+    for k in range(60):
+        fading.update(k, 1)
+    expected = 2.0 ** ((np.arange(60) - 59) / half_life)
+
+    assert np.abs(expected - weights_held(fading)).max() <= 2.0**-30
+
+
+@pytest.mark.parametrize(
+    ("half_life", "start", "step"),
+    [
+        (timedelta(milliseconds=3), datetime(1, 1, 1), timedelta(milliseconds=1)),
+        (3, 0, 1),
+        (0.75, 0.5, 0.25),
+    ],
+)
+def test_the_accuracy_promised_holds_after_any_time(half_life, start, step) -> None:
+    fading = Fading(OnlineThreshold(), half_life, by="time")
+    fading.advance(start)
+    for k in range(60):
+        fading.update(k, 1, time=start + (2 * 10**13 + k) * step)
+    expected = 2.0 ** ((np.arange(60) - 59) / 3)
+
+    assert np.abs(expected - weights_held(fading)).max() <= 2.0**-30
+
+
+def test_what_answers_cost_is_as_accurate_after_a_billion_samples() -> None:
+    ledger = Ledger(Fading(OnlineThreshold(), 3))
+    ledger.model._count = 10**9
+    for k in range(30):
+        ledger.score(k, 0.5, answer=0)
+        ledger.label(k, 1)
+    expected = float((2.0 ** ((np.arange(30) - 29) / 3)).sum())
+
+    assert math.isclose(expected, ledger.cost, rel_tol=1e-14)
+
+
+@pytest.mark.parametrize("half_life", [1e-5, 1])
+@pytest.mark.parametrize("far", [1e308, pytest.param(10**400, id="10**400")])
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda fading, far: fading.advance(far),
+        lambda fading, far: fading.update(0.5, 1, time=far),
+        lambda fading, far: fading.update(0.5, 1, 0, time=far),
+    ],
+)
+def test_a_time_too_far_away_is_told_and_changes_nothing(half_life, far, act) -> None:
+    fading = Fading(OnlineThreshold(), half_life, by="time")
+    fading.update(0.5, 1, time=0)
+    before = fading.to_bytes()
+    with pytest.raises(ValueError, match=r"time is .* half_life=.* Nothing was changed"):
+        act(fading, far)
+
+    assert (before, 0) == (fading.to_bytes(), fading.newest)
+    assert not fading.update(0.5, 1, time=-far)
+    ledger = Ledger(Fading(OnlineThreshold(), half_life, by="time"))
+    ledger.score("a", 0.5, 0)
+    with pytest.raises(ValueError, match="Nothing was changed"):
+        ledger.advance(far)
+    assert 0 == ledger.newest
+
+
+def test_an_advance_that_fails_leaves_the_newest_time() -> None:
+    class Full(OnlineThreshold):
+        def _fade(self, bits: int) -> None:
+            raise MemoryError
+
+    fading = Fading(Full(), 1, by="time")
+    fading.update(0.5, 1, time=0)
+    before = fading.to_bytes()
+    with pytest.raises(MemoryError):
+        fading.advance(100)
+
+    assert (0, before) == (fading.newest, fading.to_bytes())
+
+
 def test_memory_is_bounded_by_the_half_life_and_not_by_the_stream() -> None:
     fading = Fading(OnlineThreshold(), half_life=10)
     random = np.random.default_rng(1)

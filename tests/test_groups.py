@@ -291,3 +291,42 @@ def test_the_representations_tell_groups_and_samples() -> None:
     assert isinstance(found, GroupOptima)
     assert "<GroupOptima(at_least=2): 3 samples, 2 groups, 1 of them too small>" == repr(found)
     assert repr(grouped).endswith("at_least=2): 1 samples, 1 groups>")
+
+
+# Windows in groups.
+
+ONE_CLOCK = pytest.mark.xfail(
+    strict=True, reason="Memory: every group has a clock of its own, and none can be told the time"
+)
+
+
+def last_ten() -> Grouped:
+    return Grouped(limen.LastPeriod(OnlineThreshold(), 10))
+
+
+@ONE_CLOCK
+def test_an_idle_group_forgets_when_time_goes_by_elsewhere() -> None:
+    grouped = last_ten()
+    grouped.update("idle", 0.5, 1, time=0)
+    grouped.update("busy", 0.5, 1, time=100)
+
+    assert (0, 1, 1) == (grouped.count("idle"), grouped.count("busy"), len(grouped))
+
+
+@ONE_CLOCK
+def test_what_is_too_old_for_all_is_too_old_for_its_group() -> None:
+    grouped = last_ten()
+    grouped.update("busy", 0.5, 1, time=100)
+    grouped.update("new", 0.5, 1, time=0)
+
+    assert (0, 1) == (grouped.count("new"), len(grouped))
+
+
+@ONE_CLOCK
+def test_groups_can_be_told_that_time_goes_by() -> None:
+    grouped = last_ten()
+    grouped.update("a", 0.5, 1, time=0)
+    grouped.update("b", 0.5, 1, time=5)
+    grouped.advance(12)
+
+    assert (0, 1, 1) == (grouped.count("a"), grouped.count("b"), len(grouped))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import threading
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -27,6 +28,7 @@ from hypothesis.stateful import (
 from streams import SmallNodeCut, SmallNodeThreshold, as_typed, at_the_door
 
 from limen import (
+    Fading,
     LastN,
     LastPeriod,
     Ledger,
@@ -246,8 +248,12 @@ class LedgerMachine(RuleBasedStateMachine):
         else:
             names = ("false_positive", "false_negative")
             model = SmallNodeThreshold(**dict(zip(names, costs, strict=True)), unit=unit)
-        self.slow = SlowLedger(costs, unit, (kind, size), given)
         wrap = {"all": lambda m, _: m, "n": LastN, "period": LastPeriod}[kind]
+        if kind == "period" and given["maturity"] is not None and given["maturity"] >= size:
+            with pytest.raises(ValueError, match="too old for the window"):
+                Ledger(wrap(model, size), **given)
+            given = {**given, "maturity": None}
+        self.slow = SlowLedger(costs, unit, (kind, size), given)
         self.ledger = Ledger(wrap(model, size), **given)
 
     def inner(self):
@@ -579,6 +585,65 @@ def test_periods_are_all_of_one_kind():
         Ledger(LastPeriod(OnlineThreshold(), 3), maturity=HOUR)
     with pytest.raises(ValueError, match="correctable must be a positive"):
         Ledger(OnlineThreshold(), correctable=0)
+
+
+@pytest.mark.parametrize("maturity", [20, 30])
+@pytest.mark.parametrize("step", [1, timedelta(days=1)])
+def test_negatives_that_could_never_count_are_refused_with_the_ledger(maturity, step):
+    """Only positives would count, and the answer to everything would be 1."""
+    told = rf"maturity={re.escape(repr(maturity * step))} .* period={re.escape(repr(20 * step))}"
+    window = LastPeriod(OnlineThreshold(), 20 * step)
+    with pytest.raises(ValueError, match=f"{told}.*too old for the window"):
+        Ledger(window, maturity=maturity * step)
+    ledger = Ledger(window, maturity=20 * step - step / 4)
+    start = START if isinstance(step, timedelta) else 0
+    ledger.score("a", 0.5, start)
+    ledger.label("a", 0)
+    ledger.advance(start + 20 * step - step / 4)
+
+    assert 1 == len(ledger.model)
+
+
+def test_negatives_that_would_have_faded_are_refused_with_the_ledger():
+    with pytest.raises(ValueError, match=r"maturity=60 .* half_life=1: .* faded to nothing"):
+        Ledger(Fading(OnlineThreshold(), 1, by="time"), maturity=60)
+    for window in (
+        Fading(OnlineThreshold(), 1, by="time"),
+        Fading(OnlineThreshold(), 1),
+        LastN(OnlineThreshold(), 20),
+    ):
+        maturity = 60 if not isinstance(window, Fading) or window._period is None else 25
+        ledger = Ledger(window, maturity=maturity, time_to_live=5, correctable=10)
+        ledger.score("a", 0.5, 0)
+        ledger.label("a", 0)
+        ledger.advance(maturity)
+
+        assert 1 == len(ledger.model)
+
+
+def test_a_stored_ledger_whose_negatives_never_count_comes_back_as_it_was():
+    """It was made before this was refused; what it knows is not lost."""
+    ledger = Ledger(LastPeriod(OnlineThreshold(), 20), maturity=10)
+    ledger._given["maturity"] = 30
+    ledger.score("a", 0.5, 0)
+    ledger.label("a", 1)
+    for back in (from_bytes(ledger.to_bytes()), pickle.loads(pickle.dumps(ledger)), ledger.copy()):
+        assert (1, 30) == (len(back.model), back._given["maturity"])
+        back.label("a", 0)
+        back.advance(50)
+        assert 0 == len(back.model)
+
+
+def test_whole_times_beyond_every_float_are_times():
+    ledger = Ledger(OnlineThreshold(), maturity=2.5)
+    ledger.score("a", 0.5, 10**400)
+    ledger.label("a", 0)
+    held = []
+    for later in (2, 3):
+        ledger.advance(10**400 + later)
+        held.append(len(ledger.model))
+
+    assert [0, 1] == held
 
 
 def test_a_young_negative_waits_and_a_positive_does_not():

@@ -7,6 +7,7 @@ import copy
 import math
 import pickle
 from fractions import Fraction
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -367,6 +368,27 @@ def test_what_is_neither_a_name_nor_callable_is_refused(metric):
 def test_a_function_that_answers_with_the_wrong_number_of_values_is_refused():
     with pytest.raises(ValueError, match="metric"):
         held_one_by_one([0.1, 0.2], [0, 1]).best(lambda tp, fp, fn, tn: tp[:1])
+
+
+def of_labels(y_true, y_pred, *, labels=None):
+    raise AssertionError
+
+
+def of_a_model(estimator, rows, y_true, sample_weight=None):
+    raise AssertionError
+
+
+@pytest.mark.parametrize("metric", [of_labels, of_a_model, lambda y, p: 0, lambda a, b, c, d, e: 0])
+def test_a_metric_of_labels_and_answers_is_told_what_to_write(metric):
+    with pytest.raises(TypeError, match=r"a function of .*; limen needs .*tp, fp, fn, tn.*'f1'"):
+        held_one_by_one([0.1, 0.2], [0, 1]).best(metric)
+
+
+@pytest.mark.parametrize(
+    "metric", [lambda *weights: weights[0], partial(lambda a, *rest: rest[0], 1)]
+)
+def test_a_function_may_take_its_arguments_in_any_way(metric):
+    assert 1.0 == held_one_by_one([0.1, 0.2], [0, 1]).best(metric).value
 
 
 # Floors and ceilings.

@@ -259,7 +259,9 @@ def test_an_estimator_with_probabilities_is_drawn_by_them() -> None:
 
     assert (1 - np.array(SCORES))[::-1].tolist() == drawn.scores.tolist()
     with pytest.raises(AttributeError, match="Fitted has none of predict_proba"):
-        LossCurveDisplay.from_estimator(Fitted(), rows, y, response_method="predict_proba")
+        LossCurveDisplay.from_estimator(
+            Fitted(), rows, y, pos_label="bad", response_method="predict_proba"
+        )
 
 
 @pytest.mark.parametrize("display", ALL)
@@ -301,7 +303,7 @@ def test_labels_of_any_two_values_may_be_drawn(display) -> None:
     drawn = display.from_predictions(named, SCORES, pos_label="bad")
 
     assert points(display.from_predictions(LABELS, SCORES).line_) == points(drawn.line_)
-    with pytest.raises(ValueError, match="y_true must be 0 or 1"):
+    with pytest.raises(ValueError, match="Write pos_label='bad' or pos_label='good'"):
         display.from_predictions(named, SCORES)
 
 
@@ -315,3 +317,82 @@ def test_a_long_line_keeps_its_lowest_and_highest_points() -> None:
     assert (ys.min(), ys.max()) == (heights.min(), heights.max())
     assert ys[shown].tolist() == heights.tolist()
     assert (np.diff(shown) > 0).all()
+
+
+NAMED = ["ok", "fraud", "ok", "fraud", "fraud", "ok"]
+
+
+class FraudOrOk:
+    """What a display asks of a fitted classifier; the score of the second class is the row."""
+
+    classes_ = np.array(["fraud", "ok"])
+
+    def decision_function(self, X):
+        return np.asarray(X)
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_text_labels_ask_for_the_positive_one(display) -> None:
+    asked = r"y holds 'fraud' \(3 rows\) and 'ok' \(3 rows\). Write pos_label='fraud' or pos_l"
+    with pytest.raises(ValueError, match=asked):
+        display.from_predictions(NAMED, SCORES)
+    with pytest.raises(ValueError, match=asked):
+        display.from_estimator(FraudOrOk(), SCORES, NAMED, false_negative=25)
+
+    for given in ({"pos_label": "fraud", "false_negative": 25}, {"false_negative": 1}):
+        display.from_estimator(FraudOrOk(), SCORES, NAMED, **given)
+
+
+def test_the_costs_of_the_classifier_ask_for_the_positive_class_as_well() -> None:
+    model = FraudOrOk()
+    model.false_negative = 5
+    with pytest.raises(ValueError, match="pos_label must be given"):
+        LossCurveDisplay.from_estimator(model, SCORES, NAMED)
+    model.pos_label = "fraud"
+    display = LossCurveDisplay.from_estimator(model, SCORES, NAMED)
+    expected = limen.loss_curve(
+        [-x for x in SCORES], [n == "fraud" for n in NAMED], false_negative=5
+    )
+
+    assert expected.losses.tolist() == display.losses.tolist()
+
+
+@pytest.mark.parametrize("display", ALL)
+def test_minus_one_and_one_are_labels(display) -> None:
+    drawn = display.from_predictions([2 * label - 1 for label in LABELS], SCORES)
+
+    assert drawn.ax_.get_legend() is not None
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        ([0, 1, 2, 0, 1, 2], r"y_true must be 0 or 1, got 2 at y_true\[2\]"),
+        ([0, 1, None, 0, 1, 1], r"y_true must be 0 or 1, got None at y_true\[2\]"),
+    ],
+)
+def test_labels_that_are_none_are_told(labels, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        LossCurveDisplay.from_predictions(labels, SCORES)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (
+            lambda: (FraudOrOk(), NAMED, "good"),
+            ValueError,
+            r"pos_label='good' is none of \['fraud', 'o",
+        ),
+        (
+            lambda: (FraudOrOk(), LABELS, None),
+            ValueError,
+            r"y\[0\] is 0, which is none of \['fraud'",
+        ),
+        (lambda: (object(), LABELS, None), TypeError, "must be a fitted classifier, got <object"),
+    ],
+)
+def test_an_estimator_that_does_not_fit_is_told(call, error, told: str) -> None:
+    estimator, labels, positive = call()
+    with pytest.raises(error, match=told):
+        LossCurveDisplay.from_estimator(estimator, SCORES, labels, pos_label=positive)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pickle
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import numpy as np
@@ -281,3 +281,75 @@ def test_a_window_may_be_a_function_with_its_arguments_bound() -> None:
     back = pickle.loads(pickle.dumps(model))
 
     assert model.threshold == back.threshold
+
+
+WEEK = timedelta(days=7)
+TIMED = [WEEK, lambda model: limen.LastPeriod(model, WEEK), lambda model: limen.Fading(model, WEEK)]
+
+
+@pytest.mark.parametrize("window", TIMED)
+@pytest.mark.parametrize("inner", [scaled, naive_bayes.GaussianNB])
+@pytest.mark.parametrize("wrap", BOTH)
+def test_a_window_by_time_asks_for_the_time(wrap, inner, window) -> None:
+    """Also of the first sample, which some classifiers cannot score."""
+    model = wrap(inner(), window=window)
+    with pytest.raises(TypeError, match=r"time.* learn_one\(x, y, t=\.\.\.\)"):
+        model.learn_one(*STREAM[0])
+
+    assert str(inner().__dict__.keys()) == str(model.classifier.__dict__.keys())
+    model.learn_one(*STREAM[0], t=datetime(2026, 1, 1))
+
+
+@pytest.mark.parametrize("window", [None, 40, lambda model: limen.Fading(model, 40)])
+@pytest.mark.parametrize("wrap", BOTH)
+def test_a_time_that_nothing_looks_at_is_told(wrap, window) -> None:
+    model = wrap(scaled(), window=window)
+    with pytest.raises(TypeError, match=r"t is .*window=timedelta"):
+        model.learn_one(*STREAM[0], t=datetime(2026, 1, 1))
+
+
+class Fails(linear_model.LogisticRegression):
+    """A classifier that cannot learn."""
+
+    def learn_one(self, x, y, **kwargs):
+        raise RuntimeError("no room")
+
+
+@pytest.mark.parametrize("window", [None, 40])
+@pytest.mark.parametrize("wrap", BOTH)
+def test_a_sample_that_cannot_be_learned_is_not_held(wrap, window) -> None:
+    model = wrap(Fails(), pos_val="bad", window=window)
+    with pytest.raises(RuntimeError, match="no room"):
+        model.learn_one(STREAM[0][0], "good")
+
+    assert (0, None) == (len(model.held), model._negative)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"w": -1}, {"w": float("nan")}, {"w": "much"}, {"t": 3}, {"t": datetime(2026, 1, 2)}],
+)
+@pytest.mark.parametrize("wrap", BOTH)
+def test_a_sample_that_cannot_be_held_is_not_learned(wrap, given) -> None:
+    model = wrap(linear_model.LogisticRegression(), window=WEEK)
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    model.learn_one(*STREAM[0], t=begin)
+    before = dict(model.classifier.weights), len(model.held)
+    with pytest.raises((TypeError, ValueError)):
+        model.learn_one(*STREAM[1], **{"t": begin, **given})
+
+    assert before == (dict(model.classifier.weights), len(model.held))
+
+
+@pytest.mark.parametrize("wrap", BOTH)
+def test_what_gives_no_probabilities_is_told(wrap) -> None:
+    with pytest.raises(TypeError, match=r"classifier must .*predict_proba_one.*LinearRegression"):
+        wrap(linear_model.LinearRegression())
+    with pytest.raises(TypeError, match=r"class LogisticRegression. Write LogisticRegression\(\)"):
+        wrap(linear_model.LogisticRegression)
+
+
+@pytest.mark.parametrize("wrap", BOTH)
+def test_text_labels_ask_for_the_positive_one(wrap) -> None:
+    with pytest.raises(ValueError, match=r"y must be True or False, got 'ok'.* by pos_val"):
+        wrap(scaled(), false_negative=25).learn_one(STREAM[0][0], "ok")

@@ -15,8 +15,10 @@ import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import IsolationForest
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -35,6 +37,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import limen
 from limen.sklearn import CalibratedClassifier, ThresholdClassifier
+from limen.sklearn.pool import fine_unit
 
 X, Y = make_classification(300, 6, weights=[0.7], flip_y=0.2, random_state=0)
 NAMES = np.array(["fine", "ill"])[Y]
@@ -355,7 +358,7 @@ def test_costs_per_row_follow_the_stream() -> None:
         amounts = AMOUNTS[50 * number : 50 * number + 50]
         model.partial_fit(rows, labels, classes=[0, 1], false_negative=amounts)
 
-    assert 250 == len(model._held)
+    assert 250 == len(model._held.model)
     with pytest.raises(ValueError, match="with every batch or with none"):
         model.partial_fit(*batches()[0])
 
@@ -621,3 +624,269 @@ def test_calibration_follows_the_stream(inner) -> None:
             )
 
     assert held._state() == model.calibrator_._state()
+
+
+# Weights of another magnitude than those before.
+
+FINE = np.random.default_rng(3).random(len(Y)) + 0.1
+
+
+@pytest.mark.parametrize("wrap", BOTH)
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e4, 1e12])
+@pytest.mark.parametrize("fitted", [True, False])
+def test_batches_may_weigh_more_or_less_than_those_before(wrap, scale: float, fitted: bool) -> None:
+    """The unit follows: the answer is that of all samples at once."""
+    weights = np.where(np.arange(len(Y)) < 200, FINE, FINE * scale)
+    inner = GaussianNB().fit(X[:100], Y[:100])
+    if fitted:
+        model = wrap(inner, cv="prefit").fit(X[:100], Y[:100], sample_weight=weights[:100])
+        scores = [inner.predict_proba(X[:100])[:, 1]]
+    else:
+        model = wrap(GaussianNB()).partial_fit(X[:100], Y[:100], [0, 1], weights[:100])
+        scores = []
+    for rows in (slice(100, 200), slice(200, 300)):
+        scores.append(model.estimator_.predict_proba(X[rows])[:, 1])
+        model.partial_fit(X[rows], Y[rows], sample_weight=weights[rows])
+    pooled, first = np.concatenate(scores), 0 if fitted else 100
+    expected = limen.optimal_threshold(
+        pooled, Y[first:], weights=weights[first:], unit=fine_unit([weights[first:]], 1)
+    )
+
+    if wrap is ThresholdClassifier:
+        assert expected.threshold == model.best_threshold_
+        assert expected.loss == pytest.approx(model.optimum_.loss, rel=1e-12)
+    else:
+        assert expected.threshold == model.calibrator_.threshold()
+
+
+def test_weights_that_the_caller_overwrites_later_count_as_they_were() -> None:
+    kept, overwritten = (
+        ThresholdClassifier(GaussianNB()).partial_fit(X[:100], Y[:100], [0, 1]) for _ in range(2)
+    )
+    weights = FINE[100:200].copy()
+    kept.partial_fit(X[100:200], Y[100:200], sample_weight=FINE[100:200])
+    overwritten.partial_fit(X[100:200], Y[100:200], sample_weight=weights)
+    weights[:] = 1e3
+    for either in (kept, overwritten):
+        either.partial_fit(X[200:], Y[200:], sample_weight=FINE[200:] * 1e6)
+
+    assert kept.optimum_ == overwritten.optimum_
+
+
+def test_costs_per_row_may_change_their_magnitude_too() -> None:
+    model = ThresholdClassifier(GaussianNB()).partial_fit(
+        X[:100], Y[:100], [0, 1], false_negative=FINE[:100]
+    )
+    for rows, scale in ((slice(100, 200), 1e-6), (slice(200, 300), 1e6)):
+        model.partial_fit(X[rows], Y[rows], false_negative=FINE[rows] * scale)
+
+    assert 200 == len(model._held.model)
+
+
+def test_weights_that_no_unit_holds_together_are_told_and_change_nothing() -> None:
+    model = ThresholdClassifier(GaussianNB()).fit(X[:200], Y[:200], sample_weight=FINE[:200])
+    before = model._held.model._state(), model.estimator_.class_count_.tolist()
+    with pytest.raises(ValueError, match=r"would be lost beside them .* one magnitude"):
+        model.partial_fit(X[200:], Y[200:], sample_weight=FINE[200:] * 1e18)
+
+    assert before == (model._held.model._state(), model.estimator_.class_count_.tolist())
+
+
+def test_a_stream_of_small_weights_is_not_rounded_to_a_few_units() -> None:
+    """One unit of 2**-20 is a third of such a weight."""
+    model = ThresholdClassifier(GaussianNB()).partial_fit(X[:100], Y[:100], [0, 1])
+    scores = model.predict_proba(X[100:])[:, 1]
+    model.partial_fit(X[100:], Y[100:], sample_weight=3e-6 * FINE[100:])
+
+    assert model.best_threshold_ == (
+        limen.optimal_threshold(scores, Y[100:], weights=FINE[100:]).threshold
+    )
+
+
+class Fails(GaussianNB):
+    """A classifier whose second batch fails."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        if hasattr(self, "class_count_"):
+            raise RuntimeError("no room")
+        return super().partial_fit(X, y, classes, sample_weight)
+
+
+@pytest.mark.parametrize("wrap", BOTH)
+@pytest.mark.parametrize("weights", [None, FINE[50:100] * 1e12])
+def test_a_batch_that_cannot_be_learned_is_not_held(wrap, weights) -> None:
+    model = wrap(Fails()).fit(X[:50], Y[:50], sample_weight=FINE[:50])
+    pool = model._held
+    before = pool.model._state(), model.predict(X).tolist()
+    with pytest.raises(RuntimeError, match="no room"):
+        model.partial_fit(X[50:100], Y[50:100], sample_weight=weights)
+
+    assert before == (pool.model._state(), model.predict(X).tolist())
+    model.estimator_ = GaussianNB().fit(X[:50], Y[:50])
+    model.partial_fit(X[50:100], Y[50:100], sample_weight=weights)
+    assert 100 == len(pool.model)
+
+
+def test_a_metric_that_fails_changes_nothing() -> None:
+    broken = False
+
+    def metric(tp, fp, fn, tn):
+        if broken:
+            raise ZeroDivisionError
+        return tp - fp
+
+    model = ThresholdClassifier(GaussianNB(), metric=metric).fit(X[:50], Y[:50])
+    before = len(model._held.model), model.estimator_.class_count_.tolist(), model.optimum_
+    broken = True
+    for call in (model.fit, model.partial_fit):
+        with pytest.raises(ZeroDivisionError):
+            call(X[50:100], Y[50:100])
+
+    assert before == (
+        *(len(model._held.model), model.estimator_.class_count_.tolist()),
+        model.optimum_,
+    )
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "false_positive", "false_negative"])
+@pytest.mark.parametrize("value", [-179, np.nan, np.inf])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_weights_and_costs_per_row_that_are_none_are_told(name, value, method: str) -> None:
+    """Whatever the label of the row is: the next fit may need the other cost."""
+    given = {name: np.where(np.arange(len(Y)) == 7, value, 1)}
+    model = ThresholdClassifier(GaussianNB()).fit(X, Y)
+    before = model.optimum_
+    with pytest.raises(ValueError, match=rf"{name}\[7\] must be .*at least 0, got {value}"):
+        getattr(model, method)(X, Y, **given)
+
+    assert before == model.optimum_
+
+
+def test_a_row_may_cost_nothing() -> None:
+    model = ThresholdClassifier(Unweighted()).fit(X, Y, false_negative=AMOUNTS * (AMOUNTS > 100))
+
+    assert model.optimum_.loss < AMOUNTS.sum()
+
+
+# Which class is the positive one.
+
+MATTERS = [
+    ({"false_negative": 25}, {}),
+    ({"false_positive": 0.5}, {}),
+    ({"metric": "f1"}, {}),
+    ({"min_recall": 0.9}, {}),
+    ({"max_positive_rate": 0.1}, {}),
+    ({}, {"false_negative": AMOUNTS}),
+]
+
+
+@pytest.mark.parametrize(("made", "told"), MATTERS)
+@pytest.mark.parametrize("labels", [NAMES, NAMES.astype(object), Y + 1])
+def test_the_positive_class_is_asked_for_where_the_answer_depends_on_it(made, told, labels) -> None:
+    first, second = (repr(value) for value in np.unique(labels).tolist())
+    asked = (
+        rf"pos_label must be given.* y holds {first} \({(Y == 0).sum()} rows\) and {second} "
+        rf"\({(Y == 1).sum()} rows\).*pos_label={first} or pos_label={second}"
+    )
+    model = ThresholdClassifier(GaussianNB(), **made)
+    with pytest.raises(ValueError, match=asked):
+        model.fit(X, labels, **told)
+    with pytest.raises(ValueError, match=asked):
+        model.partial_fit(X, labels, np.unique(labels), **told)
+
+    model.set_params(pos_label=np.unique(labels)[0]).fit(X, labels, **told)
+
+
+@pytest.mark.parametrize("labels", [Y, 2 * Y - 1, Y == 1, Y.astype(float)])
+def test_zero_and_one_need_no_word_about_the_positive_class(labels) -> None:
+    model = ThresholdClassifier(GaussianNB(), false_negative=25).fit(X, labels)
+
+    assert ThresholdClassifier(GaussianNB(), false_negative=25).fit(X, Y).optimum_ == model.optimum_
+
+
+def test_at_equal_costs_either_class_will_do() -> None:
+    model = ThresholdClassifier(GaussianNB(), false_positive=5, false_negative=5).fit(X, NAMES)
+
+    assert {"fine", "ill"} == set(model.predict(X))
+
+
+def test_calibrated_answers_at_unequal_costs_ask_for_the_positive_class() -> None:
+    model = CalibratedClassifier(GaussianNB()).fit(X, NAMES)
+    each = np.full(len(X), 5)
+
+    assert model.predict(X, 3, 3).tolist() == model.predict(X).tolist()
+    for costs in ({"false_negative": 25}, {"false_positive": each}):
+        with pytest.raises(ValueError, match="pos_label='fine' or pos_label='ill'"):
+            model.predict(X, **costs)
+    with pytest.raises(ValueError, match="pos_label='fine' or pos_label='ill'"):
+        CalibratedClassifier(GaussianNB(), false_negative=25).fit(X, NAMES)
+    CalibratedClassifier(GaussianNB(), pos_label="ill").fit(X, NAMES).predict(X, 3, each)
+
+
+# What to maximise.
+
+
+@pytest.mark.parametrize("costs", [{"false_positive": 2}, {"false_negative": 25}])
+def test_a_metric_and_costs_are_two_aims(costs) -> None:
+    with pytest.raises(ValueError, match=r"metric='f1' and costs are two aims.*Leave out one"):
+        ThresholdClassifier(GaussianNB(), metric="f1", **costs).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("metric", "error", "told"),
+    [
+        (f1_score, TypeError, "y_true.* limen needs .*tp, fp, fn, tn.*metric='f1'"),
+        (make_scorer(f1_score), TypeError, "limen needs .*tp, fp, fn, tn.*metric='f1'"),
+        (lambda estimator, X, y: 0, TypeError, "limen needs .*tp, fp, fn, tn"),
+        ("roc_auc", ValueError, "metric must be one of .*'f1'"),
+        (3, TypeError, "metric must be a name"),
+    ],
+)
+def test_a_metric_that_is_none_is_told_before_anything_is_fitted(metric, error, told) -> None:
+    class Never(GaussianNB):
+        def fit(self, *args):
+            raise AssertionError
+
+    with pytest.raises(error, match=told):
+        ThresholdClassifier(Never(), metric=metric).fit(X, Y)
+
+
+def test_a_limit_that_is_none_is_told_by_its_name() -> None:
+    with pytest.raises(ValueError, match="min_recall must be a share from 0 to 1, got 90"):
+        ThresholdClassifier(GaussianNB(), min_recall=90).fit(X, Y)
+
+
+@pytest.mark.parametrize("wrap", BOTH)
+@pytest.mark.parametrize(
+    ("inner", "told"),
+    [
+        (LinearRegression(), r"binary classifier .* got LinearRegression\(\).*optimal_threshold"),
+        (make_pipeline(StandardScaler(), LinearRegression()), "binary classifier .* Pipeline"),
+        (IsolationForest(n_estimators=2), "binary classifier .* IsolationForest"),
+        (LogisticRegression, r"got the class LogisticRegression. Write LogisticRegression\(\)"),
+    ],
+)
+@pytest.mark.parametrize("cv", [2, "prefit"])
+def test_what_is_no_classifier_is_told(wrap, inner, told: str, cv) -> None:
+    if cv == "prefit" and not isinstance(inner, type):
+        inner = clone(inner).fit(X, Y)
+    with pytest.raises(TypeError, match=told):
+        wrap(inner, cv=cv).fit(X, Y)
+
+
+class Mute(ClassifierMixin, BaseEstimator):
+    """A classifier that learns batches and gives no scores."""
+
+    def partial_fit(self, X, y, classes=None):
+        self.classes_ = np.unique(y)
+        return self
+
+
+@pytest.mark.parametrize("wrap", BOTH)
+def test_a_first_batch_that_gives_no_scores_is_not_the_first(wrap) -> None:
+    model = wrap(Mute())
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="Mute has none of predict_proba"):
+            model.partial_fit(X, Y, classes=[0, 1])
+
+    assert not hasattr(model, "estimator_")

@@ -810,3 +810,78 @@ def test_a_calibrator_in_a_window_holds_what_the_window_does(rows, n) -> None:
         assert fresh._state() == last.model._state()
         assert recent._state() == period.model._state()
         assert fresh.threshold(false_negative=3) == last.threshold(false_negative=3)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        *(math.inf, -math.inf, math.nan),
+        *(pytest.param(sign * 10**400, id=f"{sign}e400") for sign in (1, -1)),
+    ],
+)
+def test_a_time_that_is_none_is_told_and_not_counted_as_refused(time) -> None:
+    """After an event of the same type the time is not looked at before it is compared."""
+    window = LastPeriod(OnlineThreshold(), 2.5)
+    window.update(0.5, 1, time=type(time)(7))
+    before = window.to_bytes()
+    for call in (
+        lambda: window.update(0.5, 1, time=time),
+        lambda: window.update(0.5, 1, 0, time=time),
+        lambda: window.update_many([0.5], [1], times=[time]),
+        lambda: window.advance(time),
+    ):
+        if time == -(10**400):  # a number as any other
+            call()
+            continue
+        with pytest.raises(ValueError, match=r"time.* must be finite|no period of 2\.5 can"):
+            call()
+        assert before == window.to_bytes()
+
+    assert (7, 3 if time == -(10**400) else 0) == (window.newest, window.refused)
+    assert window.update(0.5, 1, time=9.5)
+    assert 1 == len(window)
+
+
+BEYOND = 2**53 + 1  # the first whole number that no float64 tells from the next
+
+
+def mixed(many: int) -> list[tuple[float, int, Any]]:
+    """Samples in which one float weight stands beside whole ones that no float holds."""
+    return [(k / 64, k % 2, 0.5 if k == 3 else BEYOND) for k in range(many)]
+
+
+@pytest.mark.parametrize("many", [16, 17, 40])
+def test_weights_that_no_array_holds_together_leave_as_they_came(many: int) -> None:
+    samples = mixed(many)
+    by_number, by_time = LastN(OnlineThreshold(), many), LastPeriod(OnlineThreshold(), many)
+    for at, sample in enumerate(samples):
+        by_number.update(*sample)
+        by_time.update(*sample, time=at)
+    new = [(0.5, 1, 3)] * (many - 1)
+    by_number.update_many(*zip(*new, strict=True))
+    by_time.update_many(*zip(*new, strict=True), times=[2 * many - 2] * (many - 1))
+
+    assert state_of(by_number.model, [samples[-1], *new]) == by_number.model._state()
+    assert state_of(by_time.model, [samples[-1], *new]) == by_time.model._state()
+    by_time.advance(10 * many)
+    assert 0 == len(by_time) == len(by_time.model)
+
+
+def test_losses_that_no_array_holds_together_leave_as_they_came() -> None:
+    window = LastPeriod(OnlineCut(), 40)
+    for at in range(40):
+        window.update(at / 64, 0.5 if at == 3 else BEYOND, 1, time=at)
+    window.advance(100)
+
+    assert 0 == len(window) == len(window.model)
+
+
+def test_a_batch_that_is_taken_back_leaves_mixed_weights_as_they_were() -> None:
+    window = LastN(OnlineThreshold(), 40)
+    for sample in mixed(40):
+        window.update(*sample)
+    before = window.model._state(), window.to_bytes()
+    with pytest.raises(OverflowError):
+        window.update_many([0.5] * 40, [1] * 40, [BIG] * 40)
+
+    assert before == (window.model._state(), window.to_bytes())

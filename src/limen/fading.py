@@ -30,6 +30,8 @@ __all__ = ["Fading"]
 # The weight of the newest sample is held as 2**_LOW to 2**_HIGH times itself.
 _LOW, _HIGH = 10, 20
 _FINEST = 2.0**-20
+_NEAR, _FAR = 2**20, 2**52  # half-lives, up to which doubles tell parts of one, and one at all
+_MICROSECOND = timedelta(microseconds=1)
 
 _STATE = (
     *("half_life", "by", "base", "count", "newest", "origin", "refused"),
@@ -77,7 +79,7 @@ class Fading(Window):
 
     __slots__ = (
         *(f"_{name}" for name in _STATE),
-        *("_trial", "_unit"),
+        *("_length", "_trial", "_unit"),
     )
 
     _kind = "Fading"
@@ -85,6 +87,7 @@ class Fading(Window):
 
     if TYPE_CHECKING:
         _half_life: Period
+        _length: tuple[int, int]  # the same, exactly: microseconds or a number, and its denominator
         _by: str
         _base: float | None
         _count: int
@@ -157,7 +160,7 @@ class Fading(Window):
             refuse_use()
         if named:
             sample = by_position(self._names, sample, named)
-        moment = self._moment(time)
+        moment = self._checked(time)
         plain = len(sample) == 2 and self._names[1] == "label"
         if not plain and not self._weighs_something(sample):
             self._advance(moment)
@@ -223,9 +226,9 @@ class Fading(Window):
             refuse_use()
         if time is None:
             raise TypeError("advance() needs a time. Nothing was changed.")
-        self._advance(self._moment(time))
+        self._advance(self._checked(time))
 
-    def _moment(self, time: Any) -> Any:
+    def _checked(self, time: Any) -> Any:
         if self._by == "samples":
             if time is not None:
                 raise ValueError(
@@ -248,29 +251,61 @@ class Fading(Window):
 
     # Positions are counted in half-lives; a sample at `_base` is held with its own weight.
 
-    def _position(self, count: int, moment: Any) -> float:
+    def _position(self, count: int, moment: Any, base: float = 0.0) -> float:
+        """Tell how many half-lives after the base a sample stands."""
+        about = self._about(count, moment)
+        if abs(about) < _NEAR:
+            return about - base
+        top, bottom = self._since_the_first(count, moment)
+        over, under = base.as_integer_ratio()
+        top, bottom = top * under - over * bottom, bottom * under
+        if abs(top) < _FAR * bottom:
+            return top / bottom
+        if top < 0:
+            return -float(_FAR)
+        raise ValueError(
+            f"time is {moment!r}, too many times half_life={self._half_life!r} after the first. "
+            "Give times that are nearer, or a longer half-life. Nothing was changed."
+        )
+
+    def _about(self, count: int, moment: Any) -> float:
+        """Tell how many half-lives lie between the first and a sample, as a double."""
         length: Any = self._half_life
         if self._by == "samples":
             return float(count / length)
-        return 0.0 if self._origin is None else float((moment - self._origin) / length)
+        try:
+            return 0.0 if self._origin is None else float((moment - self._origin) / length)
+        except OverflowError:
+            return math.inf
 
-    def _now(self) -> float:
+    def _since_the_first(self, count: int, moment: Any) -> tuple[int, int]:
+        """Tell the same as an exact fraction."""
+        length, parts = self._length
+        if self._by == "samples":
+            return count * parts, length
+        if isinstance(self._half_life, timedelta):
+            return (moment - self._origin) // _MICROSECOND, length
+        (top, bottom), (over, under) = (t.as_integer_ratio() for t in (moment, self._origin))
+        return (top * under - over * bottom) * parts, bottom * under * length
+
+    def _now(self, base: float = 0.0) -> float:
         """Where a sample counts its own weight: at the newest one."""
-        return self._position(max(self._count - 1, 0), self._newest)
+        return self._position(max(self._count - 1, 0), self._newest, base)
 
     def _scale(self) -> float:
         """How many times itself the weight of the newest sample is held as."""
-        return 1.0 if self._base is None else float(2.0 ** (self._now() - self._base))
+        return 1.0 if self._base is None else float(2.0 ** self._now(self._base))
+
+    def _base_for(self, count: int, moment: Any) -> float:
+        return self._position(count, moment) - _LOW if self._base is None else self._base
 
     def _advance(self, moment: Any) -> None:
         if self._by == "samples" or (self._newest is not None and moment <= self._newest):
             return
-        if self._origin is None:
-            self._origin = moment
-        self._newest = moment
-        position = self._now()
-        base = position - _LOW if self._base is None else self._base
-        self._base = base + self._fade_for(position - base)
+        base = self._base_for(0, moment)
+        base += self._fade_for(self._position(0, moment, base))
+        self._origin = moment if self._origin is None else self._origin
+        self._newest, self._base = moment, base
 
     def _fade_for(self, ahead: float) -> int:
         """Divide everything held when the weight of a sample would be held as too large."""
@@ -281,29 +316,30 @@ class Fading(Window):
 
     def _hold(self, sample: Row, count: int, moment: Any) -> bool:
         """Let the model hold a sample that was checked, unless it would count nothing."""
-        position = self._position(count, moment)
-        base = position - _LOW if self._base is None else self._base
+        base = self._base_for(count, moment)
+        ahead = self._position(count, moment, base)
         late = self._newest is not None and moment < self._newest
         before: bytes | None = None
         held_by = self._base
         try:
-            if not late and position - base >= _HIGH:
+            if not late and ahead >= _HIGH:
                 before = self._model._state()
-                base += self._fade_for(position - base)
+                base += self._fade_for(ahead)
                 self._base = base  # what is held is in these terms, whatever becomes of the sample
-            scaled = self._scaled(sample, position - base)
+                ahead = self._position(count, moment, base)
+            scaled = self._scaled(sample, ahead)
             if scaled is None:
                 return False
             try:
                 self._model.update(*scaled)
             except OverflowError:
-                bits = math.floor((self._now() if late else position) - base)
+                bits = math.floor(self._now(base) if late else ahead)
                 if bits < 1:
                     raise
                 before = before or self._model._state()
                 self._model._fade(bits)
                 base += bits
-                scaled = self._scaled(sample, position - base)
+                scaled = self._scaled(sample, self._position(count, moment, base))
                 if scaled is not None:
                     self._model.update(*scaled)
         except BaseException:
@@ -424,6 +460,11 @@ class Fading(Window):
             setattr(self, f"_{name}", whole[name])
         unit = exact_unit(self._model._given["unit"])
         self._unit = _FINEST if unit is None else float(unit)
+        length: Any = self._half_life
+        if isinstance(length, timedelta):
+            self._length = length // _MICROSECOND, 1
+        else:
+            self._length = length.as_integer_ratio()
         self._trial = self._model._emptied()
 
     def _parts(self) -> dict[str, Any]:
@@ -456,7 +497,7 @@ class Fading(Window):
         fading = rebuild(cls, parts)
         if fading._base is None and len(fading):
             raise ValueError("samples without a time")
-        if not abs(fading._now() - (fading._base or 0.0)) < 1000:
+        if not abs(fading._now(fading._base or 0.0)) < 1000:
             raise ValueError("a time out of reach")
         return fading
 
@@ -474,10 +515,19 @@ class Fading(Window):
     def _period(self) -> Period | None:
         return self._half_life if self._by == "time" else None
 
+    def _require_counted_at(self, age: Any) -> None:
+        half_life: Any = self._period
+        if half_life is not None and 2.0 ** (_HIGH - age / half_life) <= self._unit / 2:
+            raise ValueError(
+                f"maturity={age!r} is too long for half_life={half_life!r}: a negative would have "
+                "faded to nothing by the time it counts, and only positives would ever count. "
+                "Give a longer half-life or a shorter maturity."
+            )
+
     def _admits(self, time: Any) -> bool:
         if self._by == "samples" or self._base is None:
             return True
-        if 2.0 ** (self._position(0, time) - self._base) > self._unit / 2:
+        if 2.0 ** self._position(0, time, self._base) > self._unit / 2:
             return True
         self._refused += 1
         return False
@@ -490,26 +540,24 @@ class Fading(Window):
             entry.place = self._count
 
     def _release_entry(self, entry: Any, sample: Row) -> None:
-        scaled = self._scaled(sample, self._place(entry) - (self._base or 0.0))
+        scaled = self._scaled(sample, self._place(entry, self._base or 0.0))
         if scaled is not None:
             score, first, second = scaled
             first = bool(first) if self._names[1] == "label" else first
             self._model._withdraw(score, first, second)
 
-    def _place(self, entry: Any) -> float:
-        return self._position(entry.place - 1, entry.time)
+    def _place(self, entry: Any, base: float = 0.0) -> float:
+        return self._position(entry.place - 1, entry.time, base)
 
     def _spend(self, change: int, entry: Any) -> None:
         """Count what an answer costs, as much as its sample counts."""
-        position = self._place(entry)
-        latest = max(position, self._spent_at)
-        self._spent = self._spent * 2.0 ** (self._spent_at - latest) + change * 2.0 ** (
-            position - latest
-        )
+        latest = max(self._place(entry), self._spent_at)
+        before = self._spent * 2.0 ** (self._spent_at - latest)
+        self._spent = before + change * 2.0 ** self._place(entry, latest)
         self._spent_at = latest
 
     def _spent_now(self) -> float:
-        return float(self._spent * 2.0 ** (self._spent_at - self._now()))
+        return float(self._spent * 2.0 ** -self._now(self._spent_at))
 
     def _entries(self) -> list[Any]:
         return []  # they leave little by little, and no one by itself

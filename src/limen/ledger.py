@@ -8,6 +8,7 @@ keeps account of what the answers cost that were given before the labels were kn
 from __future__ import annotations
 
 from datetime import datetime
+from fractions import Fraction
 from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,8 @@ class Ledger(Wrapper):
     time_to_live
         How long a score waits for its label, and a label for its score. None: for ever.
     maturity
-        How old a negative (label 0) must be before it counts. None: it counts at once.
+        How old a negative (label 0) must be before it counts. None: it counts at once. Shorter
+        than the period of a `LastPeriod`, which would let no negative in otherwise.
     correctable
         How long after its score a label may be corrected; then the id is forgotten, and the
         sample stays. None: as long as the sample counts.
@@ -117,6 +119,10 @@ class Ledger(Wrapper):
             )
         elif window._leave is not None:
             raise ValueError("model belongs to another ledger already. Give one of its own.")
+        if window is not None and maturity is not None:
+            age = as_period(maturity, "maturity")
+            require_one_kind(maturity=age, period=window._period)
+            window._require_counted_at(age)
         self._begin(
             model,
             {
@@ -133,15 +139,15 @@ class Ledger(Wrapper):
             name: None if given[name] is None else as_period(given[name], name) for name in _PERIODS
         }
         self._model = model
-        self._window = model if isinstance(model, Window) else None
-        self._inner = model if self._window is None else self._window.model
+        self._window = window = model if isinstance(model, Window) else None
+        self._inner = model if window is None else window.model
         if not hasattr(self._inner, "_given"):
             raise TypeError(
                 f"model must be one of limen, because the ledger asks for its costs and unit; got "
                 f"{self._inner!r}."
             )
         self._given = {**given, **periods}
-        self._dated = require_one_kind(**periods, period=getattr(self._window, "_period", None))
+        self._dated = require_one_kind(**periods, period=None if window is None else window._period)
         self._names = parameters(self._inner.update)
         self._labelled = self._names[1] == "label"
         self._prices = Prices(self._inner._given["unit"], self._costs())
@@ -525,8 +531,8 @@ class Ledger(Wrapper):
             return None
         try:
             return self._clock - length
-        except OverflowError:  # before the first of all days
-            return None
+        except OverflowError:  # before the first of all days, or more than a float holds
+            return None if self._dated else self._clock - Fraction(length)
 
     def _not_yet(self, time: Any, period: str) -> bool:
         """Tell whether there is such a period, and this time is younger."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -370,7 +372,27 @@ def as_metric(metric: str | Metric | Callable[..., Any]) -> Metric | Callable[..
         return _NAMED[metric]
     if not callable(metric):
         raise TypeError(f"metric must be a name or a function of tp, fp, fn, tn, got {metric!r}.")
+    if not isinstance(metric, Metric):
+        _require_function_of_four(metric)
     return metric
+
+
+def _require_function_of_four(metric: Callable[..., Any]) -> None:
+    """Raise TypeError for the metrics and scorers of other libraries, as scikit-learn's."""
+    try:
+        takes = signature(metric)
+    except (TypeError, ValueError):  # some functions tell nothing about themselves
+        return
+    if "y_true" not in takes.parameters:
+        with suppress(TypeError):
+            takes.bind(0, 0, 0, 0)
+            return
+    raise TypeError(
+        f"metric is {metric!r}, a function of {', '.join(takes.parameters)}; limen needs a name or "
+        "a function of the weights tp, fp, fn, tn, which stand for all labels and answers. Write "
+        f"metric='f1' or one of {', '.join(map(repr, _NAMED))}, limen.metrics.fbeta(2), or "
+        "lambda tp, fp, fn, tn: ..."
+    )
 
 
 def best_cut(cuts: Cuts, metric: Metric | Callable[..., Any], demands: list[Demand]) -> BestCut:

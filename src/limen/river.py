@@ -22,6 +22,7 @@ from limen.hull import Between
 from limen.online import OnlineThreshold
 from limen.units import Cost
 from limen.windows import in_window
+from limen.wrapping import Window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +43,16 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
         window: int | timedelta | Callable[[Any], Any] | None
 
     def _begin(self, model: Any) -> None:
+        if isinstance(self.classifier, type):
+            name = self.classifier.__name__
+            raise TypeError(f"classifier must be an object, got the class {name}. Write {name}().")
+        if not hasattr(self.classifier, "predict_proba_one"):
+            raise TypeError(
+                "classifier must give probabilities of two classes by predict_proba_one, which "
+                f"{type(self.classifier).__name__} does not. Take one such as "
+                "linear_model.LogisticRegression()."
+            )
+        self._trial = model._emptied()
         self._held = in_window(model, self.window)
         # The other class is known from the start, or from its first sample on.
         self._negative: Hashable = False if self.pos_val is True else None
@@ -71,14 +82,36 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
 
         O(log n) or O(log² n) beside what the classifier takes. A weight goes by the name ``w``
         to the classifier as well; the time of a sample, for windows that need it, goes by the
-        name ``t`` and stays here.
+        name ``t`` and stays here. An error holds nothing.
         """
-        label = self._label(y)
-        held = {"time": kwargs.pop("t")} if "t" in kwargs else {}
+        label, held = self._label(y), self._timed(kwargs)
         score = self._score(x)
+        if score is not None and "w" in kwargs:  # a window cannot take a sample back
+            self._trial.update(score, label, kwargs["w"])
+            self._trial.revert(score, label, kwargs["w"])
+        self.classifier.learn_one(x, y, **kwargs)
         if score is not None:
             self._held.update(score, label, kwargs.get("w", 1), **held)
-        self.classifier.learn_one(x, y, **kwargs)
+        if not label:
+            self._negative = y
+
+    def _timed(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Take the time out of what was given; raise unless it is there where it is needed."""
+        own = isinstance(self._held, Window | type(self._trial))
+        timed = getattr(self._held, "_period", None) is not None
+        if timed and "t" not in kwargs:
+            raise TypeError(
+                f"{type(self._held).__name__} needs the time of each sample: learn_one(x, y, "
+                "t=...). Nothing was changed."
+            )
+        if own and not timed and "t" in kwargs:
+            raise TypeError(
+                f"t is {kwargs['t']!r}, but nothing here looks at the time. Leave it out, or "
+                "remember by time, as window=timedelta(days=7) does. Nothing was changed."
+            )
+        if timed:
+            self._held._checked(kwargs["t"])
+        return {"time": kwargs.pop("t")} if "t" in kwargs else {}
 
     def learn_many(self, X: Any, y: Any, **kwargs: Any) -> None:
         """Learn from the rows of a frame one after the other, as `learn_one` does."""
@@ -89,9 +122,7 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
     def _label(self, y: Hashable) -> int:
         if y == self.pos_val:
             return 1
-        if self._negative is None:
-            self._negative = y
-        if y != self._negative:
+        if self._negative is not None and y != self._negative:
             raise ValueError(
                 f"y must be {self.pos_val!r} or {self._negative!r}, got {y!r}. A threshold parts "
                 "two classes; name the positive one by pos_val and merge the others."

@@ -58,7 +58,7 @@ def _from_numpy(value: Any) -> Any:
 
 def _number(value: Any) -> int | float | None:
     """Turn a finite number into an int or float, and anything else into None."""
-    if type(value) is float or type(value) is int:
+    if type(value) is float:
         number: int | float = value
     elif isinstance(value, bool | np.bool_ | np.datetime64 | np.timedelta64):
         return None

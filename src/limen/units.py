@@ -16,7 +16,15 @@ import numpy as np
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Cost", "exact_bound", "exact_costs", "exact_positive", "exact_unit", "unit_parts"]
+__all__ = [
+    "Cost",
+    "exact_bound",
+    "exact_costs",
+    "exact_positive",
+    "exact_unit",
+    "unequal",
+    "unit_parts",
+]
 
 Cost: TypeAlias = "int | float | Fraction | Decimal"
 
@@ -92,6 +100,18 @@ def _exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, 
             "needs whole numbers of 2**62 or more. Choose costs with fewer digits."
         )
     return positive, negative, scale
+
+
+def unequal(false_positive: Any, false_negative: Any) -> bool:
+    """Tell whether two costs differ, or may because there is one for each row.
+
+    >>> unequal(5, 5.0), unequal(1, 5), unequal([1, 1], 1)
+    (False, True, True)
+    """
+    if any(np.ndim(cost) for cost in (false_positive, false_negative)):
+        return True
+    one, other, _ = exact_costs(false_positive, false_negative)
+    return one != other
 
 
 def exact_bound(bound: Cost, name: str) -> Fraction:

@@ -104,6 +104,7 @@ class LastN(Window):
 
     _kind = "LastN"
     _by_arrival = True
+    _period = None
 
     def __init__(self, model: Any, n: int) -> None:
         number = None if isinstance(n, bool) or not hasattr(n, "__index__") else index(n)
@@ -383,13 +384,13 @@ class LastPeriod(Window):
         return True
 
     def _update_late(self, sample: Row, time: Any) -> bool:
+        if time != time or time == -math.inf:
+            as_time(time, dated=False)  # which tells what is wrong with it
         if time <= self._edge:
             if self._leave is not None:
                 refuse_use()
             self._refused += 1
             return False
-        if time != time:
-            as_time(time, dated=False)  # which tells what is wrong with it
         self._update(*sample)
         if len(self._model) > len(self._times) + len(self._late):  # else it has no loss
             self._hold(time, sample)
@@ -455,13 +456,17 @@ class LastPeriod(Window):
         """Find where a period begins that ends at this time."""
         try:
             edge = time - self._period
-        except OverflowError:  # before the first of all days
-            return _BEFORE_ALL
+        except OverflowError:
+            if isinstance(time, datetime):  # before the first of all days
+                return _BEFORE_ALL
+            self._refuse_far(time)
         if not edge < time:
             self._refuse_far(time)
         return edge
 
     def _refuse_far(self, time: Any) -> NoReturn:
+        if time == math.inf:
+            as_time(time, dated=False)  # which tells what is wrong with it
         raise ValueError(
             f"time is {time!r}, from where no period of {self._period!r} can be told. Give "
             "times that are nearer to zero, or a longer period. Nothing was changed."
@@ -620,6 +625,14 @@ class LastPeriod(Window):
         return f"<{type(self).__name__}(period={self._period!r}) of {self._model!r}>"
 
     # For a ledger.
+
+    def _require_counted_at(self, age: Any) -> None:
+        if age >= self._period:
+            raise ValueError(
+                f"maturity={age!r} must be less than period={self._period!r} of the window: a "
+                "negative would be too old for the window by the time it counts, and only "
+                "positives would ever count. Give a longer period or a shorter maturity."
+            )
 
     def _admits(self, time: Any) -> bool:
         if time > self._edge:

@@ -130,6 +130,11 @@ def columns_of(rows: list[Row]) -> list[list[Any]]:
     return [list(map(itemgetter(at), rows)) for at in range(len(rows[0]))]
 
 
+def _fits_an_array(numbers: list[Any]) -> bool:
+    """Whether an array of one type holds these numbers as they are."""
+    return len(set(map(type, numbers))) == 1 or max(map(abs, numbers)) <= 2**53
+
+
 def require_empty(model: Any) -> None:
     """Raise unless this is a model that holds nothing."""
     if isinstance(model, type):
@@ -169,6 +174,7 @@ class Window(Wrapper):
     __slots__ = ("_leave", "_names", "_revert", "_update")
 
     _leave: Any  # None unless a ledger fills the window
+    _period: Any  # None where samples do not leave by their time
     _by_arrival: ClassVar[bool] = False  # whether samples leave in the order in which they came
     _refilled: ClassVar[bool] = True  # whether what is held is stored by its samples alone
 
@@ -201,11 +207,19 @@ class Window(Wrapper):
 
     def _take_back(self, rows: list[Row]) -> None:
         if len(rows) < 16:  # columns take longer to make than this
-            for row in rows:
-                self._revert(*row)
+            self._take_back_each(rows)
             return
         for length in {len(row) for row in rows}:  # with and without a weight
-            self._model.revert_many(*columns_of([row for row in rows if len(row) == length]))
+            alike = [row for row in rows if len(row) == length]
+            columns = columns_of(alike)
+            if all(map(_fits_an_array, columns[1:])):
+                self._model.revert_many(*columns)
+            else:
+                self._take_back_each(alike)
+
+    def _take_back_each(self, rows: list[Row]) -> None:
+        for row in rows:
+            self._revert(*row)
 
     def _go_back(self, whole: dict[str, Any]) -> None:
         """Become again what `_whole` told. O(n)."""
@@ -224,6 +238,9 @@ class Window(Wrapper):
         """Hold entries from now on, and hand those that leave to `leave`."""
         self._leave = leave
         self._update = refuse_use
+
+    def _require_counted_at(self, age: Any) -> None:
+        """Raise unless a sample that enters at this age may count."""
 
     def _advance(self, time: Any) -> None:
         """Let go what is too old at this time."""

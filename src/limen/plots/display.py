@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from limen.columns import as_labels, ordered_scores
+from limen.columns import as_labels, ordered_scores, require_obvious_positive
 from limen.digits import within
+from limen.units import unequal
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -23,15 +24,35 @@ _POINTS = 4_000  # more than a screen is wide
 def labelled(y_true: Any, y_score: Any, pos_label: Any) -> tuple[Any, Any]:
     """Read scores and labels, given in the order of scikit-learn."""
     scores = ordered_scores(y_score)
-    return scores, as_labels(y_true, name="y_true", positive=pos_label)
+    try:
+        return scores, as_labels(y_true, name="y_true", positive=pos_label)
+    except ValueError:
+        classes = sorted(set(np.asarray(y_true).tolist()), key=str)
+        if pos_label is not None or len(classes) != 2:
+            raise
+    require_obvious_positive(classes, y_true)
+    return scores, as_labels(y_true, name="y_true", positive=classes[1])
 
 
-def _scores_of(estimator: Any, X: Any, y: Any, method: str, pos_label: Any) -> tuple[Any, Any]:
+def _scores_of(
+    estimator: Any, X: Any, y: Any, method: str, pos_label: Any, costs: dict[str, Any]
+) -> tuple[Any, Any]:
     """Labels and scores of a fitted classifier, without asking which library it is from."""
     names = ("predict_proba", "decision_function") if method == "auto" else (method,)
-    classes = np.asarray(estimator.classes_)
+    if not hasattr(estimator, "classes_"):
+        raise TypeError(f"estimator must be a fitted classifier, got {estimator!r}.")
+    classes, labels = np.asarray(estimator.classes_), np.asarray(y)
     own = getattr(estimator, "pos_label", None) if pos_label is None else pos_label
+    if own is None and unequal(**costs):
+        require_obvious_positive(classes, labels)
     positive = classes[1] if own is None else own
+    if positive not in classes:
+        raise ValueError(f"pos_label={positive!r} is none of {classes.tolist()!r}.")
+    strange = np.flatnonzero(~np.isin(labels, classes))
+    if len(strange):
+        at = int(strange[0])
+        value = labels[at : at + 1].tolist()[0]
+        raise ValueError(f"y[{at}] is {value!r}, which is none of {classes.tolist()!r}.")
     found = next((name for name in names if hasattr(estimator, name)), None)
     if found is None:
         raise AttributeError(f"{type(estimator).__name__} has none of {', '.join(names)}.")
@@ -40,7 +61,7 @@ def _scores_of(estimator: Any, X: Any, y: Any, method: str, pos_label: Any) -> t
         scores = given[:, int(np.flatnonzero(classes == positive)[0])]
     else:
         scores = given if classes[1] == positive else -given
-    return np.asarray(y) == positive, scores
+    return labels == positive, scores
 
 
 def number(value: float, lower: float | None = None, upper: float | None = None) -> str:
@@ -92,15 +113,18 @@ class Display:
             "predict_proba", "decision_function", or "auto" for the first of them it has.
         pos_label
             The positive class; None for that of the classifier, or the second of its classes.
+            Where costs differ it must be given, unless classes are 0 and 1, -1 and 1 or bools.
         name
             What is drawn is called so in the legend; None for the classifier's type.
         **kwargs
             As for `from_predictions`.
         """
-        labels, scores = _scores_of(estimator, X, y, response_method, pos_label)
-        for cost in ("false_positive", "false_negative"):
+        costs = dict.fromkeys(("false_positive", "false_negative"), 1)
+        for cost in costs:
             if hasattr(estimator, cost):
                 kwargs.setdefault(cost, getattr(estimator, cost))
+        costs.update({cost: kwargs[cost] for cost in costs if kwargs.get(cost) is not None})
+        labels, scores = _scores_of(estimator, X, y, response_method, pos_label, costs)
         called = type(estimator).__name__ if name is None else name
         return cls.from_predictions(labels, scores, name=called, **kwargs)
 

@@ -10,12 +10,15 @@ from sklearn.utils.metaestimators import available_if
 
 from limen.arrays import is_single
 from limen.calibrator import OnlineCalibrator
-from limen.columns import as_numbers, require_same_length
+from limen.columns import as_numbers, require_obvious_positive, require_same_length
 from limen.hull import Between
-from limen.sklearn.wrapper import Samples, Wrapper, fine_unit, inner_has
-from limen.units import Cost
+from limen.sklearn.pool import Pool
+from limen.sklearn.wrapper import Samples, Wrapper, inner_has
+from limen.units import Cost, unequal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["CalibratedClassifier"]
@@ -173,6 +176,8 @@ class CalibratedClassifier(Wrapper):
             name: getattr(self, name) if value is None else value for name, value in given.items()
         }
         scores = self._score(X)
+        if self.pos_label is None and unequal(**costs):
+            require_obvious_positive(self.classes_)
         if len(self.calibrator_) and all(is_single(value) for value in costs.values()):
             return self._named(scores >= self.calibrator_.threshold(**costs))
         each = {name: _costs_of_rows(value, name, len(scores)) for name, value in costs.items()}
@@ -195,18 +200,23 @@ class CalibratedClassifier(Wrapper):
         column: NDArray[np.float64] = probabilities[:, int(self.classes_[1] == self._positive)]
         return column
 
-    def _hold_nothing(self, per_row: bool) -> None:
-        self.calibrator_ = OnlineCalibrator(unit=self.unit)
+    def _hold_nothing(self, per_row: bool, used: str) -> None:
+        pool = Pool(OnlineCalibrator(unit=self.unit))
+        self._conclude(pool.model, pool)
 
-    def _hold(self, samples: Samples) -> None:
-        unit = self.unit
-        if unit is None and samples.weights is not None:
-            unit = fine_unit([samples.weights], 1)
-        self.calibrator_ = OnlineCalibrator(unit=unit)
-        self._hold_more(samples)
+    def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]:
+        pool = Pool(OnlineCalibrator(unit=self.unit))
+        with pool.holding(samples[:3]) as model:
+            return model, pool if goes_on else None
 
-    def _hold_more(self, samples: Samples) -> None:
-        self.calibrator_.update_many(*samples[:3])
+    def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None:
+        with self._held.holding(samples[:3]) as model:
+            learn()
+        self._conclude(model, self._held)
+
+    def _conclude(self, calibrator: OnlineCalibrator, held: Any) -> None:
+        self._held = held  # a pool, or None where the classifier cannot go on
+        self.calibrator_ = calibrator
 
 
 def _costs_of_rows(value: Any, name: str, rows: int) -> NDArray[np.float64]:

@@ -14,10 +14,11 @@ from limen import losses
 from limen.batch import optimal_cut, optimal_threshold
 from limen.calibrator import OnlineCalibrator
 from limen.errors import Infeasible
-from limen.metrics import BestCut, Metric, cost
+from limen.metrics import BestCut, Metric, as_metric, cost, demands_of
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Optimum
-from limen.sklearn.wrapper import TOLD, Samples, Wrapper, fine_unit, inner_has, response_of
+from limen.sklearn.pool import Pool, fine_unit
+from limen.sklearn.wrapper import TOLD, Samples, Wrapper, inner_has
 from limen.units import Cost, exact_costs
 
 if TYPE_CHECKING:
@@ -45,14 +46,17 @@ class ThresholdClassifier(Wrapper):
         per row are passed to `fit`.
     metric
         What to maximise instead of minimising the cost: a name such as "f1", one of
-        `limen.metrics` or a function, as for `limen.OnlineCalibrator.best`.
+        `limen.metrics` or a function of tp, fp, fn, tn, as for `limen.OnlineCalibrator.best`.
+        Costs and a metric are two aims; give one of them.
     min_precision, min_recall, max_false_positive_rate, max_positive_rate
         What the threshold must keep to; the best that does is taken. When none does, `fit`
         raises `limen.Infeasible`; `partial_fit` warns and takes the nearest.
     response_method
         "predict_proba", "decision_function", or "auto" for the first of them it has.
     pos_label
-        The positive class; None for the second of `classes_`.
+        The positive class; None for the second of `classes_`, which is 1 or True. Where classes
+        have other names it must be given as soon as the answer depends on it: with unequal
+        costs, costs per row, a metric or a limit.
     cv
         How the rows to score are set aside: None for five folds, a number of folds, a share of
         the rows between 0 and 1, a splitter, or splits. With "prefit" the estimator is taken as
@@ -65,7 +69,8 @@ class ThresholdClassifier(Wrapper):
         Seed of the split when `cv` is a share of the rows.
     unit
         The smallest weight or cost per row that is told apart, as for `limen.OnlineThreshold`.
-        With None, `fit` chooses it so that rounding is lost beside the sum.
+        With None it is chosen so that rounding is lost beside the sum, and follows when later
+        batches weigh more or less.
 
     Attributes
     ----------
@@ -164,7 +169,7 @@ class ThresholdClassifier(Wrapper):
             How much each row counts, in the classifier (where it takes weights) and in the
             search.
         false_positive, false_negative
-            Costs of each row, instead of one for all.
+            Costs of each row, at least 0, instead of one for all.
         **params
             Further parameters for the `fit` of the inner classifier and for the splitter, by
             scikit-learn's metadata routing.
@@ -226,6 +231,14 @@ class ThresholdClassifier(Wrapper):
 
     def _check_parameters(self, per_row: bool) -> None:
         super()._check_parameters(per_row)
+        if self.metric is not None:
+            as_metric(self.metric)
+            if (self.false_positive, self.false_negative) != (1, 1):
+                raise ValueError(
+                    f"metric={self.metric!r} and costs are two aims, and the costs would not "
+                    "count. Leave out one or the other."
+                )
+        demands_of(**self._limits())
         if per_row and self._measured():
             raise ValueError(
                 "costs per row cannot be joined with metric or limits such as min_precision. "
@@ -240,51 +253,49 @@ class ThresholdClassifier(Wrapper):
         """Whether something other than the lowest cost is asked for."""
         return self.metric is not None or any(v is not None for v in self._limits().values())
 
+    def _favours(self) -> bool:
+        return self._measured() or super()._favours()
+
     def _costs(self) -> dict[str, Any]:
         return {"false_positive": self.false_positive, "false_negative": self.false_negative}
 
-    def _hold_nothing(self, per_row: bool) -> None:
-        self._held: Any = self._new_model(per_row, self.unit)
-        used = response_of(self.estimator_, self.response_method)
-        self.optimum_: Optimum | BestCut = Optimum(None, None, 0.0)
-        self.best_score_ = 0.0
+    def _hold_nothing(self, per_row: bool, used: str) -> None:
+        self._conclude(Optimum(None, None, 0.0), self._new_pool(per_row))
         self.best_threshold_ = 0.5 if used == "predict_proba" else 0.0
 
-    def _hold(self, samples: Samples) -> None:
+    def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]:
         columns = self._columns(samples)
-        unit = self.unit
-        if unit is None and samples.priced:
-            unit = fine_unit(columns[1:], 1)
-        elif unit is None and samples.weights is not None:
-            times = max(exact_costs(self.false_positive, self.false_negative)[:2])
-            unit = fine_unit([samples.weights], times)
-        again = hasattr(self.estimator_, "partial_fit")
-        if not again and not self._measured():
-            self._conclude(self._searched(columns, samples.priced, unit))
-            return
-        model = self._new_model(samples.priced, unit)
-        model.update_many(*columns)
-        self._conclude(self._best(model))
-        if again:
-            self._held = model
+        if not goes_on and not self._measured():
+            return self._searched(columns, samples.priced), None
+        pool = self._new_pool(samples.priced)
+        with pool.holding(columns) as model:
+            best = self._best(model)
+        return best, pool if goes_on else None
 
-    def _hold_more(self, samples: Samples) -> None:
-        if samples.priced != isinstance(self._held, OnlineCut):
+    def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None:
+        if samples.priced != isinstance(self._held.model, OnlineCut):
             raise ValueError(
                 "costs per row must be given with every batch or with none: this batch does not "
                 "fit those before."
             )
-        self._held.update_many(*self._columns(samples))
-        try:
-            self._conclude(self._best(self._held))
-        except Infeasible as infeasible:
-            warnings.warn(str(infeasible), stacklevel=4)
-            self._conclude(infeasible.nearest)
+        missed = None
+        with self._held.holding(self._columns(samples)) as model:
+            try:
+                best = self._best(model)
+            except Infeasible as infeasible:
+                missed, best = infeasible, infeasible.nearest
+            learn()
+        self._conclude(best, self._held)
+        if missed is not None:
+            warnings.warn(str(missed), stacklevel=4)
 
-    def _new_model(self, priced: bool, unit: Cost | None) -> Any:
+    def _new_pool(self, priced: bool) -> Pool:
+        if priced and not self._measured():
+            return Pool(OnlineCut(unit=self.unit))
+        times = max(exact_costs(self.false_positive, self.false_negative)[:2])
         if self._measured():
-            return OnlineCalibrator(unit=unit)
-        return OnlineCut(unit=unit) if priced else OnlineThreshold(unit=unit, **self._costs())
+            return Pool(OnlineCalibrator(unit=self.unit), times)
+        return Pool(OnlineThreshold(unit=self.unit, **self._costs()), times)
 
     def _best(self, model: Any) -> Optimum | BestCut:
         if not self._measured():
@@ -294,10 +305,13 @@ class ThresholdClassifier(Wrapper):
         measured: BestCut = model.best(metric, **self._limits())
         return measured
 
-    def _searched(self, columns: tuple[Any, ...], priced: bool, unit: Cost | None) -> Optimum:
+    def _searched(self, columns: tuple[Any, ...], priced: bool) -> Optimum:
+        unit, times = self.unit, max(exact_costs(self.false_positive, self.false_negative)[:2])
         if priced:
-            return optimal_cut(*columns, unit=unit)
+            return optimal_cut(*columns, unit=fine_unit(columns[1:], 1) if unit is None else unit)
         scores, labels, weights = columns
+        if unit is None and weights is not None:
+            unit = fine_unit([weights], times)
         return optimal_threshold(scores, labels, weights=weights, unit=unit, **self._costs())
 
     def _columns(self, samples: Samples) -> tuple[Any, ...]:
@@ -312,7 +326,8 @@ class ThresholdClassifier(Wrapper):
             prices[name] = price if samples.weights is None else price * samples.weights
         return (samples.scores, *losses.cost_matrix(samples.labels, **prices))
 
-    def _conclude(self, best: Optimum | BestCut) -> None:
+    def _conclude(self, best: Optimum | BestCut, held: Any) -> None:
+        self._held = held  # a pool, or None where the classifier cannot go on
         self.optimum_ = best
         self.best_threshold_ = best.threshold
         if isinstance(best, Optimum):

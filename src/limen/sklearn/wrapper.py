@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    clone,
+    is_regressor,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
@@ -19,15 +23,15 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from limen.columns import Numbers, as_numbers, require_same_length
-from limen.units import Cost, exact_costs
+from limen.columns import Numbers, as_numbers, require_obvious_positive, require_same_length
+from limen.units import Cost, exact_costs, unequal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-__all__ = ["TOLD", "Samples", "Wrapper", "fine_unit", "has_costs", "inner_has", "response_of"]
+__all__ = ["TOLD", "Samples", "Wrapper", "has_costs", "inner_has", "response_of"]
 
 TOLD = ("sample_weight", "false_positive", "false_negative")
 _RESPONSES = ("predict_proba", "decision_function")
@@ -91,7 +95,7 @@ def response_of(estimator: Any, method: str) -> str:
 
 def _scores(estimator: Any, X: Any, method: str, positive: Any) -> NDArray[np.float64]:
     """Scores of the positive class: larger means more positive."""
-    classes = estimator.classes_
+    classes = _classes_of(estimator)
     if len(classes) == 1:  # a fold in which one class only was seen
         return np.full(_rows_in(X), float(classes[0] == positive))
     given = getattr(estimator, response_of(estimator, method))(X)
@@ -100,6 +104,22 @@ def _scores(estimator: Any, X: Any, method: str, positive: Any) -> NDArray[np.fl
         return column
     scores: NDArray[np.float64] = given if classes[1] == positive else -given
     return scores
+
+
+def _classes_of(estimator: Any) -> NDArray[Any]:
+    """Return the classes of a fitted classifier."""
+    if not hasattr(estimator, "classes_"):
+        _refuse_estimator(estimator)
+    classes: NDArray[Any] = estimator.classes_
+    return classes
+
+
+def _refuse_estimator(estimator: Any) -> NoReturn:
+    raise TypeError(
+        "estimator must be a binary classifier with predict_proba or decision_function, got "
+        f"{estimator!r}, which knows no classes. Take a classifier such as LogisticRegression(); "
+        "to cut scores that you have, use limen.optimal_threshold(scores, labels)."
+    )
 
 
 def _rows_in(X: Any) -> int:
@@ -116,28 +136,22 @@ def _fit_and_score(
     return _scores(estimator, _safe_indexing(X, score), method, positive), estimator
 
 
+def _amounts(values: Any, name: str) -> Numbers:
+    """One weight or cost for each row."""
+    column = as_numbers(values, name)
+    bad = ~(np.isfinite(column) & (column >= 0))
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(f"{name}[{at}] must be a finite number of at least 0, got {column[at]}.")
+    return column
+
+
 def _rows_of(value: Any, at: Any, rows: int) -> Any:
     """Select rows of what holds one value per row; anything else is passed on whole."""
     sized = hasattr(value, "shape") or hasattr(value, "__len__")
     if value is None or isinstance(value, str | dict) or not sized or _rows_in(value) != rows:
         return value
     return _safe_indexing(value, at)
-
-
-def fine_unit(columns: Sequence[Numbers], times: int) -> Fraction | None:
-    """Find a power of two so fine that rounding is lost beside the sum; None for whole numbers.
-
-    The sum `times` over stays below 2**52 units, so that all sums are exact in doubles too.
-
-    >>> fine_unit([np.array([0.25, 0.5])], 5) == Fraction(1, 2**49)
-    True
-    """
-    if all(column.dtype == np.int64 or (column == np.rint(column)).all() for column in columns):
-        return None
-    total = sum(float(np.abs(column).sum()) for column in columns)
-    if not 0 < total < math.inf:
-        return None
-    return Fraction(2) ** min(61, max(-61, math.frexp(total)[1] + times.bit_length() - 52))
 
 
 class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -155,9 +169,10 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         random_state: Any
         unit: Cost | None
 
-        def _hold(self, samples: Samples) -> None: ...
-        def _hold_more(self, samples: Samples) -> None: ...
-        def _hold_nothing(self, per_row: bool) -> None: ...
+        def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]: ...
+        def _conclude(self, *found: Any) -> None: ...
+        def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None: ...
+        def _hold_nothing(self, per_row: bool, used: str) -> None: ...
 
     def _fit(self, X: Any, y: Any, told: dict[str, Any], params: dict[str, Any]) -> Any:
         """Fit the classifier, and hold the scores of rows it was not fitted on."""
@@ -166,15 +181,16 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         prefit = isinstance(self.cv, str)
         if prefit:
             self._check_fitted_before()
-        rows, positive = self._read(y, told, self.estimator.classes_ if prefit else None)
+        rows, positive = self._read(y, told, _classes_of(self.estimator) if prefit else None)
         given, splitting = self._routed("fit", rows.weights, params)
         if prefit:
             estimator: Any = self.estimator
             samples = self._samples(estimator, X, rows, positive)
         else:
             estimator, samples = self._fit_folds(X, y, rows, positive, given, splitting)
+        found = self._found(samples, hasattr(estimator, "partial_fit"))
         self._publish(estimator, positive)
-        self._hold(samples)
+        self._conclude(*found)
         return self
 
     def _partial_fit(
@@ -191,11 +207,14 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rows, positive = self._read(y, told, known)
         given, _ = self._routed("partial_fit", rows.weights, params)
         if begun:
-            self._hold_more(self._samples(self.estimator_, X, rows, positive))
-            self.estimator_.partial_fit(X, y, **given)
+            samples = self._samples(self.estimator_, X, rows, positive)
+            self._hold_more(samples, lambda: self.estimator_.partial_fit(X, y, **given))
             return self
-        self._publish(clone(self.estimator).partial_fit(X, y, classes=known, **given), positive)
-        self._hold_nothing(has_costs(told))
+        estimator = clone(self.estimator).partial_fit(X, y, classes=known, **given)
+        _classes_of(estimator)
+        used = response_of(estimator, self.response_method)
+        self._publish(estimator, positive)
+        self._hold_nothing(has_costs(told), used)
         return self
 
     def get_metadata_routing(self) -> Any:
@@ -222,6 +241,11 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _check_parameters(self, per_row: bool) -> None:
         exact_costs(self.false_positive, self.false_negative)
+        if isinstance(self.estimator, type):
+            name = self.estimator.__name__
+            raise TypeError(f"estimator must be an object, got the class {name}. Write {name}().")
+        if is_regressor(self.estimator):
+            _refuse_estimator(self.estimator)
         if self.response_method not in ("auto", *_RESPONSES):
             raise ValueError(
                 "response_method must be 'auto', 'predict_proba' or 'decision_function', got "
@@ -235,7 +259,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _check_fitted_before(self) -> None:
         try:
-            check_is_fitted(self.estimator, "classes_")
+            check_is_fitted(self.estimator)
         except NotFittedError as error:
             raise NotFittedError(
                 "cv='prefit' needs an estimator that is fitted. Fit it on other rows first, or "
@@ -258,15 +282,21 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if len(strange):
             at = int(strange[0])
             raise ValueError(f"y[{at}] is {y[at]!r}, which is none of {classes.tolist()!r}.")
+        if self.pos_label is None and (has_costs(told) or self._favours()):
+            require_obvious_positive(classes, y)
         positive = classes[1] if self.pos_label is None else self.pos_label
         if positive not in classes:
             raise ValueError(f"pos_label={positive!r} is none of {classes.tolist()!r}.")
         columns = {
-            name: None if column is None else as_numbers(column, name)
+            name: None if column is None else _amounts(column, name)
             for name, column in told.items()
         }
         require_same_length(y=y, **columns)
         return Rows(y, *(columns.get(name) for name in TOLD)), positive
+
+    def _favours(self) -> bool:
+        """Whether the answer depends on which class is the positive one."""
+        return unequal(self.false_positive, self.false_negative)
 
     def _routed(
         self, method: str, sample_weight: Numbers | None, params: dict[str, Any]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pooled scores in a model whose unit follows them."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limen.columns import Numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Pool", "fine_unit"]
+
+
+def fine_unit(columns: Sequence[Numbers], times: int) -> Fraction | None:
+    """Find a power of two so fine that rounding is lost beside the sum; None for whole numbers.
+
+    The sum `times` over stays below 2**52 units, so that all sums are exact in doubles too.
+
+    >>> fine_unit([np.array([0.25, 0.5])], 5) == Fraction(1, 2**49)
+    True
+    """
+    if all(column.dtype == np.int64 or (column == np.rint(column)).all() for column in columns):
+        return None
+    total = sum(float(np.abs(column).sum()) for column in columns)
+    if not 0 < total < math.inf:
+        return None
+    return Fraction(2) ** min(61, max(-61, math.frexp(total)[1] + times.bit_length() - 52))
+
+
+class Pool:
+    """Samples in a model. Unless it was given a unit, it gets the one of `fine_unit`.
+
+    Batches may weigh more or less than all before; then the model is made anew, which takes
+    O(n) a few times on the way from the smallest numbers to the largest.
+
+    >>> from limen import OnlineThreshold
+    >>> pool = Pool(OnlineThreshold())
+    >>> for weight in (0.1, 1e9):
+    ...     with pool.holding((np.array([0.5]), np.array([1]), np.array([weight]))):
+    ...         pass
+    >>> len(pool.model)
+    2
+    """
+
+    def __init__(self, empty: Any, times: int = 1) -> None:
+        self.model = empty
+        self._times = times  # what a weight is multiplied by at most
+        self._follows = empty._given["unit"] is None
+        self._parts: list[tuple[Any, ...]] = []
+
+    @contextmanager
+    def holding(self, columns: tuple[Any, ...]) -> Iterator[Any]:
+        """Hold these samples as well, unless what is done meanwhile fails; give the model."""
+        model = self._joined(columns)
+        try:
+            yield model
+        except BaseException:
+            if model is self.model:
+                model.revert_many(*columns)
+            raise
+        self.model = model
+        if self._follows:  # copies, because weights may be the caller's own array
+            self._parts.append(tuple(None if c is None else c.copy() for c in columns))
+
+    def _joined(self, columns: tuple[Any, ...]) -> Any:
+        """Add samples to the model, or to a new one that has another unit."""
+        plain = self._follows and self.model._given["unit"] is None
+        if not (plain and fine_unit(_amounts(columns), 1)):
+            try:
+                self.model.update_many(*columns)
+                return self.model
+            except OverflowError:
+                if plain or not self._follows:
+                    raise
+        parts = [*self._parts, columns]
+        unit = fine_unit([column for part in parts for column in _amounts(part)], self._times)
+        model = type(self.model)(**{**self.model._given, "unit": unit})
+        try:
+            for part in parts:
+                model.update_many(*part)
+        except ValueError as error:
+            raise ValueError(
+                "the largest weights or costs of all batches are so large that the smallest "
+                f"would be lost beside them in whole units of {unit}. Give all batches in numbers "
+                "of one magnitude, or start anew. Nothing was changed."
+            ) from error
+        return model
+
+
+def _amounts(columns: tuple[Any, ...]) -> list[Numbers]:
+    """Weights, or losses below and above; without weights each sample counts 1."""
+    scores, *amounts = columns
+    if len(amounts) == 2 and amounts[0].dtype == np.uint8:  # labels and weights
+        amounts = amounts[1:]
+    return [np.ones(len(scores), np.int64) if column is None else column for column in amounts]
