@@ -12,7 +12,7 @@ NATIVE_TESTS := $(patsubst native/%.cpp,build/native/%,$(wildcard native/*_test.
 SANITIZED_TESTS := $(patsubst native/%.cpp,build/sanitized/%,$(wildcard native/*_test.cpp))
 CXXFLAGS := -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror -ffp-contract=off
 
-.PHONY: demo test python-test native-test sanitize lint types check bench clean
+.PHONY: demo test python-test native-test sanitize lint types check docs bench clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -46,6 +46,10 @@ types: $(VENV)/check
 ## What must hold besides the tests.
 check: lint types sanitize
 
+## The documentation site, offline, in build/site/.
+docs: $(VENV)/docs
+	$(BIN)/python docs/site/build.py
+
 ## Speed as ratios against peers, answers verified first; writes benchmarks/results/.
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks
@@ -62,11 +66,12 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn river plots frames cli report
+test_EXTRAS := test sklearn river plots frames cli report docs
 check_EXTRAS := check
+docs_EXTRAS := docs
 bench_EXTRAS := bench cli
 
-$(VENV)/test $(VENV)/check $(VENV)/bench: $(VENV)/%: $(VENV)/installed
+$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/bench: $(VENV)/%: $(VENV)/installed
 	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
 	@touch $@
 
