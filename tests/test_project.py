@@ -53,3 +53,10 @@ def test_workflows_run_the_targets_of_the_makefile() -> None:
 
     assert run <= targets
     assert {"test", "demo", "lint", "types", "sanitize", "docs"} <= run
+
+
+def test_the_coverage_that_is_told_is_the_one_that_was_measured() -> None:
+    told = re.findall(r"about (\d+)%", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    report = (ROOT / "docs" / "coverage.txt").read_text(encoding="utf-8")
+
+    assert told == re.findall(r"^TOTAL.* (\d+)%$", report, re.MULTILINE)
