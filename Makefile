@@ -10,9 +10,10 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -name '*.[ch]pp
 HEADERS := $(wildcard native/*.hpp)
 NATIVE_TESTS := $(patsubst native/%.cpp,build/native/%,$(wildcard native/*_test.cpp))
 SANITIZED_TESTS := $(patsubst native/%.cpp,build/sanitized/%,$(wildcard native/*_test.cpp))
+COVERED_TESTS := $(patsubst native/%.cpp,build/coverage/%,$(wildcard native/*_test.cpp))
 CXXFLAGS := -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror -ffp-contract=off
 
-.PHONY: demo test python-test native-test sanitize lint types check bench clean
+.PHONY: demo test python-test native-test sanitize lint types check docs coverage bench clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -46,6 +47,23 @@ types: $(VENV)/check
 ## What must hold besides the tests.
 check: lint types sanitize
 
+## The documentation site, offline, in build/site/.
+docs: $(VENV)/docs
+	$(BIN)/python docs/site/build.py
+
+## How much of Python and C++ the tests run; writes docs/coverage.txt.
+coverage: $(VENV)/coverage $(COVERED_TESTS)
+	rm -f build/coverage/python* build/coverage/*.gcda
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine -q
+	@set -e; for test in $(COVERED_TESTS); do echo "$$test"; $$test; done
+	@{ echo 'Python, lines and branches, by every test:'; echo; \
+	  $(BIN)/coverage report; \
+	  echo; echo 'C++, lines, by the native tests alone (the bindings are tested from Python):'; echo; \
+	  $(BIN)/gcovr --root native --exclude '.*test.*' --merge-lines build/coverage; \
+	} > docs/coverage.txt
+	@grep TOTAL docs/coverage.txt
+
 ## Speed as ratios against peers, answers verified first; writes benchmarks/results/.
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks
@@ -62,11 +80,13 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn river plots frames cli
+test_EXTRAS := test sklearn river plots frames cli docs
 check_EXTRAS := check
+docs_EXTRAS := docs
+coverage_EXTRAS := $(test_EXTRAS) coverage
 bench_EXTRAS := bench cli
 
-$(VENV)/test $(VENV)/check $(VENV)/bench: $(VENV)/%: $(VENV)/installed
+$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/coverage $(VENV)/bench: $(VENV)/%: $(VENV)/installed
 	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
 	@touch $@
 
@@ -77,3 +97,7 @@ build/native/%: native/%.cpp $(HEADERS)
 build/sanitized/%: native/%.cpp $(HEADERS)
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) -Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DLIMEN_SANITIZED $< -o $@
+
+build/coverage/%: native/%.cpp $(HEADERS)
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS) -O1 -DLIMEN_SANITIZED --coverage $< -o $@

@@ -18,18 +18,7 @@ from limen.arrays import as_array, columns_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "Columns",
-    "as_labels",
-    "as_numbers",
-    "as_scores",
-    "from_frame",
-    "ordered_scores",
-    "require_obvious_positive",
-    "require_same_length",
-    "samples_with_labels",
-    "samples_with_losses",
-]
+__all__ = ["Columns", "from_frame"]  # what users need; the rest is for limen itself
 
 Numbers: TypeAlias = "NDArray[np.int64] | NDArray[np.float64]"
 

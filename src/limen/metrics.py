@@ -175,15 +175,23 @@ _CLOSE = 1e-9
 accuracy = Metric(
     "accuracy", lambda tp, fp, fn, tn: (tp + tn, tp + fp + fn + tn), on_hull=True, margin=_CLOSE
 )
+"""The share of right answers."""
 balanced_accuracy = Metric("balanced_accuracy", _balanced, on_hull=True, margin=_CLOSE)
+"""The mean of recall and specificity."""
 youden = Metric("youden", _youden, on_hull=True, margin=_CLOSE)
+"""Youden's J: recall plus specificity minus 1."""
 jaccard = Metric("jaccard", lambda tp, fp, fn, tn: (tp, tp + fp + fn), on_hull=True, margin=_CLOSE)
+"""True positives among all that are 1 or are answered 1."""
 mcc = Metric("mcc", _matthews, on_hull=True, signed_root=True, margin=_CLOSE)
+"""Matthews' correlation of answers and labels."""
 # The steepest edge of the hull may carry cuts of equal precision above its vertex, and the
 # others are as good at every cut without further mistakes.
 precision = Metric("precision", lambda tp, fp, fn, tn: (tp, tp + fp), margin=_CLOSE)
+"""The share of answers 1 that are right."""
 recall = Metric("recall", lambda tp, fp, fn, tn: (tp, tp + fn), margin=_CLOSE)
+"""The share of labels 1 that are answered 1."""
 specificity = Metric("specificity", lambda tp, fp, fn, tn: (tn, fp + tn), margin=_CLOSE)
+"""The share of labels 0 that are answered 0."""
 
 
 def fbeta(beta: Cost) -> Metric:
@@ -206,6 +214,7 @@ def fbeta(beta: Cost) -> Metric:
 
 
 f1 = Metric("f1", fbeta(1).ratio, on_hull=True, margin=_CLOSE)
+"""The harmonic mean of precision and recall."""
 
 
 def cost(false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:

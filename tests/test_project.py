@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a maintainer relies on: one version, and workflows that run what .ci/run runs."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import limen
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def test_the_version_is_written_once() -> None:
+    assert version("limen") == limen.__version__
+    assert "version" not in PROJECT["project"]
+    (source,) = PROJECT["tool"]["dynamic-metadata"]
+
+    assert "version" == source["field"]
+    assert f'\n__version__ = "{limen.__version__}"\n' in (ROOT / source["input"]).read_text()
+
+
+def test_every_extra_of_the_makefile_exists() -> None:
+    lines = re.findall(r"^\w+_EXTRAS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = {extra for line in lines for extra in line.split() if "$" not in extra}
+
+    assert named <= set(PROJECT["project"]["optional-dependencies"])
+    assert {"test", "check", "docs"} <= named
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_may_read_only_and_names_its_actions_by_version(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    actions = re.findall(r"uses: (\S+)", text)
+
+    assert "\npermissions: {}\n" in text
+    assert {"contents: read"} == set(re.findall(r"permissions:\n +(\S.*)", text))
+    assert actions
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@v\d+(\.\d+)*", action) for action in actions), actions
+
+
+def test_workflows_run_the_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
+    (matrix,) = re.findall(r"target: \[(.*)\]", text)
+    run = {*re.findall(r"run: make (?:--jobs=\d+ )?([a-z][\w-]*)", text), *matrix.split(", ")}
+
+    assert run <= targets
+    assert {"test", "demo", "lint", "types", "sanitize", "docs"} <= run
+
+
+def test_the_coverage_that_is_told_is_the_one_that_was_measured() -> None:
+    told = re.findall(r"about (\d+)%", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    report = (ROOT / "docs" / "coverage.txt").read_text(encoding="utf-8")
+
+    assert told == re.findall(r"^TOTAL.* (\d+)%$", report, re.MULTILINE)
