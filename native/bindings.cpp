@@ -147,6 +147,15 @@ struct Denial {
 
 // ---- numbers out of Python objects ------------------------------------------------------
 
+// Set when the module is loaded.
+PyObject *small_zero = nullptr, *small_one = nullptr, *long_double = nullptr;
+
+[[noreturn]] void refuse_inexact(PyObject* number, const char* name) {
+    refuse(PyExc_ValueError, std::string(name) + " " + nb::str(nb::handle(number)).c_str() +
+                                 " has no exact float64. Scale it down, or convert it to float "
+                                 "yourself. Nothing was changed.");
+}
+
 // An integer beyond 2^53 may have no double of its own; two scores would silently become one.
 double exact_double(PyObject* integer, const char* name) {
     const double value = PyLong_AsDouble(integer);
@@ -154,10 +163,17 @@ double exact_double(PyObject* integer, const char* name) {
     if (std::fabs(value) >= 9007199254740992.0) {
         nb::object back = nb::steal(PyLong_FromDouble(value));
         if (!back.is_valid()) throw nb::python_error();
-        if (!back.equal(nb::handle(integer)))
-            refuse(PyExc_ValueError, std::string(name) + " " + shown(integer) +
-                                         " has no exact float64. Scale it down, or convert it "
-                                         "to float yourself. Nothing was changed.");
+        if (!back.equal(nb::handle(integer))) refuse_inexact(integer, name);
+    }
+    return value;
+}
+
+double nearest_double(PyObject* object, const char* name) {
+    const double value = PyFloat_AsDouble(object);
+    if (value == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        refuse(PyExc_TypeError, std::string(name) + " must be a number, got " + shown(object) +
+                                    ". Nothing was changed.");
     }
     return value;
 }
@@ -170,16 +186,12 @@ double to_double(PyObject* object, const char* name) {
         if (!integer.is_valid()) throw nb::python_error();
         return exact_double(integer.ptr(), name);
     }
-    const double value = PyFloat_AsDouble(object);
-    if (value == -1.0 && PyErr_Occurred()) {
-        PyErr_Clear();
-        refuse(PyExc_TypeError, std::string(name) + " must be a number, got " + shown(object) +
-                                    ". Nothing was changed.");
-    }
+    const double value = nearest_double(object, name);
+    if (value == value && PyObject_IsInstance(object, long_double) == 1 &&
+        !nb::float_(value).equal(nb::handle(object)))
+        refuse_inexact(object, name);
     return value;
 }
-
-PyObject *small_zero = nullptr, *small_one = nullptr;  // set when the module is loaded
 
 bool to_label(PyObject* object, double score, const char* outcome) {
     // Small whole numbers are single objects. One test for both labels, because which of the
@@ -219,7 +231,7 @@ Number to_number(PyObject* object, const char* name) {
         }
         return {false, 0, nearest};
     }
-    return {false, 0, to_double(object, name)};
+    return {false, 0, nearest_double(object, name)};
 }
 
 // ---- the models -----------------------------------------------------------------------
@@ -1261,6 +1273,7 @@ NB_MODULE(_core, module) {
     module.attr("isa") = isa_name(active_isa());  // what it throws becomes an ImportError
     small_zero = PyLong_FromLong(0);
     small_one = PyLong_FromLong(1);
+    long_double = nb::object(nb::module_::import_("numpy").attr("longdouble")).release().ptr();
 #if !defined(_WIN32)
     pthread_atfork(wait_for_work, nullptr, nullptr);
 #endif
