@@ -214,8 +214,8 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
             `limen.metrics`, or a function that is given arrays of tp, fp, fn and tn, one entry
             for each cut, and tells what they are worth; more is better.
         min_precision, min_recall
-            Floors. The precision of a cut that answers 1 to nobody meets none, as there is
-            nothing to take a share of.
+            Floors. The precision of a cut that answers 1 to nobody meets none, not even 0, as
+            there is nothing to take a share of.
         max_false_positive_rate, max_positive_rate
             Ceilings on the share of labels 0, and of all, that are answered 1.
 
