@@ -234,8 +234,8 @@ class Ledger(Wrapper):
         >>> ledger.score("a", 0.9)
         1
         """
+        value, size = self._checked_score(score, weight)  # before the lock: it may call others
         with self._lock:
-            value, size = self._checked_score(score, weight)
             entry = self._ids.get(id)
             if entry is not None and entry.state != WAITING:
                 if (entry.score, entry.weight) != (value, size):
@@ -269,8 +269,8 @@ class Ledger(Wrapper):
         >>> len(ledger.model), ledger.cost
         (1, 1.0)
         """
+        known = self._checked_outcome(outcome, named)
         with self._lock:
-            known = self._checked_outcome(outcome, named)
             entry = self._ids.get(id)
             if entry is None:
                 entry = self._ids[id] = Entry(id)
@@ -643,7 +643,7 @@ class Ledger(Wrapper):
         self._clock, self._expired = whole["clock"], whole["expired"]
         self._counts = None if whole["counts"] is None else bool(whole["counts"])
         self._cost, self._ever = whole["cost"], whole["ever"]
-        self._prices.bits = whole["bits"]
+        self._prices.resume(whole["bits"])
         if self._clock is not None:
             self._dated = isinstance(self._clock, datetime)
         entries = entries_of(whole, whole["ids"])
