@@ -66,10 +66,10 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
     def __init__(self, *, unit: Cost | None = None) -> None:
         self._begin(unit=unit)
 
-    def _begin(self, **given: Any) -> None:
-        parts = unit_parts(exact_unit(given["unit"]), Fraction(1))
+    def _begin(self, *, unit: Any) -> None:
+        parts = unit_parts(exact_unit(unit), Fraction(1))
         _core.Calibrator.__init__(self, *parts, self._capacities[0])
-        self._given = given
+        self._given = {"unit": unit}
 
     def threshold(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
         """Return the cheapest threshold for these costs. O(log n).
