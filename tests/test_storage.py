@@ -394,7 +394,6 @@ ABSURD = [
     *(Decimal("1E+30000000"), Decimal("1E-30000000"), Decimal("-1E+999999999"), Decimal("NaN")),
     *(Fraction(1, 3), Fraction(10**400, 3), START, START.replace(tzinfo=UTC), timedelta(days=9**6)),
     *(np.array([]), np.zeros(3, np.uint8), np.full(1, -(2**63)), np.array([float("nan")])),
-    *(OnlineThreshold(), OnlineCut(unit=3), LastN(OnlineThreshold(), 1)),
 ]
 
 
@@ -404,7 +403,8 @@ def test_absurd_parts_give_an_error_or_a_sound_object_quickly(make):
     whole = make()
     claims = claims_of(whole)
     damage = random.Random(3)
-    cases = [(claim, absurd) for claim in claims for absurd in ABSURD]
+    others = [OnlineThreshold(), OnlineCut(unit=3), LastN(OnlineThreshold(), 1)]
+    cases = [(claim, absurd) for claim in claims for absurd in (*ABSURD, *others)]
     began = time.process_time()
     for (parts, name), absurd in damage.sample(cases, min(150, len(cases))):
         kept, parts[name] = parts[name], absurd
@@ -484,8 +484,9 @@ def test_a_window_whose_model_holds_samples_of_its_own_is_refused():
 
 
 @pytest.mark.xfail(strict=True, reason="Memory: entries are checked against the model")
-@pytest.mark.parametrize("claim", [{"model": OnlineThreshold()}, {"cost": 10**400}])
-def test_entries_that_the_model_does_not_hold_are_refused(claim):
+@pytest.mark.parametrize("name", ["model", "cost"])
+def test_entries_that_the_model_does_not_hold_are_refused(name):
+    claim = {name: OnlineThreshold() if name == "model" else 10**400}
     whole = Ledger(OnlineThreshold())
     whole.score("a", 0.5)
     whole.label("a", 1)
