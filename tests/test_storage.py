@@ -414,7 +414,7 @@ def test_absurd_parts_give_an_error_or_a_sound_object_quickly(make):
             found = limen.from_bytes(made_up)
         except ValueError:
             continue
-        len(found), found.to_bytes(), found.copy()
+        len(found), found.to_bytes(), found.copy(), repr(found)
         model = found.model if hasattr(found, "model") else found
         getattr(model, "model", model)._check()
     assert time.process_time() - began < 5
@@ -486,7 +486,7 @@ def test_a_window_whose_model_holds_samples_of_its_own_is_refused():
 @pytest.mark.xfail(strict=True, reason="Memory: entries are checked against the model")
 @pytest.mark.parametrize("name", ["model", "cost"])
 def test_entries_that_the_model_does_not_hold_are_refused(name):
-    claim = {name: OnlineThreshold() if name == "model" else 10**400}
+    claim = {name: OnlineThreshold() if name == "model" else 2}  # where it is 1
     whole = Ledger(OnlineThreshold())
     whole.score("a", 0.5)
     whole.label("a", 1)

@@ -636,7 +636,10 @@ class Ledger(Wrapper):
     def _from_parts(cls, parts: dict[str, Any]) -> Ledger:
         for name, least in (("cost", None), ("ever", None), ("expired", 0), ("bits", 0)):
             whole_number(parts, name, least)
-        return rebuild(cls, {**parts, "ids": ids_of(parts["ids"])})
+        clock = parts["clock"]
+        if clock is not None:
+            clock = as_time(clock, isinstance(clock, datetime), "clock")
+        return rebuild(cls, {**parts, "clock": clock, "ids": ids_of(parts["ids"])})
 
     def _resume(self, whole: dict[str, Any]) -> None:
         self._begin(whole["model"], {name: whole[name] for name in (*_PERIODS, *_COSTS)})
@@ -645,6 +648,8 @@ class Ledger(Wrapper):
         self._cost, self._ever = whole["cost"], whole["ever"]
         self._prices.resume(whole["bits"])
         if self._clock is not None:
+            if self._dated not in (None, isinstance(self._clock, datetime)):
+                raise ValueError("clock is of another kind than the periods")
             self._dated = isinstance(self._clock, datetime)
         entries = entries_of(whole, whole["ids"])
         for entry, place in zip(entries, whole["places"].tolist(), strict=True):

@@ -45,6 +45,7 @@ _HEADER = struct.Struct("<8sH6xQ")  # what it is, version, bytes of the body
 _DIGEST = 16
 _DEEPEST = 16
 _LONGEST = 8192  # bytes of a part of a fraction, whose terms are reduced in quadratic time
+_LARGEST = 2**900  # of a count or a sum of units: what is made of it is a double
 _MOST_ALIKE = 100  # ids of one hash; a dictionary takes quadratic time for them
 
 _SIZE = struct.Struct("<Q")
@@ -207,7 +208,9 @@ def plain_number(number: Any) -> int | float:
 def whole_number(parts: dict[str, Any], name: str, least: int | None = 0) -> int:
     """Read a whole number that is not below the least; raise ValueError if it is none."""
     number = parts[name]
-    if type(number) is not int or (least is not None and number < least):
+    if type(number) is not int or abs(number) > _LARGEST:
+        raise ValueError(f"{name} is no whole number, or beyond all bounds")
+    if least is not None and number < least:
         raise ValueError(f"{name} is {number!r}")
     return number
 
