@@ -48,7 +48,6 @@ constexpr double largest_double = std::numeric_limits<double>::max();
 
 std::string shown(PyObject* value) { return nb::repr(nb::handle(value)).c_str(); }
 std::string shown(double value) { return nb::repr(nb::float_(value)).c_str(); }
-std::string shown(std::int64_t value) { return std::to_string(value); }
 
 std::string counted(std::size_t value, const char* what) {
     std::string text = std::to_string(value);
@@ -878,7 +877,8 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> probabilities_in(Array<double> first
                                                              Array<double> scores, bool linear) {
     const std::size_t n = scores.shape(0);
     auto found = new_array<double>(n);
-    const BlockColumns blocks{first.data(), last.data(), values.data(), values.shape(0)};
+    const std::size_t b = std::min({first.shape(0), last.shape(0), values.shape(0)});
+    const BlockColumns blocks{first.data(), last.data(), values.data(), b};
     for (std::size_t i = 0; i < n; ++i)
         found.data()[i] = blocks.probability_at(scores.data()[i],
                                                 linear ? Between::linear : Between::step);
