@@ -4,6 +4,9 @@
 //
 // Everything O(n). Nothing here changes what is held; the first thing that is wrong with a
 // column is told with its place, and then nothing else holds.
+//
+// Another thread may change the columns while they are read. Then rows are of no use to anybody,
+// but each is one that could have been given: no pass relies on what an earlier one has seen.
 
 #pragma once
 
@@ -93,6 +96,7 @@ struct Costs {
 inline Trouble labelled_z(const std::uint8_t* labels, std::size_t n, const Column& weights,
                           const Costs& costs, const Measure& in, int& bits,
                           std::vector<std::int64_t>& z) {
+    if (n == 0) return {};  // not even a weight of 1 is there to be measured
     if (weights.ones()) {
         constexpr std::int64_t one = 1;
         std::vector<std::int64_t> units;
@@ -133,8 +137,11 @@ inline Trouble labelled_rows(const double* scores, const std::uint8_t* labels, s
     if (Trouble found = find_nan(scores, n)) return found;
     if (Trouble found = labelled_z(labels, n, weights, costs, in, bits, z)) return found;
     rows.reserve(n);
-    for (std::size_t i = 0; i < n; ++i)
-        if (z[i] != 0) rows.push_back({ordered_bits(scores[i]), z[i]});
+    for (std::size_t i = 0; i < n; ++i) {
+        const double score = scores[i];
+        if (score != score) return {Trouble::nan_score, i, "scores"};
+        if (z[i] != 0) rows.push_back({ordered_bits(score), z[i]});
+    }
     return {};
 }
 
@@ -144,9 +151,12 @@ inline Trouble loss_rows(const double* scores, std::size_t n, const Column (&col
     if (Trouble found = find_nan(scores, n)) return found;
     if (Trouble found = both_losses(columns, n, in, bits, units)) return found;
     rows.reserve(n);
-    for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t i = 0; i < n; ++i) {
+        const double score = scores[i];
+        if (score != score) return {Trouble::nan_score, i, "scores"};
         if (units[0][i] != 0 || units[1][i] != 0)
-            rows.push_back({ordered_bits(scores[i]), {units[0][i], units[1][i]}});
+            rows.push_back({ordered_bits(score), {units[0][i], units[1][i]}});
+    }
     return {};
 }
 
@@ -205,7 +215,7 @@ inline Selection select_labelled(const double* scores, const std::uint8_t* label
     std::int64_t one = 0;
     if (weights.ones() && in.measure(std::int64_t{1}, 1, 0, one) == Refusal::none) {
         std::size_t ones = 0;
-        for (std::size_t i = 0; i < n; ++i) ones += labels[i];
+        for (std::size_t i = 0; i < n; ++i) ones += labels[i] != 0;
         const Wide above = Wide{one} * costs.false_positive * static_cast<Wide>(n - ones);
         const Wide below = Wide{one} * costs.false_negative * static_cast<Wide>(ones);
         if (sums_fit(found, above, above + below, in.unit()))

@@ -5,6 +5,11 @@
 // update, revert and the properties are bound by hand through the type's slots, because a
 // call that takes a hundred nanoseconds notices the dispatch around it; the rest goes through
 // nanobind. Arrays arrive contiguous and of a known type: limen.columns sees to that.
+//
+// While an object is locked no Python object is made, looked at or called, nothing is imported and
+// no message written: each of these can run code of the caller (a finaliser, a signal handler, a
+// method of a number), which may ask the same object and would wait for itself. So every function
+// reads its arguments, locks, changes or copies out plain numbers, unlocks, and only then speaks.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -13,6 +18,10 @@
 #include <atomic>
 #include <cmath>
 #include <optional>
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
 
 #include "batch.hpp"
 #include "held_samples.hpp"
@@ -39,7 +48,6 @@ constexpr double largest_double = std::numeric_limits<double>::max();
 
 std::string shown(PyObject* value) { return nb::repr(nb::handle(value)).c_str(); }
 std::string shown(double value) { return nb::repr(nb::float_(value)).c_str(); }
-std::string shown(std::int64_t value) { return std::to_string(value); }
 
 std::string counted(std::size_t value, const char* what) {
     std::string text = std::to_string(value);
@@ -110,14 +118,25 @@ std::string power_of_ten(double exponent) { return shown(std::pow(10.0, exponent
                outcome);
 }
 
-template <class Tree>
-[[noreturn]] void refuse_absent(const HeldSamples<Tree>& held, double score) {
-    const std::string counts = " (" + counted(held.samples(), "sample") + ", " +
-                               counted(held.distinct(), "distinct score") + ")";
-    const bool known = held.find(score).count > 0;
+// Why an object refused, and all that the message tells of it.
+struct Denial {
+    Refusal refusal = Refusal::none;
+    int bits = 0;         // the places it was measured in
+    double size = 0;      // about the sum that would be held, in the numbers given
+    double score = 0;     // that is not held, or
+    bool known = false;   // not so
+    std::size_t samples = 0, distinct = 0;
+
+    explicit operator bool() const { return refusal != Refusal::none; }
+};
+
+[[noreturn]] void refuse_absent(const Denial& denial) {
+    const std::string counts = " (" + counted(denial.samples, "sample") + ", " +
+                               counted(denial.distinct, "distinct score") + ")";
     const std::string message =
-        "cannot revert score " + shown(score) + ": " +
-        (known ? "no such sample is held at this score" : "no sample with this score is held") +
+        "cannot revert score " + shown(denial.score) + ": " +
+        (denial.known ? "no such sample is held at this score"
+                      : "no sample with this score is held") +
         counts + ". Revert exactly what was added: same score, same " +
         "label or losses, same weight." + nothing_changed;
     nb::object type = nb::module_::import_("limen.errors").attr("NotHeld");
@@ -127,6 +146,15 @@ template <class Tree>
 
 // ---- numbers out of Python objects ------------------------------------------------------
 
+// Set when the module is loaded.
+PyObject *small_zero = nullptr, *small_one = nullptr, *long_double = nullptr;
+
+[[noreturn]] void refuse_inexact(PyObject* number, const char* name) {
+    refuse(PyExc_ValueError, std::string(name) + " " + nb::str(nb::handle(number)).c_str() +
+                                 " has no exact float64. Scale it down, or convert it to float "
+                                 "yourself. Nothing was changed.");
+}
+
 // An integer beyond 2^53 may have no double of its own; two scores would silently become one.
 double exact_double(PyObject* integer, const char* name) {
     const double value = PyLong_AsDouble(integer);
@@ -134,10 +162,17 @@ double exact_double(PyObject* integer, const char* name) {
     if (std::fabs(value) >= 9007199254740992.0) {
         nb::object back = nb::steal(PyLong_FromDouble(value));
         if (!back.is_valid()) throw nb::python_error();
-        if (!back.equal(nb::handle(integer)))
-            refuse(PyExc_ValueError, std::string(name) + " " + shown(integer) +
-                                         " has no exact float64. Scale it down, or convert it "
-                                         "to float yourself. Nothing was changed.");
+        if (!back.equal(nb::handle(integer))) refuse_inexact(integer, name);
+    }
+    return value;
+}
+
+double nearest_double(PyObject* object, const char* name) {
+    const double value = PyFloat_AsDouble(object);
+    if (value == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        refuse(PyExc_TypeError, std::string(name) + " must be a number, got " + shown(object) +
+                                    ". Nothing was changed.");
     }
     return value;
 }
@@ -150,16 +185,12 @@ double to_double(PyObject* object, const char* name) {
         if (!integer.is_valid()) throw nb::python_error();
         return exact_double(integer.ptr(), name);
     }
-    const double value = PyFloat_AsDouble(object);
-    if (value == -1.0 && PyErr_Occurred()) {
-        PyErr_Clear();
-        refuse(PyExc_TypeError, std::string(name) + " must be a number, got " + shown(object) +
-                                    ". Nothing was changed.");
-    }
+    const double value = nearest_double(object, name);
+    if (value == value && PyObject_IsInstance(object, long_double) == 1 &&
+        !nb::float_(value).equal(nb::handle(object)))
+        refuse_inexact(object, name);
     return value;
 }
-
-PyObject *small_zero = nullptr, *small_one = nullptr;  // set when the module is loaded
 
 bool to_label(PyObject* object, double score, const char* outcome) {
     // Small whole numbers are single objects. One test for both labels, because which of the
@@ -199,14 +230,25 @@ Number to_number(PyObject* object, const char* name) {
         }
         return {false, 0, nearest};
     }
-    return {false, 0, to_double(object, name)};
+    return {false, 0, nearest_double(object, name)};
 }
 
 // ---- the models -----------------------------------------------------------------------
 
-// One object may be shared by threads. Nobody waits for it while holding the interpreter.
+// How many threads work on an object without the interpreter. A child that is forked meanwhile
+// would find that object half changed and locked for ever, so a fork waits until they are done;
+// to be done they need nothing that the forking thread has.
+std::atomic<int> working{0};
+
+void wait_for_work() {
+    for (int some; (some = working.load()) > 0;) working.wait(some);
+}
+
+// One object may be shared by threads. Nobody waits for it while holding the interpreter. It is
+// taken with the interpreter only, and so are forks: nothing is half taken in a child.
 class ObjectLock {
 public:
+    // For as long as the interpreter is held.
     class Guard {
     public:
         explicit Guard(ObjectLock& lock) : lock_(lock) { lock_.acquire(); }
@@ -218,17 +260,51 @@ public:
         ObjectLock& lock_;
     };
 
+    // For long work, without the interpreter, which is taken back only after the object is free:
+    // whoever holds the one may wait for the other.
+    class LongGuard {
+    public:
+        explicit LongGuard(ObjectLock& lock) : lock_(lock) {
+            lock_.acquire();
+            ++working;
+            thread_ = PyEval_SaveThread();
+        }
+        ~LongGuard() {
+            lock_.release_alone();
+            --working;
+            working.notify_all();
+            PyEval_RestoreThread(thread_);
+        }
+        LongGuard(const LongGuard&) = delete;
+        LongGuard& operator=(const LongGuard&) = delete;
+
+    private:
+        ObjectLock& lock_;
+        PyThreadState* thread_;
+    };
+
 private:
 #ifdef Py_GIL_DISABLED
     bool take() { return !taken_.exchange(true); }
+    void release() { release_alone(); }
 #else
-    // The interpreter's lock is held on entry and on exit, so plain reads and writes do.
+    // The interpreter's lock is held, so no other thread takes it or begins to wait meanwhile.
+    // It may have been released without, and what was changed then must be seen.
     bool take() {
-        if (taken_.load(std::memory_order_relaxed)) return false;
+        if (taken_.load(std::memory_order_acquire)) return false;
         taken_.store(true, std::memory_order_relaxed);
         return true;
     }
+    LIMEN_INLINE void release() {
+        taken_.store(false, std::memory_order_release);
+        if (waiting_.load(std::memory_order_relaxed)) taken_.notify_all();
+    }
 #endif
+    // Either this sees who waits, or who is about to wait sees that it is free.
+    void release_alone() {
+        taken_.exchange(false);
+        if (waiting_.load()) taken_.notify_all();
+    }
     LIMEN_INLINE void acquire() {
         if (!take()) wait();
     }
@@ -241,10 +317,6 @@ private:
             }
             --waiting_;
         } while (!take());
-    }
-    LIMEN_INLINE void release() {
-        taken_.store(false, std::memory_order_release);
-        if (waiting_.load()) taken_.notify_all();
     }
     std::atomic<bool> taken_{false};
     std::atomic<int> waiting_{0};
@@ -285,12 +357,19 @@ public:
                capacities...),
           scale(scale) {}
 
-    void require(Refusal refusal, double score, int bits, double size, const char* outcome) {
-        if (refusal == Refusal::none) return;
-        if (refusal == Refusal::not_held) refuse_absent(held, score);
-        if (refusal == Refusal::too_many) refuse_many(outcome);
+    // What there is to say about a refusal, while the object is locked; `size` is about the sum
+    // of the losses asked for.
+    Denial denial(Refusal refusal, double score, int bits, double size) const {
         const double sum = static_cast<double>(held.total()) * unit_size(held.unit(), held.bits());
-        refuse_large(held.unit(), bits, sum + size, outcome);
+        const bool known = refusal == Refusal::not_held && held.find(score).count > 0;
+        return {refusal, bits, sum + size, score, known, held.samples(), held.distinct()};
+    }
+
+    // To say it, when the object is not locked any more.
+    [[noreturn]] void refuse(const Denial& denial, const char* outcome) const {
+        if (denial.refusal == Refusal::not_held) refuse_absent(denial);
+        if (denial.refusal == Refusal::too_many) refuse_many(outcome);
+        refuse_large(held.unit(), denial.bits, denial.size, outcome);
     }
 
     HeldSamples<Tree> held;
@@ -353,26 +432,31 @@ private:
 
     template <class Weight>
     void apply(double score, bool label, Weight weight, bool adding) {
-        const char* outcome = adding ? nothing_added : nothing_changed;
         const std::int64_t cost = label ? costs.false_negative : costs.false_positive;
-        ObjectLock::Guard guard(lock);
-        int bits = held.bits_for(weight);
-        std::int64_t units = 0;
-        Refusal refusal = held.measure(weight, cost, bits, units);
-        if (refusal == Refusal::too_large && held.coarsen()) {
-            bits = held.bits_for(weight);
-            refusal = held.measure(weight, cost, bits, units);
+        Denial denial;
+        {
+            ObjectLock::Guard guard(lock);
+            int bits = held.bits_for(weight);
+            std::int64_t units = 0;
+            Refusal refusal = held.measure(weight, cost, bits, units);
+            if (refusal == Refusal::too_large && held.coarsen()) {
+                bits = held.bits_for(weight);
+                refusal = held.measure(weight, cost, bits, units);
+            }
+            const Losses losses = label ? Losses{units, 0} : Losses{0, units};
+            if (refusal == Refusal::none)
+                refusal = adding ? held.add(score, losses, bits, true)
+                                 : held.remove(score, losses, bits, true);
+            else if (!adding && refusal != Refusal::lost)
+                refusal = Refusal::not_held;
+            if (refusal == Refusal::none) return;
+            denial = this->denial(refusal, score, bits,
+                                  static_cast<double>(weight) * static_cast<double>(cost));
         }
-        if (refusal == Refusal::lost)
+        const char* outcome = adding ? nothing_added : nothing_changed;
+        if (denial.refusal == Refusal::lost)
             refuse_lost(held.unit(), "weight", static_cast<double>(weight), outcome);
-        const Losses losses = label ? Losses{units, 0} : Losses{0, units};
-        if (refusal == Refusal::none)
-            refusal = adding ? held.add(score, losses, bits, true)
-                             : held.remove(score, losses, bits, true);
-        else if (!adding)
-            refusal = Refusal::not_held;
-        this->require(refusal, score, bits,
-                      static_cast<double>(weight) * static_cast<double>(cost), outcome);
+        this->refuse(denial, outcome);
     }
 };
 
@@ -413,19 +497,27 @@ public:
         for (int i = 0; i < 2; ++i)
             if (!std::isfinite(numbers[i].real))
                 refuse_number(i ? "above" : "below", shown(args[1 + i]), wanted_loss, outcome);
-        ObjectLock::Guard guard(lock);
-        int bits = 0;
-        Losses losses;
-        Refusal refusal = measure(numbers, bits, losses, outcome);
-        if (refusal == Refusal::too_large && held.coarsen())
-            refusal = measure(numbers, bits, losses, outcome);
-        if (refusal == Refusal::none)
-            refusal = adding ? held.add(score, losses, bits)
-                             : held.remove(score, losses, bits, false);
-        else if (!adding)
-            refusal = Refusal::not_held;
-        require(refusal, score, bits, std::fabs(numbers[0].real) + std::fabs(numbers[1].real),
-                outcome);
+        Denial denial;
+        int lost = 0;
+        {
+            ObjectLock::Guard guard(lock);
+            int bits = 0;
+            Losses losses;
+            Refusal refusal = measure(numbers, bits, losses, lost);
+            if (refusal == Refusal::too_large && held.coarsen())
+                refusal = measure(numbers, bits, losses, lost);
+            if (refusal == Refusal::none)
+                refusal = adding ? held.add(score, losses, bits)
+                                 : held.remove(score, losses, bits, false);
+            else if (!adding && refusal != Refusal::lost)
+                refusal = Refusal::not_held;
+            if (refusal == Refusal::none) return;
+            denial = this->denial(refusal, score, bits,
+                                  std::fabs(numbers[0].real) + std::fabs(numbers[1].real));
+        }
+        if (denial.refusal == Refusal::lost)
+            refuse_lost(held.unit(), lost ? "above" : "below", numbers[lost].real, outcome);
+        refuse(denial, outcome);
     }
 
     // As for labelled samples.
@@ -438,7 +530,8 @@ public:
     }
 
 private:
-    Refusal measure(const Number (&numbers)[2], int& bits, Losses& losses, const char* outcome) {
+    // `lost` becomes the place of the first number that would round to 0.
+    Refusal measure(const Number (&numbers)[2], int& bits, Losses& losses, int& lost) const {
         bits = held.bits();
         for (const Number& number : numbers)
             if (!number.whole) bits = std::max(bits, held.bits_for(number.real));
@@ -448,8 +541,10 @@ private:
             const Number& number = numbers[i];
             const Refusal found = number.whole ? held.measure(number.integer, 1, bits, *units[i])
                                                : held.measure(number.real, 1, bits, *units[i]);
-            if (found == Refusal::lost)
-                refuse_lost(held.unit(), i ? "above" : "below", number.real, outcome);
+            if (found == Refusal::lost) {
+                lost = i;
+                return found;
+            }
             if (found != Refusal::none) refusal = found;
         }
         return refusal;
@@ -511,30 +606,33 @@ struct OwnedColumn {
 // Measure rows by `make` and hold or forget them, without the interpreter but with the object.
 template <class Row, class T, class Make>
 void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
-    const char* outcome = adding ? nothing_added : nothing_changed;
-    ObjectLock::Guard guard(model.lock);
     Trouble trouble;
-    Refusal refusal = Refusal::none;
-    double missing = 0, size = 0;
-    int bits = model.held.bits();
+    Denial denial;
     {
-        nb::gil_scoped_release released;
+        ObjectLock::LongGuard guard(model.lock);
+        int bits = model.held.bits();
         std::vector<Row> rows;
         trouble = make(bits, rows);
         if (trouble.kind == Trouble::too_large && model.held.coarsen()) {
             bits = model.held.bits();
             trouble = make(bits, rows);
         }
+        double missing = 0;
+        Refusal refusal = Refusal::none;
         if (!trouble) {
             refusal = adding ? model.held.add_many(rows, bits)
                              : model.held.remove_many(rows, bits, T::one_sided, missing);
-            if (refusal == Refusal::too_large) size = size_of(rows, model.held.unit(), bits);
+        } else if (trouble.kind == Trouble::too_large && !adding) {
+            refusal = Refusal::not_held;
+            missing = scores[trouble.index];
         }
+        if (refusal != Refusal::none)
+            denial = model.denial(refusal, missing, bits,
+                                  size_of(rows, model.held.unit(), bits));
     }
-    if (trouble.kind == Trouble::too_large && !adding)
-        model.require(Refusal::not_held, scores[trouble.index], bits, size, outcome);
+    const char* outcome = adding ? nothing_added : nothing_changed;
+    if (denial) model.refuse(denial, outcome);
     if (trouble) refuse_trouble(trouble, model.held.unit(), outcome);
-    model.require(refusal, missing, bits, size, outcome);
 }
 
 template <class T>
@@ -605,10 +703,11 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_array(std::size_t n) {
 }
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> array_of(const std::vector<T>& values) {
-    auto array = new_array<T>(values.size());
-    std::copy(values.begin(), values.end(), array.data());
-    return array;
+nb::ndarray<nb::numpy, T, nb::ndim<1>> array_of(std::vector<T>&& values) {
+    values.reserve(1);  // an array has an address, also an empty one
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
 }
 
 // 0/1 bytes, and the place of the first value that is neither (n when there is none).
@@ -626,33 +725,40 @@ nb::tuple labels_from(Array<T> labels) {
             out[i] = in[i] == T(1);
             wrong += !(in[i] == T(0)) & !(in[i] == T(1));
         }
-        bad = n;
-        if (wrong)
-            for (bad = 0; in[bad] == T(0) || in[bad] == T(1);) ++bad;
+        // Bounded, because another thread may have put the labels right meanwhile.
+        bad = wrong ? 0 : n;
+        while (bad < n && (in[bad] == T(0) || in[bad] == T(1))) ++bad;
     }
     return nb::make_tuple(bytes, bad);
 }
 
 // ---- what all models share ----------------------------------------------------------------
 
-// The threshold of every cut, and what `loss` makes of the losses on its two sides.
-template <class Tree, class Loss>
-nb::tuple curve_columns(const HeldSamples<Tree>& held, Loss&& loss) {
-    const std::size_t n = held.distinct() + 1;
-    auto thresholds = new_array<double>(n), losses = new_array<double>(n);
-    double *next_threshold = thresholds.data(), *next_loss = losses.data();
-    held.curve([&](const Losses& missed, const Cut& cut) {
-        *next_threshold++ = threshold_of(cut);
-        *next_loss++ = loss(missed);
-    });
-    return nb::make_tuple(thresholds, losses);
+// The threshold of every cut, and the losses on its two sides, in units, summed up by `sum`.
+template <class T, class Sum>
+nb::tuple curve_columns(T& model, const LossScale& scale, Sum&& sum) {
+    std::vector<double> thresholds, losses;
+    std::vector<Wide> units;
+    int bits = 0;
+    {
+        ObjectLock::Guard guard(model.lock);
+        thresholds.reserve(model.held.distinct() + 1);
+        units.reserve(model.held.distinct() + 1);
+        model.held.curve([&](const Losses& missed, const Cut& cut) {
+            thresholds.push_back(threshold_of(cut));
+            units.push_back(sum(missed));
+        });
+        bits = model.held.bits();
+    }
+    losses.reserve(units.size());
+    for (const Wide& loss : units) losses.push_back(scale(loss, bits));
+    return nb::make_tuple(array_of(std::move(thresholds)), array_of(std::move(losses)));
 }
 
-nb::tuple curve(Model<CutTree>& model) {
-    ObjectLock::Guard guard(model.lock);
-    const int bits = model.held.bits();
-    return curve_columns(model.held, [&](const Losses& missed) {
-        return model.scale(Wide{missed.below} + missed.above, bits);
+template <class T>
+nb::tuple curve(T& model) {
+    return curve_columns(model, model.scale, [](const Losses& missed) {
+        return Wide{missed.below} + missed.above;
     });
 }
 
@@ -661,36 +767,44 @@ template <class T>
 void merge(T& model, nb::list others) {
     std::vector<typename decltype(model.held)::Part> parts;
     double size = 0;
-    int bits = model.held.bits();
+    int bits = 0;
     for (nb::handle other : others) {
         T& from = checked<T>(other);
-        ObjectLock::Guard guard(from.lock);
-        nb::gil_scoped_release released;
+        ObjectLock::LongGuard guard(from.lock);
         parts.push_back(from.held.part());
         bits = std::max(bits, parts.back().bits);
         size += static_cast<double>(parts.back().total) *
                 unit_size(from.held.unit(), parts.back().bits);
     }
-    ObjectLock::Guard guard(model.lock);
-    Refusal refusal;
+    Denial denial;
     {
-        nb::gil_scoped_release released;
-        refusal = model.held.merge(parts);
+        ObjectLock::LongGuard guard(model.lock);
+        bits = std::max(bits, model.held.bits());
+        if (const Refusal refusal = model.held.merge(parts); refusal != Refusal::none)
+            denial = model.denial(refusal, 0, bits, size);
     }
-    model.require(refusal, 0, bits, size, nothing_added);
+    if (denial) model.refuse(denial, nothing_added);
 }
 
 template <class T>
 nb::bytes state(T& model) {
-    ObjectLock::Guard guard(model.lock);
-    const std::string bytes = model.held.state();
+    std::string bytes;
+    {
+        ObjectLock::Guard guard(model.lock);
+        bytes = model.held.state();
+    }
     return nb::bytes(bytes.data(), bytes.size());
 }
 
 template <class T>
-void restore(T& model, nb::bytes bytes) {
-    ObjectLock::Guard guard(model.lock);
-    if (!model.held.restore(std::string(bytes.c_str(), bytes.size()), T::one_sided))
+void restore(T& model, nb::bytes given) {
+    const std::string bytes(given.c_str(), given.size());
+    bool restored = false;
+    {
+        ObjectLock::Guard guard(model.lock);
+        restored = model.held.restore(bytes, T::one_sided);
+    }
+    if (!restored)
         refuse(PyExc_ValueError,
                "these bytes do not describe held samples; they were cut short or changed. "
                "Nothing was changed.");
@@ -714,26 +828,28 @@ nb::tuple calibrated_optimum(nb::handle self, std::int64_t false_positive,
                              std::int64_t false_negative, std::int64_t loss_numerator,
                              std::int64_t loss_denominator) {
     Calibrator& model = checked<Calibrator>(self);
-    ObjectLock::Guard guard(model.lock);
-    const HullCut cut = model.held.tree().best(false_positive, false_negative);
-    const RunSums all = model.held.tree().totals();
-    const Wide units = Wide{false_positive} * (all.above - cut.under.above) +
-                       Wide{false_negative} * cut.under.below;
-    return optimum(cut_of(cut), LossScale{loss_numerator, loss_denominator}(units,
-                                                                            model.held.bits()));
+    HullCut cut;
+    Wide units = 0;
+    int bits = 0;
+    {
+        ObjectLock::Guard guard(model.lock);
+        cut = model.held.tree().best(false_positive, false_negative);
+        const RunSums all = model.held.tree().totals();
+        units = Wide{false_positive} * (all.above - cut.under.above) +
+                Wide{false_negative} * cut.under.below;
+        bits = model.held.bits();
+    }
+    return optimum(cut_of(cut), LossScale{loss_numerator, loss_denominator}(units, bits));
 }
 
 nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
                            std::int64_t false_negative, std::int64_t loss_numerator,
                            std::int64_t loss_denominator) {
-    Calibrator& model = checked<Calibrator>(self);
-    ObjectLock::Guard guard(model.lock);
-    const LossScale scale{loss_numerator, loss_denominator};
-    const int bits = model.held.bits();
-    return curve_columns(model.held, [&](const Losses& missed) {
-        return scale(Wide{false_positive} * missed.above + Wide{false_negative} * missed.below,
-                     bits);
-    });
+    return curve_columns(
+        checked<Calibrator>(self), LossScale{loss_numerator, loss_denominator},
+        [&](const Losses& missed) {
+            return Wide{false_positive} * missed.above + Wide{false_negative} * missed.below;
+        });
 }
 
 double probability_of(nb::handle self, double score, bool linear) {
@@ -747,10 +863,11 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> probabilities_of(nb::handle self,
     Calibrator& model = checked<Calibrator>(self);
     auto values = new_array<double>(scores.shape(0));
     double* out = values.data();
-    ObjectLock::Guard guard(model.lock);
-    nb::gil_scoped_release released;
-    probabilities(model.held.tree(), scores.data(), scores.shape(0),
-                  linear ? Between::linear : Between::step, out);
+    {
+        ObjectLock::LongGuard guard(model.lock);
+        probabilities(model.held.tree(), scores.data(), scores.shape(0),
+                      linear ? Between::linear : Between::step, out);
+    }
     return values;
 }
 
@@ -760,7 +877,8 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> probabilities_in(Array<double> first
                                                              Array<double> scores, bool linear) {
     const std::size_t n = scores.shape(0);
     auto found = new_array<double>(n);
-    const BlockColumns blocks{first.data(), last.data(), values.data(), values.shape(0)};
+    const std::size_t b = std::min({first.shape(0), last.shape(0), values.shape(0)});
+    const BlockColumns blocks{first.data(), last.data(), values.data(), b};
     for (std::size_t i = 0; i < n; ++i)
         found.data()[i] = blocks.probability_at(scores.data()[i],
                                                 linear ? Between::linear : Between::step);
@@ -792,10 +910,14 @@ nb::tuple block_columns(const std::vector<Block>& blocks, const Calibrator& mode
 }
 
 nb::tuple held_blocks(Calibrator& model) {
-    ObjectLock::Guard guard(model.lock);
     std::vector<Block> blocks;
-    model.held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
-    return block_columns(blocks, model, model.held.bits());
+    int bits = 0;
+    {
+        ObjectLock::Guard guard(model.lock);
+        model.held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
+        bits = model.held.bits();
+    }
+    return block_columns(blocks, model, bits);
 }
 
 // The model lends its unit; what it holds takes no part.
@@ -821,33 +943,40 @@ nb::tuple isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::
     return block_columns(blocks, model, bits);
 }
 
-// Cuts with the weights of label 1 and of label 0 below each; the weights of all; the unit.
+// The cuts that `walk` visits, with the weights of label 1 and of label 0 below each; the weights
+// of all; the unit.
 template <class Walk>
-nb::tuple cut_columns(const Calibrator& model, Walk&& walk) {
+nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
     std::vector<double> lower, upper, threshold;
     std::vector<std::int64_t> below, above;
+    int bits = 0;
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    walk([&](const HullCut& cut) {
-        lower.push_back(cut.has_lower ? cut.lower : none);
-        upper.push_back(cut.has_upper ? cut.upper : none);
-        threshold.push_back(threshold_of(cut_of(cut)));
-        below.push_back(cut.under.below);
-        above.push_back(cut.under.above);
-    });
-    return nb::make_tuple(array_of(lower), array_of(upper), array_of(threshold), array_of(below),
-                          array_of(above), unit_of(model, model.held.bits()));
+    {
+        ObjectLock::Guard guard(model.lock);
+        walk(model.held, [&](const HullCut& cut) {
+            lower.push_back(cut.has_lower ? cut.lower : none);
+            upper.push_back(cut.has_upper ? cut.upper : none);
+            threshold.push_back(threshold_of(cut_of(cut)));
+            below.push_back(cut.under.below);
+            above.push_back(cut.under.above);
+        });
+        bits = model.held.bits();
+    }
+    return nb::make_tuple(array_of(std::move(lower)), array_of(std::move(upper)),
+                          array_of(std::move(threshold)), array_of(std::move(below)),
+                          array_of(std::move(above)), unit_of(model, bits));
 }
 
 nb::tuple hull_cuts(Calibrator& model) {
-    ObjectLock::Guard guard(model.lock);
-    return cut_columns(model, [&](auto visit) { model.held.tree().vertices(visit); });
+    return cut_columns(model, [](const OnlineHull& held, auto visit) {
+        held.tree().vertices(visit);
+    });
 }
 
 nb::tuple all_cuts(Calibrator& model) {
-    ObjectLock::Guard guard(model.lock);
-    const std::int64_t negatives = model.held.tree().totals().above;
-    return cut_columns(model, [&](auto visit) {
-        model.held.curve([&](const Losses& missed, const Cut& cut) {
+    return cut_columns(model, [](const OnlineHull& held, auto visit) {
+        const std::int64_t negatives = held.tree().totals().above;
+        held.curve([&](const Losses& missed, const Cut& cut) {
             visit(HullCut{{missed.below, negatives - missed.above, 0}, cut.lower, cut.upper,
                           cut.has_lower, cut.has_upper});
         });
@@ -858,11 +987,15 @@ nb::tuple all_cuts(Calibrator& model) {
 nb::tuple confusion_at(nb::handle self, nb::handle given) {
     Calibrator& model = checked<Calibrator>(self);
     const double threshold = to_double(given.ptr(), "threshold");
-    ObjectLock::Guard guard(model.lock);
-    const HullTree& tree = model.held.tree();
-    const RunSums all = tree.totals();
-    const RunSums under = threshold == threshold ? tree.sums_below(threshold) : all;
-    const int bits = model.held.bits();
+    RunSums all, under;
+    int bits = 0;
+    {
+        ObjectLock::Guard guard(model.lock);
+        const HullTree& tree = model.held.tree();
+        all = tree.totals();
+        under = threshold == threshold ? tree.sums_below(threshold) : all;
+        bits = model.held.bits();
+    }
     return nb::make_tuple(model.scale(all.below - under.below, bits),
                           model.scale(all.above - under.above, bits),
                           model.scale(under.below, bits), model.scale(under.above, bits));
@@ -937,26 +1070,42 @@ template <class T>
 PyObject* get_threshold(PyObject* self, void*) {
     return guarded([&] {
         T& model = instance<T>(self);
-        ObjectLock::Guard guard(model.lock);
-        return PyFloat_FromDouble(threshold_of(model.held.best()));
+        double threshold = 0;
+        {
+            ObjectLock::Guard guard(model.lock);
+            threshold = threshold_of(model.held.best());
+        }
+        return PyFloat_FromDouble(threshold);
     });
+}
+
+// The cheapest cut, and its loss.
+template <class T>
+std::pair<Cut, double> best_of(T& model) {
+    Cut cut;
+    std::int64_t units = 0;
+    int bits = 0;
+    {
+        ObjectLock::Guard guard(model.lock);
+        cut = model.held.best();
+        units = model.held.loss(cut);
+        bits = model.held.bits();
+    }
+    return {cut, model.scale(units, bits)};
 }
 
 template <class T>
 PyObject* get_loss(PyObject* self, void*) {
-    return guarded([&] {
-        T& model = instance<T>(self);
-        ObjectLock::Guard guard(model.lock);
-        const double loss = model.scale(model.held.loss(model.held.best()), model.held.bits());
-        return PyFloat_FromDouble(loss);
-    });
+    return guarded([&] { return PyFloat_FromDouble(best_of(instance<T>(self)).second); });
 }
 
 template <class T>
 Py_ssize_t get_length(PyObject* self) {
     Py_ssize_t length = -1;
     guarded([&]() -> PyObject* {
-        length = static_cast<Py_ssize_t>(instance<T>(self).held.samples());
+        T& model = instance<T>(self);
+        ObjectLock::Guard guard(model.lock);
+        length = static_cast<Py_ssize_t>(model.held.samples());
         return nullptr;
     });
     return length;
@@ -964,9 +1113,8 @@ Py_ssize_t get_length(PyObject* self) {
 
 template <class T>
 nb::tuple get_optimum(T& model) {
-    ObjectLock::Guard guard(model.lock);
-    const Cut cut = model.held.best();
-    return optimum(cut, model.scale(model.held.loss(cut), model.held.bits()));
+    const auto [cut, loss] = best_of(model);
+    return optimum(cut, loss);
 }
 
 #define LIMEN_METHOD(NAME, FACE, ADDING, DOC)                                        \
@@ -1092,8 +1240,14 @@ void bind_shared(nb::class_<T>& type) {
                  ObjectLock::Guard guard(model.lock);
                  model.held.check();
              }))
-        .def("_memory", method<T>([](T& model) { return model.held.memory() + sizeof(T); }))
-        .def("_distinct", method<T>([](T& model) { return model.held.distinct(); }));
+        .def("_memory", method<T>([](T& model) {
+                 ObjectLock::Guard guard(model.lock);
+                 return model.held.memory() + sizeof(T);
+             }))
+        .def("_distinct", method<T>([](T& model) {
+                 ObjectLock::Guard guard(model.lock);
+                 return model.held.distinct();
+             }));
 }
 
 template <class T>
@@ -1119,6 +1273,10 @@ NB_MODULE(_core, module) {
     module.attr("isa") = isa_name(active_isa());  // what it throws becomes an ImportError
     small_zero = PyLong_FromLong(0);
     small_one = PyLong_FromLong(1);
+    long_double = nb::object(nb::module_::import_("numpy").attr("longdouble")).release().ptr();
+#if !defined(_WIN32)
+    pthread_atfork(wait_for_work, nullptr, nullptr);
+#endif
     module.attr("leaf_slots") = leaf_slots;
     module.attr("node_slots") = node_slots;
 

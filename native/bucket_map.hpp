@@ -29,6 +29,12 @@ namespace limen::select_detail {
 inline constexpr Key before_all = std::numeric_limits<Key>::min();
 inline constexpr Key past_all = std::numeric_limits<Key>::max();
 
+// Not the key of a nan, which lies beyond those of the infinities.
+inline bool is_score(Key key) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    return key >= key_of(-infinity) && key <= key_of(infinity);
+}
+
 // Unsigned, as the whole range of keys does not fit into a Key.
 LIMEN_INLINE std::uint64_t distance(Key from, Key to) {
     return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);

@@ -26,7 +26,6 @@ struct Scores {
     const double* scores;
     std::size_t n;
 
-    bool is_nan(std::size_t i) const { return scores[i] != scores[i]; }
     LIMEN_INLINE Key key(std::size_t i) const { return key_of(scores[i]); }
 
     // How far the keys from place `first` on lie above `low`; keys outside of low..high count
@@ -58,7 +57,7 @@ struct Labelled : Scores {
     std::array<std::int64_t, 2> z_of;
 
     using Side = Count;
-    LIMEN_INLINE std::size_t side(std::size_t i) const { return labels[i] & 1u; }
+    LIMEN_INLINE std::size_t side(std::size_t i) const { return labels[i] != 0; }
     LIMEN_INLINE std::int64_t z(std::size_t i) const { return z_of[side(i)]; }
     LIMEN_INLINE void add(std::size_t, Side& to) const { ++to; }
     Sum sum(Side of, std::size_t side) const {
@@ -86,7 +85,6 @@ struct Gathered {
     std::size_t n;
 
     using Side = Sum;
-    bool is_nan(std::size_t) const { return false; }
     LIMEN_INLINE Key key(std::size_t i) const { return samples[i].key; }
     LIMEN_INLINE std::size_t side(std::size_t i) const { return samples[i].z < 0; }
     LIMEN_INLINE std::int64_t z(std::size_t i) const { return samples[i].z; }

@@ -18,6 +18,10 @@
 //
 // Scores may be infinite; -0.0 is 0.0. A nan is reported, and then nothing else holds. The
 // absolute values of all z must add up to less than 2^62.
+//
+// The interpreter is not held, so another thread may change scores and labels between two
+// passes. Then the answer is that of no array, but whatever a later pass finds, it stays within
+// the room that an earlier one has measured.
 
 #pragma once
 
@@ -105,7 +109,7 @@ std::vector<Key> draw(const Source& source, std::size_t wanted) {
     for (std::size_t j = 0; j < wanted; ++j) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         const std::size_t i = j * stretch + static_cast<std::size_t>((state >> 33) % stretch);
-        if (!source.is_nan(i)) drawn.push_back(source.key(i));
+        if (const Key key = source.key(i); is_score(key)) drawn.push_back(key);
     }
     if (drawn.empty()) drawn.push_back(key_of(0.0));
     std::sort(drawn.begin(), drawn.end());
@@ -143,7 +147,8 @@ struct Tally {
 struct Survivor {
     std::size_t bucket;
     std::int64_t value, bound;  // of the cut at its start; of any cut inside, at most
-    std::size_t begin, end;     // its samples among those copied
+    std::size_t begin, end;     // its samples among those copied,
+    std::size_t limit;          // and where its room ends
     Key common;
     std::int64_t common_z;
 };
@@ -194,7 +199,7 @@ struct Gather {
                 const Sample sample = {from.key(first + kept[i]), from.z(first + kept[i])};
                 if (sample.key == survivor.common)
                     survivor.common_z += sample.z;
-                else
+                else if (survivor.end < survivor.limit)  // unless scores were changed meanwhile
                     out[survivor.end++] = sample;
             }
         }
@@ -276,7 +281,7 @@ bool search(const Source& source, std::int64_t value, Key end, BestCut& best,
             start + std::max<std::int64_t>(some.z, 0) + std::max<std::int64_t>(others.z, 0);
         const std::size_t count = some.count + others.count;
         if (count > 1 && best.beaten_by(bound, map.starts[b + 1] - 1)) {
-            survivors.push_back({b, start, bound, total, total, map.common[b], 0});
+            survivors.push_back({b, start, bound, total, total, total + count, map.common[b], 0});
             total += count;
         }
         start += some.z + others.z;
@@ -294,7 +299,7 @@ bool search(const Source& source, std::int64_t value, Key end, BestCut& best,
     for (Survivor& survivor : survivors) {
         const Key stop = map.starts[survivor.bucket + 1];
         if (!best.beaten_by(survivor.bound, stop - 1)) continue;
-        if (survivor.common != past_all)
+        if (survivor.common != past_all && survivor.end < survivor.limit)
             samples[survivor.end++] = {survivor.common, survivor.common_z};
         const Gathered inside = {&samples[survivor.begin], survivor.end - survivor.begin};
         if (inside.n < 2 || inside.n <= tuning.sort_below || depth == tuning.max_depth)
@@ -356,8 +361,8 @@ SelectedCut select(const Source& source, const SelectTuning& tuning, Isa isa) {
     if (n < 2 || n <= tuning.sort_below) {
         std::vector<Sample> samples(n);
         for (std::size_t i = 0; i < n; ++i) {
-            nan |= source.is_nan(i);
             samples[i] = {source.key(i), source.z(i)};
+            nan |= !is_score(samples[i].key);
         }
         search_sorted(samples.data(), n, 0, past_all, best);
     } else {

@@ -372,6 +372,64 @@ TEST_CASE("the first nan is reported wherever it is") {
     }
 }
 
+// Another thread may write to the arrays meanwhile. This source does so itself, at a known
+// moment: before it reads block number `when`, counted through all passes.
+struct Changing : select_detail::Labelled<std::uint32_t> {
+    std::size_t when;
+    std::size_t* read;
+    const std::function<void()>* change;
+
+    bool offsets(std::size_t first, std::size_t count, Key low, Key high,
+                 std::uint64_t* out) const {
+        if ((*read)++ == when) (*change)();
+        return Scores::offsets(first, count, low, high, out);
+    }
+};
+
+TEST_CASE("arrays that change during the search give some cut, and no memory is overrun") {
+    using namespace select_detail;
+    constexpr std::size_t n = 4096, blocks = n / block;
+    std::uint64_t seed = 810000;
+    for (Isa isa : supported())
+        for (const SelectTuning& tuning : tunings)
+            for (double target : {0.0, 0.25, 0.5, 0.75, 2.0, -2.0, -inf, inf, not_a_number}) {
+                Random random(++seed);
+                Doubles scores(n);
+                std::vector<std::uint8_t> labels(n);
+                for (std::size_t i = 0; i < n; ++i) {
+                    scores[i] = static_cast<double>(random() % 8192) / 8192;
+                    labels[i] = random() % 2 ? 255 : 0;
+                }
+                const std::function<void()> change = [&] {
+                    for (std::size_t i = 0; i < n; ++i) {
+                        scores[i] = target == 0.75 && i % 2 ? 0.75 + 1e-9 * static_cast<double>(i)
+                                                            : target;
+                        labels[i] = static_cast<std::uint8_t>(random());
+                    }
+                };
+                std::size_t read = 0;
+                const std::size_t when = seed % 3 ? blocks : random() % (2 * blocks);
+                const Changing source{{{scores.data(), n}, labels.data(), {1, -1}},
+                                      when, &read, &change};
+                const SelectedCut cut = select(source, tuning, isa);
+                CHECK(cut.nan_at <= n);
+            }
+}
+
+TEST_CASE("any label byte that is not 0 is a 1") {
+    Doubles scores(2000);
+    std::vector<std::uint8_t> plain(2000), odd(2000);
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+        scores[i] = static_cast<double>(i * 7919 % 2000);
+        plain[i] = i % 3 == 0;
+        odd[i] = plain[i] ? static_cast<std::uint8_t>(2 * (i % 100) + 2) : 0;
+    }
+    for (Isa isa : supported())
+        for (std::size_t n : {100u, 2000u})
+            CHECK(same(select_cut(scores.data(), plain.data(), n, 1, -1, {}, isa),
+                       select_cut(scores.data(), odd.data(), n, 1, -1, {}, isa)));
+}
+
 TEST_CASE("keys keep the order of all doubles, join the zeros and lead back") {
     using namespace select_detail;
     const Doubles ascending = {-inf, -DBL_MAX, -1, -DBL_MIN, -tiny, 0.0,

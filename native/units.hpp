@@ -83,7 +83,8 @@ inline Whole divide(WideUnsigned top, int exponent, WideUnsigned bottom, bool ne
     return {negative ? -whole : whole, Rounding::done};
 }
 
-// The number in units of 2^-bits (automatic) or of the fixed fraction. The double is finite.
+// The number in units of 2^-bits (automatic) or of the fixed fraction. What is not finite is too
+// large.
 inline Whole to_units(double value, const Unit& unit, int bits) {
     if (value == 0) return {0, Rounding::done};
     if (unit.automatic) {
@@ -94,6 +95,7 @@ inline Whole to_units(double value, const Unit& unit, int bits) {
                                                                       : std::nearbyint(scaled));
         return {whole, whole == 0 ? Rounding::lost : Rounding::done};
     }
+    if (!std::isfinite(value)) return {0, Rounding::too_large};
     const Dyadic parts = dyadic(std::fabs(value));
     return divide(static_cast<WideUnsigned>(parts.mantissa) *
                       static_cast<WideUnsigned>(unit.denominator),

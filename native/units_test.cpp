@@ -423,6 +423,12 @@ TEST_CASE("the places a number needs are those of the nearest multiple of 2^-20"
     CHECK(bits_needed(largest_int) == 0 && bits_needed(lowest_int) == 0);
 }
 
+TEST_CASE("what is not finite is too large in every unit") {
+    for (double value : {inf, -inf, std::numeric_limits<double>::quiet_NaN()})
+        for (const Unit& unit : {Unit{}, Unit{false, 1, 100}, Unit{false, 7, 3}})
+            CHECK(to_units(value, unit, 0).rounding == Rounding::too_large);
+}
+
 TEST_CASE("a number is the same loss in all places from those it needs on") {
     Random random(600);
     for (int round = 0; round < rounds; ++round) {

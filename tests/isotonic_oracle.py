@@ -259,10 +259,10 @@ def shortfall(cut: Cut, name: str, bound: Exact) -> Fraction:
 
 
 def meets(cut: Cut, name: str, bound: Exact) -> bool:
-    """A floor above 0 wants a rate that is defined; a ceiling holds where there is none."""
+    """A floor, even of 0, wants a rate that is defined; a ceiling holds where there is none."""
     rate, whole, floor = BOUNDS[name]
     if not whole(*cut.confusion):
-        return not floor or bound == 0
+        return not floor
     found = rate(*cut.confusion)
     return found >= bound if floor else found <= bound
 

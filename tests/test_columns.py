@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import limen
 from limen import OnlineThreshold, optimal_threshold
 from limen.columns import as_labels, as_numbers, as_scores, require_same_length
 
@@ -168,3 +169,93 @@ def test_what_is_no_column_of_numbers_is_refused(given, error, told: str) -> Non
 def test_lengths_that_differ_are_told_by_name() -> None:
     with pytest.raises(ValueError, match="scores has 2, labels has 3"):
         require_same_length(scores=np.zeros(2), labels=np.zeros(3), weights=None)
+
+
+# Bytes, long doubles and periods.
+
+
+MASK = np.array([0, 255, 2, 0, 1, 0, 128, 0] * 100, np.uint8)
+
+
+def test_true_may_be_any_byte_that_is_not_0():
+    scores = np.arange(800) % 37
+    odd, plain = MASK.view(bool), MASK != 0
+    expected = optimal_threshold(scores, plain, false_negative=3)
+    assert optimal_threshold(scores, odd, false_negative=3) == expected
+    weights = np.ones(800)
+    assert optimal_threshold(scores, odd, false_negative=3, weights=weights) == expected
+    np.testing.assert_array_equal(as_labels(odd), plain.astype(np.uint8))
+    np.testing.assert_array_equal(as_labels(odd, positive=True), plain.astype(np.uint8))
+    for strided in (odd[::2], odd[::-1]):
+        assert set(as_labels(strided).tolist()) == {0, 1}
+
+
+def test_true_of_any_byte_is_one_label_everywhere():
+    scores = np.arange(800) % 37
+    odd, plain = MASK.view(bool), MASK != 0
+    for model in (limen.OnlineThreshold, limen.OnlineCalibrator):
+        one, other = model(), model()
+        one.update_many(scores, odd)
+        other.update_many(scores, plain)
+        assert one.to_bytes() == other.to_bytes()
+    for given in (odd, plain):
+        below, above = limen.losses.classification(given)
+        assert set(np.asarray(below).tolist()) == set(np.asarray(above).tolist()) == {0, 1}
+    fits = [limen.isotonic(scores, given).probabilities for given in (odd, plain)]
+    np.testing.assert_array_equal(*fits)
+    groups = [limen.by_group(scores % 3, scores, given).thresholds() for given in (odd, plain)]
+    assert groups[0] == groups[1]
+    # As scores, weights and losses, where NumPy itself reads the bytes.
+    assert limen.optimal_threshold(odd, odd).loss == 0
+    assert (
+        limen.optimal_threshold(scores, plain, weights=odd).loss
+        == limen.optimal_threshold(scores, plain, weights=plain).loss
+    )
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant <= 52, reason="long doubles are doubles here")
+def test_long_doubles_that_a_float64_cannot_tell_apart_are_refused():
+    near = np.nextafter(np.longdouble(1), np.longdouble(2))
+    for scores in (np.array([1, near]), [1.0, near], np.array([1.0, near], dtype=object)):
+        with pytest.raises(ValueError, match=r"scores\[1\] is 1\.0.*no exact float64"):
+            optimal_threshold(scores, [0, 1])
+    with pytest.raises(ValueError, match="no exact float64"):
+        as_scores(np.array([np.finfo(np.longdouble).max]))
+    with pytest.raises(ValueError, match=r"score 1\.0.*no exact float64"):
+        limen.OnlineThreshold().update(near, 1)
+    fine = np.array([0.1, np.inf, -np.inf, 2.0**60], np.longdouble)
+    np.testing.assert_array_equal(as_scores(fine), fine.astype(np.float64))
+    model = limen.OnlineThreshold()
+    model.update(np.longdouble(0.1), 1)
+    model.revert(0.1, 1)
+
+
+def test_an_integer_next_to_a_float_in_an_array_of_objects_is_not_rounded():
+    with pytest.raises(ValueError, match=r"scores\[0\] is 9007199254740993"):
+        as_scores(np.array([2**53 + 1, 0.5], dtype=object))
+
+
+@pytest.mark.parametrize("unit", ["ns", "D"])
+def test_a_period_is_no_label_score_or_weight(unit):
+    periods = np.array([1, 0], f"m8[{unit}]")
+    objects = np.array([periods[0], periods[1]], dtype=object)
+    for labels in (periods, list(periods), objects):
+        with pytest.raises(ValueError, match=r"labels must be 0 or 1, got .*at labels\[0\]"):
+            as_labels(labels)
+    for values in (periods, list(periods), objects):
+        for read in (as_scores, lambda given: as_numbers(given, "weights")):
+            with pytest.raises(TypeError, match="number"):
+                read(values)
+
+
+@pytest.mark.parametrize("unit", [2, 1e18, Fraction(1, 2**61)])
+def test_nothing_can_be_added_in_any_unit(unit):
+    for model in (limen.OnlineThreshold(unit=unit), limen.OnlineCalibrator(unit=unit)):
+        model.update_many([], [])
+        model.revert_many([], [])
+        assert len(model) == 0
+    assert optimal_threshold([], [], unit=unit).loss == 0
+    assert len(limen.isotonic([], [], unit=unit)) == 0
+    cut = limen.OnlineCut(unit=unit)
+    cut.update_many([], [], [])
+    cut.revert_many([], [], [])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import re
 import threading
@@ -1039,3 +1040,70 @@ def test_nothing_but_the_ledger_should_touch_its_model():
     ledger.model.revert(0.5, 1)
     with pytest.raises(NotHeld):
         ledger.forget("a")
+
+
+class Watched:
+    """A lock that counts who would wait for himself, and lets him pass."""
+
+    def __init__(self) -> None:
+        self.held = False
+        self.waits = 0
+
+    def __enter__(self) -> None:
+        self.waits += self.held
+        self.held = True
+
+    def __exit__(self, *_: object) -> None:
+        self.held = False
+
+
+@pytest.fixture
+def watched() -> Ledger:
+    ledger = Ledger(OnlineThreshold())
+    ledger._lock = Watched()
+    return ledger
+
+
+def test_a_number_may_use_the_ledger_that_reads_it(watched):
+    class Number:
+        def __float__(self) -> float:
+            watched.score("b", 0.25)
+            return watched.regret + 1.0
+
+    watched.score("a", Number(), weight=Number())
+    watched.label("a", Number())
+    assert len(watched) == 2
+    assert watched._lock.waits == 0
+
+
+@pytest.mark.xfail(strict=True, reason="Memory: a ledger runs code of others while it is locked")
+def test_an_id_may_use_the_ledger_that_looks_for_it(watched):
+    class Id:
+        def __hash__(self) -> int:
+            return int(watched.regret)
+
+    watched.score(Id(), 0.5)
+    assert watched._lock.waits == 0
+
+
+@pytest.mark.xfail(strict=True, reason="Memory: a ledger runs code of others while it is locked")
+def test_a_finaliser_may_use_the_ledger_that_is_being_asked(watched):
+    class Id:
+        def __eq__(self, other: object) -> bool:
+            gc.collect()  # as any allocation may
+            return self is other
+
+        def __hash__(self) -> int:
+            return 0
+
+    class Trash:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            watched.to_bytes()
+
+    watched.score(0, 0.5)
+    Trash()
+    watched.score(Id(), 0.5)
+    assert watched._lock.waits == 0

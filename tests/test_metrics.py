@@ -545,18 +545,22 @@ def test_bounds_between_neighbouring_doubles_are_told_apart():
     assert None is calibrator.best("recall", max_positive_rate=share - Fraction(1, 2**70)).upper
 
 
-def test_a_floor_of_0_and_a_ceiling_of_1_demand_nothing():
+def test_no_bound_and_a_ceiling_of_1_demand_nothing():
     calibrator = held_one_by_one([0.1, 0.2], [0, 0])
-    nothing = {
-        "min_precision": 0,
-        "min_recall": 0.0,
-        "max_false_positive_rate": 1,
-        "max_positive_rate": 1.0,
-    }
+    nothing = {"max_false_positive_rate": 1, "max_positive_rate": 1.0}
 
-    for bounds in (nothing, dict.fromkeys(nothing)):
+    for bounds in (nothing, dict.fromkeys([*nothing, "min_precision", "min_recall"])):
         found = calibrator.best("accuracy", **bounds)
         assert (0.2, None, 1.0) == (found.lower, found.upper, found.value)
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, Fraction(0)])
+def test_a_share_of_nothing_does_not_even_meet_a_floor_of_0(zero):
+    calibrator = held_one_by_one([0.1, 0.2], [0, 0])
+    found = calibrator.best("accuracy", min_precision=zero)
+    assert (0.1, 0.2, 0.5) == (found.lower, found.upper, found.value)
+    with pytest.raises(Infeasible, match="no cut meets min_recall"):
+        calibrator.best("accuracy", min_recall=zero)
 
 
 def test_answering_1_to_nobody_meets_no_floor_of_precision():

@@ -66,10 +66,10 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
     def __init__(self, *, unit: Cost | None = None) -> None:
         self._begin(unit=unit)
 
-    def _begin(self, **given: Any) -> None:
-        parts = unit_parts(exact_unit(given["unit"]), Fraction(1))
+    def _begin(self, *, unit: Any) -> None:
+        parts = unit_parts(exact_unit(unit), Fraction(1))
         _core.Calibrator.__init__(self, *parts, self._capacities[0])
-        self._given = given
+        self._given = {"unit": unit}
 
     def threshold(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
         """Return the cheapest threshold for these costs. O(log n).
@@ -214,8 +214,8 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
             `limen.metrics`, or a function that is given arrays of tp, fp, fn and tn, one entry
             for each cut, and tells what they are worth; more is better.
         min_precision, min_recall
-            Floors. The precision of a cut that answers 1 to nobody meets none, as there is
-            nothing to take a share of.
+            Floors. The precision of a cut that answers 1 to nobody meets none, not even 0, as
+            there is nothing to take a share of.
         max_false_positive_rate, max_positive_rate
             Ceilings on the share of labels 0, and of all, that are answered 1.
 

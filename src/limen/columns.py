@@ -53,7 +53,7 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Numbers out of an array of Python objects; text and missing values are refused."""
     for at, value in enumerate(array):
         number = hasattr(value, "__float__") or hasattr(value, "__index__")
-        if isinstance(value, str | bytes) or not number:
+        if isinstance(value, str | bytes | np.timedelta64) or not number:
             _refuse_object(name, at, value)
     if all(isinstance(value, int | np.integer | np.bool_) for value in array):
         try:
@@ -80,25 +80,40 @@ def _refuse_object(name: str, at: int, value: object) -> NoReturn:
 
 
 def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
-    """Scores as float64. Integers that no float64 can tell apart are refused. O(n).
+    """Scores as float64. Numbers that no float64 can tell apart are refused. O(n).
 
     >>> as_scores([0, 1, 0.5])
     array([0. , 1. , 0.5])
     """
     array = _numbers(scores, name)
-    converted = np.ascontiguousarray(array, dtype=np.float64)
-    if not hasattr(scores, "__array__") or array.dtype.kind in "iuO":
-        # Only what was given knows: an integer next to a float is a float in any array.
+    # Only what was given knows: an integer next to a float is a float in any array.
+    objects = isinstance(scores, np.ndarray) and scores.dtype.kind == "O"
+    given: Any = scores if objects or isinstance(scores, Sequence) else array
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            converted = np.ascontiguousarray(array, dtype=np.float64)
+        suspects = np.flatnonzero((converted != array) & ~np.isnan(array))
+    else:
+        converted = np.ascontiguousarray(array, dtype=np.float64)
+        if given is array and array.dtype.kind not in "iu":
+            return converted
         with np.errstate(invalid="ignore"):
-            suspects = np.flatnonzero((np.abs(converted) >= _EXACT) & np.isfinite(converted))
-        for at in suspects:
-            value: Any = scores[int(at)] if isinstance(scores, Sequence) else array[at]
-            if isinstance(value, int | np.integer) and int(converted[at]) != int(value):
-                raise ValueError(
-                    f"{name}[{at}] is {value}, which has no exact float64. Scale the scores "
-                    "down, or convert them to float yourself."
-                )
+            large = (np.abs(converted) >= _EXACT) & np.isfinite(converted)
+        suspects = np.flatnonzero(large | objects)  # a long double among objects may be small
+    for at in suspects.tolist():
+        if _is_rounded(given[at], converted[at]):
+            raise ValueError(
+                f"{name}[{at}] is {given[at]}, which has no exact float64. Scale the scores down, "
+                "or convert them to float yourself."
+            )
     return converted
+
+
+def _is_rounded(value: Any, converted: np.float64) -> bool:
+    """Whether this integer or long double has no float64 of its own."""
+    if isinstance(value, np.longdouble):
+        return bool(value != converted)
+    return isinstance(value, int | np.integer) and int(converted) != int(value)
 
 
 def ordered_scores(values: ArrayLike) -> NDArray[np.float64]:
@@ -131,14 +146,16 @@ def as_labels(
     if positive is not None:
         return _positive_ones(array, positive, name)
     if array.dtype.kind == "b":
-        return array.view(np.uint8)
+        # True may be any byte that is not 0: a mask of 0 and 255 that is viewed as bool.
+        found = array.view(np.uint8)
+        return found if found.max(initial=0) <= 1 else (found != 0).view(np.uint8)
     if array.dtype in _LABEL_TYPES:
         found, bad = _core.labels_from(array)
     else:
         if not isinstance(labels, np.ndarray) and array.dtype.kind in "SU":
             array = np.asarray(labels, dtype=object)  # numbers next to text became text
-        yes = np.array([bool(value == 1) for value in array], dtype=bool)
-        known = yes | np.array([bool(value == 0) for value in array], dtype=bool)
+        yes = np.array([_equals(value, 1) for value in array], dtype=bool)
+        known = yes | np.array([_equals(value, 0) for value in array], dtype=bool)
         found, bad = yes.view(np.uint8), len(array) if known.all() else int(known.argmin())
     if bad < len(array):
         swapped = scores is not None and len(scores) and np.isin(scores, (0.0, 1.0)).all()
@@ -151,6 +168,11 @@ def as_labels(
         shown = array[bad] if array.dtype.kind in "biuf" else repr(array[bad])
         raise ValueError(f"{name} must be 0 or 1, got {shown} at {name}[{bad}]. {hint}")
     return found
+
+
+def _equals(value: Any, number: int) -> bool:
+    """Whether this is the number; one day is not, whatever NumPy says."""
+    return not isinstance(value, np.timedelta64) and bool(value == number)
 
 
 def _positive_ones(array: NDArray[Any], positive: Any, name: str) -> NDArray[np.uint8]:

@@ -12,7 +12,7 @@ from limen.storage import Storable
 from limen.units import exact_positive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -39,7 +39,9 @@ class Held(Storable):
         def _state(self) -> bytes: ...
         def _restore(self, state: bytes) -> None: ...
         def _memory(self) -> int: ...
-        def _begin(self, **given: Any) -> None: ...
+
+        _begin: Callable[..., None]  # takes costs and unit by name, as they were given
+
         def __len__(self) -> int: ...
 
     def merge(self: _Model, *others: _Model) -> None:

@@ -240,8 +240,8 @@ class Ledger(Wrapper):
         >>> ledger.score("a", 0.9)
         1
         """
+        value, size = self._checked_score(score, weight)  # before the lock: it may call others
         with self._lock:
-            value, size = self._checked_score(score, weight)
             entry = self._ids.get(id)
             if entry is not None and entry.state != WAITING:
                 if (entry.score, entry.weight) != (value, size):
@@ -275,8 +275,8 @@ class Ledger(Wrapper):
         >>> len(ledger.model), ledger.cost
         (1, 1.0)
         """
+        known = self._checked_outcome(outcome, named)
         with self._lock:
-            known = self._checked_outcome(outcome, named)
             entry = self._ids.get(id)
             if entry is None:
                 entry = self._ids[id] = Entry(id)
@@ -642,15 +642,20 @@ class Ledger(Wrapper):
     def _from_parts(cls, parts: dict[str, Any]) -> Ledger:
         for name, least in (("cost", None), ("ever", None), ("expired", 0), ("bits", 0)):
             whole_number(parts, name, least)
-        return rebuild(cls, {**parts, "ids": ids_of(parts["ids"])})
+        clock = parts["clock"]
+        if clock is not None:
+            clock = as_time(clock, isinstance(clock, datetime), "clock")
+        return rebuild(cls, {**parts, "clock": clock, "ids": ids_of(parts["ids"])})
 
     def _resume(self, whole: dict[str, Any]) -> None:
         self._begin(whole["model"], {name: whole[name] for name in (*_PERIODS, *_COSTS)})
         self._clock, self._expired = whole["clock"], whole["expired"]
         self._counts = None if whole["counts"] is None else bool(whole["counts"])
         self._cost, self._ever = whole["cost"], whole["ever"]
-        self._prices.bits = whole["bits"]
+        self._prices.resume(whole["bits"])
         if self._clock is not None:
+            if self._dated not in (None, isinstance(self._clock, datetime)):
+                raise ValueError("clock is of another kind than the periods")
             self._dated = isinstance(self._clock, datetime)
         entries = entries_of(whole, whole["ids"])
         for entry, place in zip(entries, whole["places"].tolist(), strict=True):

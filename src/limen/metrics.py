@@ -334,13 +334,10 @@ class Demand:
         return self.name.removeprefix("min_").removeprefix("max_")
 
     def met(self, weights: Weights) -> NDArray[np.bool_]:
-        """Where it holds. A floor does not where there is nothing to take a share of."""
+        """Where it holds. A floor, even of 0, does not where nothing has a share."""
         part, whole = self.ratio(*weights)
         needed, given = self.bound.numerator * whole, self.bound.denominator * part
-        if self.is_floor:
-            held = (given >= needed) & ((whole > 0) | (self.bound == 0))
-        else:
-            held = given <= needed
+        held = (given >= needed) & (whole > 0) if self.is_floor else given <= needed
         return np.asarray(held, dtype=bool)
 
     def shortfall(self, weights: Weights) -> tuple[Any, Any]:

@@ -125,11 +125,15 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
     ) -> None:
         self._begin(false_positive=false_positive, false_negative=false_negative, unit=unit)
 
-    def _begin(self, **given: Any) -> None:
-        positive, negative, scale = exact_costs(given["false_positive"], given["false_negative"])
-        parts = unit_parts(exact_unit(given["unit"]), scale)
+    def _begin(self, *, false_positive: Any, false_negative: Any, unit: Any) -> None:
+        positive, negative, scale = exact_costs(false_positive, false_negative)
+        parts = unit_parts(exact_unit(unit), scale)
         _core.Threshold.__init__(self, positive, negative, *parts, *self._capacities)
-        self._given = given
+        self._given = {
+            "false_positive": false_positive,
+            "false_negative": false_negative,
+            "unit": unit,
+        }
 
 
 class OnlineCut(_Cheapest, _core.Cut):
@@ -167,10 +171,10 @@ class OnlineCut(_Cheapest, _core.Cut):
     def __init__(self, *, unit: Cost | None = None) -> None:
         self._begin(unit=unit)
 
-    def _begin(self, **given: Any) -> None:
-        parts = unit_parts(exact_unit(given["unit"]), Fraction(1))
+    def _begin(self, *, unit: Any) -> None:
+        parts = unit_parts(exact_unit(unit), Fraction(1))
         _core.Cut.__init__(self, *parts, *self._capacities)
-        self._given = given
+        self._given = {"unit": unit}
 
     def update_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
         """Add many samples at once: all of them, or on an error none.

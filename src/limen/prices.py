@@ -34,6 +34,12 @@ class Prices:
         self.bits = 0 if unit is None else _FINEST_BITS  # binary places that any number needed
         self.grain = scale * (Fraction(1, 2**_FINEST_BITS) if unit is None else unit)
 
+    def resume(self, bits: int) -> None:
+        """Go on with as many binary places as numbers needed before."""
+        if not self.bits <= bits <= _FINEST_BITS:
+            raise ValueError(f"bits is {bits!r}")
+        self.bits = bits
+
     def grains(self, number: int | float) -> int:
         """Round a number once to the nearest unit, ties to even, as the model does."""
         if self.unit is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -43,6 +44,9 @@ _VERSION = 1
 _HEADER = struct.Struct("<8sH6xQ")  # what it is, version, bytes of the body
 _DIGEST = 16
 _DEEPEST = 16
+_LONGEST = 8192  # bytes of a part of a fraction, whose terms are reduced in quadratic time
+_LARGEST = 2**900  # of a count or a sum of units: what is made of it is a double
+_MOST_ALIKE = 100  # ids of one hash; a dictionary takes quadratic time for them
 
 _SIZE = struct.Struct("<Q")
 _INT = struct.Struct("<q")
@@ -204,7 +208,9 @@ def plain_number(number: Any) -> int | float:
 def whole_number(parts: dict[str, Any], name: str, least: int | None = 0) -> int:
     """Read a whole number that is not below the least; raise ValueError if it is none."""
     number = parts[name]
-    if type(number) is not int or (least is not None and number < least):
+    if type(number) is not int or abs(number) > _LARGEST:
+        raise ValueError(f"{name} is no whole number, or beyond all bounds")
+    if least is not None and number < least:
         raise ValueError(f"{name} is {number!r}")
     return number
 
@@ -240,7 +246,10 @@ def ids_of(column: Any) -> list[Any]:
     if isinstance(column, np.ndarray):
         return list(column.tolist())
     if column[0] == "any":
-        return list(column[1:])
+        ids = list(column[1:])
+        if max(Counter(map(hash, ids)).values(), default=0) > _MOST_ALIKE:
+            raise ValueError(f"more than {_MOST_ALIKE} ids of one hash")
+        return ids
     _, sizes, texts = column
     ends = [0, *np.cumsum(sizes).tolist()]
     if (sizes < 0).any() or ends[-1] != len(texts):
@@ -344,9 +353,9 @@ class _Reader:
         return str(self.take(self.size()), "utf-8", "surrogatepass")
 
     def integer(self) -> int:
-        number = self.value(_DEEPEST)
-        if type(number) is not int:
-            raise ValueError("not a whole number")
+        begin, number = self.at, self.value(_DEEPEST)
+        if type(number) is not int or self.at - begin > _LONGEST:
+            raise ValueError("not a whole number, or one without end")
         return number
 
     def value(self, deep: int = 0) -> Any:

@@ -31,18 +31,21 @@ Cost: TypeAlias = "int | float | Fraction | Decimal"
 # A decimal with more places than this was computed rather than typed.
 _PLACES = 10**9
 _FINEST = 2**20
+# Beyond every double. A number with more is not written by hand, and takes long to work with.
+_MOST_DIGITS = 400
+_LONGEST = 10**_MOST_DIGITS
 _LARGEST_UNIT_PART = 2**62 - 1
 
 
 def exact_positive(value: Any, name: str) -> Fraction:
     """Read a positive number; a float is the decimal it prints as, so that 0.1 is a tenth."""
-    number = _as_typed(value)
+    number = _as_typed(value, name)
     if number is None or number <= 0:
         raise ValueError(f"{name} must be a positive, finite number, got {value!r}.")
     return number
 
 
-def _as_typed(value: Any) -> Fraction | None:
+def _as_typed(value: Any, name: str) -> Fraction | None:
     number: Fraction | None = None
     if isinstance(value, float | np.floating):  # first, because it is the common one
         real = float(value)
@@ -51,12 +54,32 @@ def _as_typed(value: Any) -> Fraction | None:
     elif isinstance(value, bool | np.bool_ | str | bytes):
         pass
     elif isinstance(value, int | Rational | Decimal):
+        _refuse_endless(value, name)
         with suppress(ValueError, OverflowError):  # a Decimal may be nan or infinite
             number = Fraction(value)
     elif isinstance(value, SupportsFloat):
         with suppress(TypeError, ValueError):  # an array may be one of many numbers
-            return _as_typed(float(value))
+            return _as_typed(float(value), name)
     return number
+
+
+def _refuse_endless(value: Any, name: str) -> None:
+    """Raise ValueError for a number of so many digits that it takes minutes to work with."""
+    if isinstance(value, Decimal):
+        exponent = value.as_tuple().exponent
+        endless = (
+            isinstance(exponent, int)  # a text where it is infinite or nan
+            and bool(value)
+            and (value.adjusted() > _MOST_DIGITS or exponent < -_MOST_DIGITS)
+        )
+    else:
+        endless = max(abs(int(value.numerator)), int(value.denominator)) > _LONGEST
+    if endless:
+        shown = f"{value:.6g}" if isinstance(value, Decimal) else f"a longer {type(value).__name__}"
+        raise ValueError(
+            f"{name} must be a number of at most {_MOST_DIGITS} digits before and after the "
+            f"point, got {shown}. Choose a rounder one."
+        )
 
 
 def exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, Fraction]:
@@ -120,7 +143,7 @@ def exact_bound(bound: Cost, name: str) -> Fraction:
     >>> exact_bound(0.9, "min_precision")
     Fraction(9, 10)
     """
-    share = _as_typed(bound)
+    share = _as_typed(bound, name)
     if share is None or not 0 <= share <= 1:
         raise ValueError(f"{name} must be a share from 0 to 1, got {bound!r}.")
     return share

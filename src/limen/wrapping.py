@@ -294,13 +294,14 @@ def samples_of(columns: tuple[Any, ...], model: Any) -> list[Row]:
     """Read the rows of such columns, and let the model hold them all. O(n)."""
     given = [column for column in columns if column is not None]
     rows = list(zip(*(plain_list(column) for column in given), strict=True))
-    before = len(model)
+    if len(model):
+        raise ValueError("a window whose model holds samples of its own")
     if all(isinstance(column, np.ndarray) for column in given):
         model.update_many(*columns)
     else:
         for row in rows:
             model.update(*row)
-    if len(model) - before != len(rows):
+    if len(model) != len(rows):
         raise ValueError("a sample without any loss")
     return rows
 

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that are asked while they are busy: by finalisers, signals, numbers, threads, children.
+
+What could hang runs in a process of its own, so that a deadlock fails instead of hanging.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import limen
+
+MODELS = [limen.OnlineThreshold, limen.OnlineCut, limen.OnlineCalibrator]
+
+
+def in_a_process(code: str) -> None:
+    script = "import faulthandler; faulthandler.dump_traceback_later(25, exit=True)\n"
+    script += textwrap.dedent(code)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+ASKED = """
+    import gc, os, signal, threading, time
+    import numpy as np
+    import limen
+
+    # Weights and losses beyond 2**53, which are divided as Python integers.
+    big = 2**53 + 1
+    threshold, cut = limen.OnlineThreshold(), limen.OnlineCut()
+    calibrator = limen.OnlineCalibrator()
+    for model in (threshold, calibrator):
+        model.update(0.25, 0, big)
+        model.update(0.5, 1, big)
+    cut.update(0.25, 0, big)
+
+    def optimum(model):
+        return model.optimum() if callable(model.optimum) else model.optimum
+
+    def ask(model):
+        len(model), model._memory(), model._distinct(), model.to_bytes(), optimum(model)
+
+    def refused(model, *sample):
+        try:
+            model.revert(*sample)
+        except limen.NotHeld:
+            pass
+
+    def many_refused(model):
+        try:
+            model.revert_many([0.125], [1], *([[1]] if model is cut else []))
+        except limen.NotHeld:
+            pass
+
+    calls = [
+        *(lambda model=model, call=call: call(model)
+          for model in (threshold, calibrator, cut)
+          for call in (ask, optimum, repr, many_refused, lambda m: m.copy(), lambda m: m.curve(),
+                       lambda m: m.copy().merge(m), lambda m: refused(m, 0.125, 1, 1))),
+        lambda: (threshold.threshold, threshold.loss, cut.threshold, cut.loss),
+        lambda: (calibrator.blocks(), calibrator.roc_hull(), calibrator.confusion(0.3)),
+        lambda: (calibrator.best("f1"), calibrator.threshold(), calibrator.probability([0.3, 1])),
+    ]
+    for call in calls:  # whatever is imported late is imported now
+        call()
+    threshold.update_many(np.array([]), np.array([], bool))
+"""
+
+
+def test_a_finaliser_may_use_the_object_that_is_being_asked() -> None:
+    in_a_process(
+        ASKED
+        + """
+    class Trash:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            global finalised
+            finalised += 1
+            for model in (threshold, calibrator, cut):
+                ask(model)
+                model.update(0.75, 1, 1)
+                model.revert(0.75, 1, 1)
+
+    finalised = 0
+    gc.set_threshold(1, 1, 1)
+    for call in calls:
+        gc.disable()
+        Trash()
+        gc.enable()
+        call()
+    gc.disable()
+    assert finalised >= len(calls) // 2, finalised
+    for model in (threshold, calibrator, cut):
+        model._check()
+    """
+    )
+
+
+@pytest.mark.skipif(not hasattr(__import__("signal"), "setitimer"), reason="no timers")
+def test_a_signal_handler_may_use_the_object_that_is_being_changed() -> None:
+    in_a_process(
+        ASKED
+        + """
+    asked = 0
+
+    def handler(*_):
+        global asked
+        asked += 1
+        for model in (threshold, calibrator, cut):
+            ask(model)
+
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    scores, zeros = np.arange(2000) / 2000, np.zeros(2000, np.int64)
+    while asked < 100:
+        for model in (threshold, calibrator):
+            model.update_many(scores, zeros)
+            model.revert_many(scores, zeros)
+        cut.update_many(scores, zeros, zeros + 1)
+        cut.revert_many(scores, zeros, zeros + 1)
+        for call in calls[:8]:
+            call()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    """
+    )
+
+
+@pytest.mark.parametrize("method", ["__float__", "__index__"])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_number_may_use_the_object_that_reads_it(model, method) -> None:
+    held = model()
+
+    def called(self: object) -> float | int:
+        held.update(0.25, 0, 1)
+        return {"__float__": 1.0, "__index__": 1}[method]
+
+    number = type("Number", (), {method: called})()
+    held.update(number, 0, number)
+    assert len(held) == 3
+    held._check()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_forked_during_a_batch_can_use_the_object() -> None:
+    in_a_process(
+        ASKED
+        + """
+    rng = np.random.default_rng(1)
+    scores, labels = rng.random(200_000), rng.integers(0, 2, 200_000)
+    going = True
+
+    def batches():
+        while going:
+            for model in (threshold, calibrator):
+                model.update_many(scores, labels)
+                model.probability(scores) if model is calibrator else None
+                model.revert_many(scores, labels)
+
+    thread = threading.Thread(target=batches)
+    thread.start()
+    for turn in range(8):
+        time.sleep(0.011 * (turn + 1))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            for model in (threshold, calibrator):
+                ask(model)
+                model.update(0.75, 1)
+                model._check()
+                model.update_many(scores[:1000], labels[:1000])
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        assert status == 0, (turn, status)
+    going = False
+    thread.join()
+    threshold._check()
+    """
+    )
+
+
+# Arrays that another thread changes meanwhile. The answer is that of no array; the rest is sound.
+
+
+def while_changing(change, work, times: int) -> None:
+    stop = threading.Event()
+
+    def go() -> None:
+        while not stop.is_set():
+            change()
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    try:
+        for _ in range(times):
+            work()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_scores_that_change_during_the_search_do_no_harm() -> None:
+    rng = np.random.default_rng(2)
+    scores, other = rng.random(200_000), np.repeat([0.5, 0.25], 100_000)
+    labels, flags = rng.integers(0, 2, 200_000), rng.integers(0, 2, 200_000).astype(bool)
+    spread = scores.copy()
+
+    def change() -> None:
+        scores[:] = other
+        flags[:] = ~flags
+        scores[:] = spread
+
+    def work() -> None:
+        limen.optimal_threshold(scores, labels)
+        limen.optimal_threshold(scores, flags, weights=labels)
+        limen.isotonic(scores, flags)
+
+    while_changing(change, work, 10)
+
+
+def test_scores_that_become_nan_during_a_batch_are_not_held() -> None:
+    scores, labels = np.linspace(0, 1, 50_000), np.tile([0, 1], 25_000)
+    spread = scores.copy()
+
+    def change() -> None:
+        scores[20_000:] = np.nan
+        scores[:] = spread
+
+    def work() -> None:
+        for model in (limen.OnlineThreshold(), limen.OnlineCalibrator()):
+            with contextlib.suppress(ValueError):
+                model.update_many(scores, labels)
+            model._check()
+            assert not np.isnan(model.curve().thresholds).any()
+
+    while_changing(change, work, 15)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64])
+def test_labels_that_change_while_they_are_read_do_no_harm(dtype) -> None:
+    labels = np.zeros(20_000, dtype)
+
+    def change() -> None:
+        labels[-1] = 2
+        labels[-1] = 0
+
+    def work() -> None:
+        _, bad = limen._core.labels_from(labels)
+        assert bad in (len(labels) - 1, len(labels))
+
+    while_changing(change, work, 100)
