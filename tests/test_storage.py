@@ -431,8 +431,10 @@ def test_absurd_parts_give_an_error_or_a_sound_object_quickly(make):
         except ValueError:
             continue
         len(found), found.to_bytes(), found.copy(), repr(found)
-        model = found.model if hasattr(found, "model") else found
-        getattr(model, "model", model)._check()
+        for model in found._models.values() if isinstance(found, limen.Grouped) else [found]:
+            while hasattr(model, "model"):
+                model = model.model
+            model._check()
     assert time.process_time() - began < 5
 
 

@@ -310,6 +310,10 @@ class Grouped(Storable, _Answers):
         """Return the cut for a group, seen before or not. O(depth) and what the model takes."""
         return _read(self.model(group).optimum, costs)
 
+    def copy(self) -> Grouped:
+        """Return an independent object that holds the same samples. O(n)."""
+        return deepcopy(self)
+
     def count(self, group: Hashable) -> int:
         """Return how many samples a group holds. O(1)."""
         model = self._models.get(path_of(group))
