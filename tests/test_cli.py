@@ -354,6 +354,17 @@ def test_a_file_is_replaced_only_when_asked(run) -> None:
     assert ["curve.csv", "scores.csv"] == sorted(os.listdir())
 
 
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_link(run) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    Path("kept.csv").write_text("")
+    Path("kept.csv").chmod(0o600)
+    Path("link.csv").symlink_to("kept.csv")
+    run("curve", "scores.csv", "-o", "link.csv", "--force")
+
+    assert 1252 == len(Path("kept.csv").read_text().splitlines())
+    assert (True, 0o600) == (Path("link.csv").is_symlink(), os.stat("kept.csv").st_mode & 0o777)
+
+
 def test_compare_tells_what_a_threshold_costs_more(run) -> None:
     Path("scores.csv").write_text(phishing_csv())
     out = run("compare", "scores.csv", "-t", "0.5", "-t", "nan", "--false-negative", "5")[1]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import random
@@ -16,6 +18,7 @@ import pytest
 
 import limen
 from limen.cli import journal, main, watch
+from limen.cli.outcome import Failure
 from limen.demo import load_phishing, phishing_csv
 
 SCORES, LABELS = load_phishing()
@@ -311,6 +314,182 @@ def test_two_processes_cannot_share_a_state() -> None:
         process.stdin.close()
 
     assert (1, True) == (code, "in use by another limen watch" in told)
+
+
+def test_of_two_that_start_together_on_a_new_state_one_runs() -> None:
+    """Both have all the time they need, and their input stays open: one says a line."""
+    command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen", "-q"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    for _ in range(2):
+        for left in Path().glob("kept.limen*"):
+            left.unlink()
+        both = [subprocess.Popen(command, **pipes, text=True) for _ in range(2)]
+        for process in both:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write("score,label\n0.5,1\n")
+                process.stdin.flush()
+        said = [process.stdout.readline() for process in both]  # nothing, where it has ended
+        for process in both:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+        told = [process.stderr.read() for process in both]
+        for process in both:
+            process.stdout.close()
+            process.stderr.close()
+
+        assert [0, 1] == sorted(process.wait(60) for process in both)
+        assert [""] == [line for line in said if "rows" not in line]
+        assert [""] == [each for each in told if "in use by another limen watch" not in each]
+        assert 1 == len(limen.load("kept.limen"))
+    assert ["kept.limen", "kept.limen.journal"] == sorted(os.listdir())
+
+
+def test_a_state_is_locked_before_it_is_there() -> None:
+    """The lock is taken; no process may begin a state, and nothing else is touched."""
+    lock = os.open("kept.limen.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    Path("in.csv").write_text("score,label\n0.5,1\n")
+    code, lines, told = watched("in.csv", "--state", "kept.limen")
+    os.close(lock)
+
+    assert (1, []) == (code, lines)
+    assert "limen: kept.limen is in use by another limen watch. Wait until it ends" in told
+    assert not Path("kept.limen").exists()
+    assert 0 == watched("in.csv", "--state", "kept.limen")[0]  # a lock that nobody holds is free
+
+
+def test_a_link_and_its_file_are_one_state() -> None:
+    Path("data").mkdir()
+    Path("kept.limen").symlink_to("data/kept.limen")
+    command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"score,label\n0.5,1\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        Path("in.csv").write_text("score,label\n")
+        code, _, told = watched("in.csv", "--state", "data/kept.limen")
+        process.stdin.close()
+
+    assert (1, True) == (code, "in use" in told)
+    assert Path("kept.limen").is_symlink()
+    assert ["kept.limen", "kept.limen.journal"] == sorted(os.listdir("data"))
+    assert 0 == watched("in.csv", "--state", "kept.limen")[0]
+
+
+def test_a_state_keeps_its_permissions_and_its_link() -> None:
+    Path("data").mkdir()
+    Path("kept.limen").symlink_to("data/kept.limen")
+    Path("in.csv").write_text("score,label\n0.5,1\n")
+    watched("in.csv", "--state", "kept.limen")
+    Path("data/kept.limen").chmod(0o600)
+    for _ in range(2):
+        watched("in.csv", "--state", "kept.limen")
+        found = {path.name: path.stat().st_mode & 0o777 for path in Path("data").iterdir()}
+
+        assert {"kept.limen": 0o600, "kept.limen.journal": 0o600} == found
+        assert Path("kept.limen").is_symlink()
+
+
+def test_a_state_where_nothing_can_be_written_is_told() -> None:
+    Path("in.csv").write_text("score,label\n0.5,1\n")
+    code, lines, told = watched("in.csv", "--state", "nowhere/kept.limen")
+
+    assert (1, []) == (code, lines)
+    assert "limen: nowhere/kept.limen.lock cannot be locked: No such file or directory." in told
+
+
+# ---- damage ---------------------------------------------------------------------------------
+
+
+def killed_with_a_journal() -> tuple[bytes, list[int]]:
+    """Kill a watcher that wrote pieces to its journal; give it, and where its pieces begin."""
+    Path("in.csv").write_text("score,label\n0.1,0\n0.9,1\n0.4,0\n0.6,1\n0.2,0\n")
+
+    def killed_at_the_end() -> None:
+        settle = journal.Journal.settle
+
+        def only_first(self, *given) -> None:
+            if self._size:
+                os.kill(os.getpid(), signal.SIGKILL)
+            settle(self, *given)
+
+        journal.Journal.settle = only_first
+
+    forked("in.csv", "--state", "kept.limen", chunk=14, before=killed_at_the_end)
+    content = Path("kept.limen.journal").read_bytes()
+    with open("kept.limen.journal", "rb") as file:
+        ends = [end for _, _, end in journal._pieces(file, "")]
+
+    assert content[ends[-1] :] == b""
+    assert len(ends) == 4  # how it begins, the header, and twice rows
+    return content, [0, *ends[:-1]]
+
+
+def resumed() -> tuple[int, str]:
+    """Go on with the state, in this process."""
+    kept = journal.Journal("kept.limen")
+    try:
+        return len(list(kept.resume())), ""
+    except Failure as failure:
+        return -1, str(failure)
+    finally:
+        kept.close()
+
+
+def test_damage_before_the_last_piece_of_a_journal_is_told_with_its_place() -> None:
+    """Every byte is changed in turn: in the last piece it is a tear, before it an error."""
+    content, begins = killed_with_a_journal()
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << at % 8
+        Path("kept.limen.journal").write_bytes(damaged)
+        pieces, told = resumed()
+        begin = max(begin for begin in begins if begin <= at)
+        if begin == begins[-1]:
+            assert (len(begins) - 2, "") == (pieces, told)
+        else:
+            assert f"kept.limen.journal: the piece at byte {begin:,} is damaged" in told
+            assert bytes(damaged) == Path("kept.limen.journal").read_bytes()
+
+
+@pytest.mark.parametrize("tail", ["cut", "zeros", "stale"])
+def test_a_tear_at_the_end_of_a_journal_is_dropped(tail: str) -> None:
+    """At any byte, with nothing, zeros or old bytes where the rest of the piece should be."""
+    content, begins = killed_with_a_journal()
+    stale = journal._framed(b"R", b"0.5,1", seed=1) * 9  # of another journal, once in this place
+    for at in range(begins[-1], len(content)):
+        left = len(content) - at
+        rest = {"cut": b"", "zeros": bytes(left), "stale": stale[:left]}[tail]
+        Path("kept.limen.journal").write_bytes(content[:at] + rest)
+
+        assert (len(begins) - 2, "") == resumed()
+        assert content[: begins[-1]] == Path("kept.limen.journal").read_bytes()
+
+
+def test_a_damaged_journal_ends_watch_and_stays_as_it_is() -> None:
+    content, begins = killed_with_a_journal()
+    damaged = bytearray(content)
+    damaged[begins[2] + 20] ^= 1
+    Path("kept.limen.journal").write_bytes(damaged)
+    model = Path("kept.limen").read_bytes()
+    code, lines, told = watched("in.csv", "--state", "kept.limen", "--from-start")
+
+    assert (3, []) == (code, lines)
+    assert f"byte {begins[2]:,} is damaged. Nothing was changed." in told
+    assert (model, bytes(damaged)) == (
+        Path("kept.limen").read_bytes(),
+        Path("kept.limen.journal").read_bytes(),
+    )
+
+
+def test_what_is_dropped_at_the_end_of_a_journal_is_told() -> None:
+    content, begins = killed_with_a_journal()
+    Path("kept.limen.journal").write_bytes(content[:-1])
+    left = len(content) - 1 - begins[-1]
+    code, _, told = watched("in.csv", "--state", "kept.limen", "--from-start")
+
+    assert 0 == code
+    assert f"{left} bytes at the end of kept.limen.journal were cut off" in told
 
 
 def test_other_costs_than_those_of_the_state_are_refused() -> None:

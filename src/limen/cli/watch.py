@@ -175,6 +175,8 @@ class _Stream:
         """Take up the model where it was left, or make a new one."""
         journal = self.journal
         self.model = _new_model(self.options)
+        if journal is not None:
+            journal.lock()
         if journal is not None and journal.is_there():
             self._replay(journal)
         elif journal is not None:
@@ -193,17 +195,23 @@ class _Stream:
         self.apply = self._applier()
         if journal.beginning["heading"] is not None:
             self._header(journal.beginning["heading"])
-        try:
-            for kind, payload in chain([] if first is None else [first], pieces):
-                if kind == _HEADER:
-                    self._header(json.loads(payload))
-                else:
+        for kind, payload in chain([] if first is None else [first], pieces):
+            if kind == _HEADER:
+                self._header(json.loads(payload))
+            else:
+                try:
                     self._rows(payload.decode().split("\n"))
-        except Failure:
-            self.finish()
-            raise
+                except Failure:
+                    self.finish()
+                    raise
         self.parse = None  # the rows to come bring a header of their own
         self.lines.clear()
+        if journal.dropped:
+            say(
+                f"limen: {journal.dropped:,} bytes at the end of {journal.beside} were cut off "
+                "when it was killed, before any line told of them. They are dropped.",
+                quiet=self.options.quiet,
+            )
         say(
             f"going on after row {self.place.number:,}: {self._samples():,} samples, threshold "
             f"{plain(self.model.threshold)}",
