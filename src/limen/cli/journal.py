@@ -19,7 +19,7 @@ import struct
 import zlib
 from typing import IO, TYPE_CHECKING, Any
 
-from limen.cli.outcome import BAD_INPUT, FAILED, Failure
+from limen.cli.outcome import BAD_INPUT, FAILED, USAGE, Failure
 from limen.files import begun, replace, sync_folder, write_all
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Journal:
 
     def lock(self) -> None:
         """Keep other processes away, before anything else is done."""
+        if os.path.isdir(self.path):
+            raise Failure(f"{self.path} is a folder. Name a file in it.", USAGE)
         name = f"{self.path}.lock"
         while True:
             file = -1

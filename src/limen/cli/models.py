@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import limen
 from limen.cli.journal import has_more
+from limen.cli.options import period_text
 from limen.cli.outcome import BAD_INPUT, FAILED, NOT_FOUND, Failure
 from limen.cli.telling import as_line, plain, require_writable, say
 
@@ -55,7 +56,7 @@ def facts(model: Any) -> dict[str, Any]:
             name: getattr(inner, name) for name in ("n", "period") if hasattr(type(inner), name)
         }
         told |= {
-            name: number if isinstance(number, int | float) else str(number)
+            name: number if isinstance(number, int | float) else period_text(number)
             for name, number in given.items()
             if number is not None
         }
