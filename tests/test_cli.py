@@ -337,7 +337,15 @@ def test_parquet_out_of_a_pipe_is_told_to_need_a_file(run, piped, way) -> None:
     code, out, err = run("fit", "-" if way == "-" else name, "--format", "parquet")
 
     assert (2, "") == (code, out)
-    assert "is a pipe, and Parquet is read from its end. Save it to a file, and name that." in err
+    assert "only once, and Parquet is read from its end. Save it to a file, and name that." in err
+
+
+def test_parquet_that_is_called_text_is_told(run) -> None:
+    write_all_formats()
+    code, out, err = run("fit", "plain.parquet", "--format", "csv")
+
+    assert (3, "") == (code, out)
+    assert "plain.parquet is Parquet, not text. Leave --format away." in err
 
 
 def test_several_files_and_patterns_count_as_one(run) -> None:

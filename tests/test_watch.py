@@ -126,6 +126,13 @@ def test_every_n_rows_there_is_a_line() -> None:
     assert [500, 1000, 1250] == [line["rows"] for line in lines]
 
 
+def test_a_row_that_is_skipped_may_be_the_one_to_tell_after() -> None:
+    Path("in.csv").write_text("score,label\n.1,0\noops,1\n.9,1\n.8,1\n")
+    _, lines, _ = watched("in.csv", "--every", "2", "--skip-malformed")
+
+    assert [2, 4] == [line["rows"] for line in lines]
+
+
 def test_each_period_begins_with_a_line() -> None:
     Path("in.csv").write_text("time,score,label\n1,.1,0\n9,.2,1\n10,.3,1\n19,.4,0\n35,.1,0\n")
     _, lines, _ = watched("in.csv", "--time-column", "time", "--each-period", "10")
@@ -592,7 +599,7 @@ def test_a_bad_row_may_be_skipped(case: str) -> None:
     ("content", "arguments", "code", "problem"),
     [
         ("p,label\n", (), 3, "no column 'score'"),
-        ("score,label\n", ("--last-period", "3"), 2, "--last-period needs --time-column"),
+        ("score,label\n", ("--last-period", "3"), 2, "--last-period 3 needs --time-column"),
         ("score,label\n", ("--maturity", "3"), 2, "--maturity needs --id-column"),
         ("score,label\n", ("--last-n", "3", "--half-life", "3"), 2, "two windows"),
         ("score,label\n", ("--every", "0"), 2, "at least 1"),
@@ -679,12 +686,35 @@ def test_a_period_with_a_unit_is_told_where_times_are_numbers() -> None:
     assert "'7' is a number. Write --last-period as a number too, not 90d." in told
 
 
-def test_options_that_make_no_model_are_told_with_their_names() -> None:
+@pytest.mark.parametrize("option", ["--half-life", "--last-period", "--each-period"])
+def test_a_period_of_the_clock_needs_times(option: str) -> None:
     Path("in.csv").write_text("score,label\n")
-    code, lines, told = watched("in.csv", "--half-life", "3d")
+    code, lines, told = watched("in.csv", option, "3d")
 
     assert (2, []) == (code, lines)
-    assert "limen: --half-life 3d: " in told
+    assert f"limen: {option} 3d needs --time-column." in told
+
+
+def test_a_window_that_no_label_can_enter_is_refused_with_the_names_of_the_options() -> None:
+    window = limen.LastPeriod(limen.OnlineThreshold(), 20)
+    with contextlib.suppress(ValueError):
+        limen.Ledger(window, maturity=30)
+        pytest.skip("Ledger takes it")
+    labels_after(30)
+    given = ("--id-column", "id", *TIMED, "--last-period", "20", "--maturity", "30")
+    code, lines, told = watched("in.ndjson", *given)
+
+    assert (2, []) == (code, lines)
+    assert "limen: --last-period 20 --maturity 30: " in told
+
+
+@pytest.mark.parametrize("unit", ["1e-300", "3e30"])
+def test_a_unit_that_cannot_be_is_a_usage_failure(unit: str) -> None:
+    Path("in.csv").write_text("score,label\n")
+    code, lines, told = watched("in.csv", "--unit", unit)
+
+    assert (2, []) == (code, lines)
+    assert "limen: unit must be a fraction of whole numbers below 2**62" in told
 
 
 def test_other_periods_than_those_of_the_state_are_told_as_they_are_typed() -> None:

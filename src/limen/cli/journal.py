@@ -185,7 +185,9 @@ class Journal:
         if self._file >= 0:
             os.close(self._file)
         if self._lock >= 0:
-            os.unlink(f"{self.path}.lock")
+            name = f"{self.path}.lock"
+            if _is_still(self._lock, name):
+                os.unlink(name)
             os.close(self._lock)
         self._file = self._lock = -1
 

@@ -79,8 +79,8 @@ def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Sampl
         if kind == "parquet":
             if not is_regular(path):
                 raise Failure(
-                    f"{name_of(path)} is a pipe, and Parquet is read from its end. Save it to a "
-                    "file, and name that.",
+                    f"{name_of(path)} can be read only once, and Parquet is read from its end. "
+                    "Save it to a file, and name that.",
                     USAGE,
                 )
             parts.append(read_parquet(path, columns))

@@ -48,7 +48,7 @@ _AUTOMATIC_UNIT = 2**-20
 
 # How files begin that are often taken for text, what they are, and what to do.
 _KINDS = {
-    b"PAR1": ("Parquet", "It is read from its end: save it to a file, and name that."),
+    b"PAR1": ("Parquet", "It is read from its end: save it to a file, for limen fit FILE."),
     b"\x89limen": ("a model saved by limen", "See what it holds with limen show."),
     b"BZh": ("packed by bzip2", "Unpack it: bzip2 -dc FILE | limen …"),
     b"\xfd7zXZ": ("packed by xz", "Unpack it: xz -dc FILE | limen …"),

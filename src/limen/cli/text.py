@@ -112,6 +112,8 @@ def opened(path: str) -> Iterator[IO[bytes]]:
                 begin = unpacked.peek(16)
             except _BROKEN:
                 begin = b""  # the first line tells what is wrong
+        if begin.startswith(b"PAR1") and is_regular(path):
+            raise Failure(f"{path} is Parquet, not text. Leave --format away.", BAD_INPUT)
         refuse_kind(begin, name_of(path))
         yield stream
     finally:

@@ -93,9 +93,10 @@ def _require_consistent(options: Namespace) -> None:
         raise Failure(f"{' and '.join(windows)} are two windows. Give one of them.", USAGE)
     if options.every is not None and options.each_period is not None:
         raise Failure("--every and --each-period are two rhythms. Give one of them.", USAGE)
-    timed = [name for name in ("last_period", "each_period") if getattr(options, name) is not None]
-    if timed and options.time_column is None:
-        raise Failure(f"{_option(timed[0])} needs --time-column.", USAGE)
+    for name in _given(options, _PERIODS):
+        dated = isinstance(getattr(options, name), timedelta)
+        if options.time_column is None and (dated or name in ("last_period", "each_period")):
+            raise Failure(f"{_typed(options, (name,))} needs --time-column.", USAGE)
     joined = [name for name in _LEDGER if getattr(options, name) is not None]
     if joined and options.id_column is None:
         raise Failure(f"{_option(joined[0])} needs --id-column.", USAGE)
@@ -129,6 +130,9 @@ def _new_model(options: Namespace) -> Any:
     costs = {name: 1 if value is None else value for name, value in given.items()}
     try:
         model: Any = OnlineThreshold(**costs, unit=options.unit)
+    except (ValueError, OverflowError) as error:
+        raise Failure(str(error), USAGE) from None
+    try:
         if options.last_n is not None:
             model = LastN(model, options.last_n)
         elif options.last_period is not None:
@@ -138,8 +142,8 @@ def _new_model(options: Namespace) -> Any:
             model = Fading(model, options.half_life, by=by)
         if options.id_column is not None:
             model = Ledger(model, **{name: getattr(options, name) for name in _LEDGER})
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Failure(f"{_typed(options, _MODEL)}: {error}", USAGE) from None
+    except (TypeError, ValueError) as error:
+        raise Failure(f"{_typed(options, (*_WINDOWS, *_LEDGER))}: {error}", USAGE) from None
     return model
 
 
@@ -419,7 +423,7 @@ class _Stream:
             raise Failure(f"{self.options.state}: the journal has no header.", BAD_INPUT)
         if clean and self.at_once is not None and self.at_once(lines):
             return
-        values, apply, place = self.values, self.apply, self.place
+        values, apply, place, every = self.values, self.apply, self.place, self.options.every
         for line in lines:
             try:
                 if not clean:
@@ -429,6 +433,8 @@ class _Stream:
                 if not self.skips or failure.code == USAGE:
                     raise
                 say(f"limen: {failure} Skipped.", quiet=self.options.quiet)
+                if every is not None and (place.number + 1) % every == 0:
+                    self._tell(ahead=1)
             place.number += 1
 
     # ---- what the model is told ---------------------------------------------------------------
