@@ -229,7 +229,6 @@ def values_of(heading: dict[str, Any], columns: Columns, place: Place) -> Callab
         return _json_values(columns, place)
     header, delimiter = heading["header"], heading["delimiter"]
     width, places = len(header), [header.index(name) for name in columns.named().values()]
-    csv.field_size_limit(LONGEST_LINE)
 
     def values(line: str, more: Iterable[str] = ()) -> list[Any]:
         plain = line.rstrip("\r\n")
@@ -253,16 +252,14 @@ def _fields(line: str, delimiter: str, more: Iterable[str], where: Callable[[], 
             _refuse_return(where())
         return row.split(delimiter)
     began = where()
+    csv.field_size_limit(LONGEST_LINE)
     try:
         return next(csv.reader(chain((line,), more), delimiter=delimiter, strict=True))
     except csv.Error as error:
         if "new-line character" in str(error):
             _refuse_return(began)
-        if more == ():
-            raise Failure(
-                f"{began}: {error}. Check the quotes; in a stream a row is one line.", BAD_INPUT
-            ) from None
-        raise Failure(f"{began}: {error}. Check the quotes.", BAD_INPUT) from None
+        hint = "; in a stream a row is one line" if more == () else ""
+        raise Failure(f"{began}: {error}. Check the quotes{hint}.", BAD_INPUT) from None
 
 
 def _json_values(columns: Columns, place: Place) -> Callable[..., list[Any]]:

@@ -88,22 +88,22 @@ def watch(options: Namespace) -> int:
 def _require_consistent(options: Namespace) -> None:
     if options.format not in (None, "csv", "ndjson"):  # out of a variable
         raise Failure(f"--format is {options.format}, but a stream is csv or ndjson.", USAGE)
-    windows = [_option(name) for name in _WINDOWS if getattr(options, name) is not None]
+    windows = _given(options, _WINDOWS)
     if len(windows) > 1:
-        raise Failure(f"{' and '.join(windows)} are two windows. Give one of them.", USAGE)
+        listed = " and ".join(map(_option, windows))
+        raise Failure(f"{listed} are two windows. Give one of them.", USAGE)
     if options.every is not None and options.each_period is not None:
         raise Failure("--every and --each-period are two rhythms. Give one of them.", USAGE)
-    for name in _given(options, _PERIODS):
-        dated = isinstance(getattr(options, name), timedelta)
-        if options.time_column is None and (dated or name in ("last_period", "each_period")):
+    dated = {
+        name: isinstance(getattr(options, name), timedelta) for name in _given(options, _PERIODS)
+    }
+    for name in dated:
+        if options.time_column is None and (dated[name] or name in ("last_period", "each_period")):
             raise Failure(f"{_typed(options, (name,))} needs --time-column.", USAGE)
-    joined = [name for name in _LEDGER if getattr(options, name) is not None]
+    joined = _given(options, _LEDGER)
     if joined and options.id_column is None:
         raise Failure(f"{_option(joined[0])} needs --id-column.", USAGE)
-    if (
-        len({isinstance(getattr(options, name), timedelta) for name in _given(options, _PERIODS)})
-        > 1
-    ):
+    if len(set(dated.values())) > 1:
         raise Failure(
             f"{_typed(options, _PERIODS)}: write all periods as numbers, or all with a unit such "
             "as 30d.",
