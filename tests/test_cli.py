@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import math
 import os
 import re
@@ -21,7 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limen
-from limen.cli import commands, main, narrowing, reading, tables, text
+from limen.cli import commands, main, narrowing, reading, rows, tables, text
+from limen.cli import watch as following
 from limen.cli.options import parser
 from limen.demo import load_phishing, phishing_csv
 
@@ -46,6 +49,41 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         return code, written.out, written.err
 
     return call
+
+
+@pytest.fixture
+def watch(run):
+    """Run `limen watch` on some bytes, as `run` does."""
+
+    def call(content: bytes, *arguments: str) -> Run:
+        Path("stream").write_bytes(content)
+        before, file = os.dup(0), os.open("stream", os.O_RDONLY)
+        os.dup2(file, 0)
+        try:
+            return run("watch", *arguments)
+        finally:
+            os.dup2(before, 0)
+            os.close(before)
+            os.close(file)
+
+    return call
+
+
+@pytest.fixture
+def piped():
+    """Name pipes that hold some bytes and then end."""
+    files = []
+
+    def call(content: bytes) -> str:
+        reading, writing = os.pipe()
+        files.append(reading)
+        os.write(writing, content)
+        os.close(writing)
+        return f"/dev/fd/{reading}"
+
+    yield call
+    for file in files:
+        os.close(file)
 
 
 def limen_process(*arguments: str, **given: object) -> subprocess.CompletedProcess[bytes]:
@@ -185,7 +223,7 @@ def test_the_two_readers_agree_on_odd_but_right_text(run, monkeypatch) -> None:
         "y,1e400,true\r\nz,-inf,FALSE\r\n,1_0,1.0\r\nπ,+.5,0\r\nlast,5.,1"
     )
     Path("odd.csv").write_text(odd, newline="")
-    columns = text.Columns()
+    columns = rows.Columns()
     by_line = reading.read(["odd.csv"], None, columns)
     stumbled = []
     monkeypatch.setattr(reading, "_SMALL", 0)
@@ -208,6 +246,110 @@ def test_any_label_may_be_the_positive_one(run, monkeypatch, by, positive) -> No
     told = json.loads(run("fit", "classes.csv", "--positive", positive, "--json")[1])
 
     assert (2, 0.35) == (told["positives"], told["threshold"])
+
+
+SAME = {
+    "LF": "id,score,label\na,.1,no\nb,.6,yes\nc,.7,no\nd,.9,yes\n",
+    "CRLF": "id,score,label\r\na,.1,no\r\nb,.6,yes\r\nc,.7,no\r\nd,.9,yes\r\n",
+    "no last end": "id,score,label\na,.1,no\nb,.6,yes\nc,.7,no\nd,.9,yes",
+    "CR at last": "id,score,label\r\na,.1,no\r\nb,.6,yes\r\nc,.7,no\r\nd,.9,yes\r",
+    "byte order mark": "\ufeffscore,label\n.1,no\n.6,yes\n.7,no\n.9,yes\n",
+    "mark and CRLF": "\ufeffscore,label\r\n.1,no\r\n.6,yes\r\n.7,no\r\n.9,yes\r\n",
+    "quotes": '"score","label"\n".1","no"\n.6,"yes"\n.7,no\n.9,yes\n',
+    "quotes, CRLF": '"score","label"\r\n".1","no"\r\n.6,"yes"\r\n.7,no\r\n.9,yes\r\n',
+    "semicolons": "score;label\n.1;no\n.6;yes\n.7;no\n.9;yes\n",
+    "tabs": "note\tscore\tlabel\r\n\t.1\tno\r\n\t.6\tyes\r\n\t.7\tno\r\n\t.9\tyes\r\n",
+    "blank lines": "\n\nscore,label\n\n.1,no\n  \n.6,yes\n.7,no\n\r\n.9,yes\n\n",
+    "mixed ends": "score,label\r\n.1,no\n.6,yes\r\n.7,no\n.9,yes\r\n",
+    "other letters": "π,score,label\né,.1,no\né,.6,yes\né,.7,no\né,.9,yes\n",
+    "NDJSON": "".join(
+        json.dumps({"score": score, "label": label}) + "\n"
+        for score, label in ((0.1, "no"), (0.6, "yes"), (0.7, "no"), (0.9, "yes"))
+    ),
+    "NDJSON, CRLF": '{"score":.1,"label":"no"}\r\n'.replace(":.", ":0.")
+    + '\r\n{"score":0.6,"label":"yes"}\r\n{"score":"0.7","label":"no"}\r\n'
+    + '{"label":"yes","score":0.9}\r\n',
+    "NDJSON, mark": '\ufeff{"score":0.1,"label":"no"}\n{"score":0.6,"label":"yes"}\n'
+    '{"score":0.7,"label":"no"}\n{"score":0.9,"label":"yes"}\n',
+}
+
+
+@pytest.mark.parametrize("by", ["lines", "duckdb", "pipe", "watch", "row by row", "bit by bit"])
+@pytest.mark.parametrize("case", SAME)
+def test_every_text_means_the_same_to_every_reader(
+    run, watch, piped, monkeypatch, case, by
+) -> None:
+    content = SAME[case].encode()
+    name = "same.ndjson" if "NDJSON" in case else "same.csv"
+    Path(name).write_bytes(content)
+    monkeypatch.setattr(reading, "_SMALL", 0 if by == "duckdb" else 2**40)
+    if by == "bit by bit":
+        monkeypatch.setattr(following, "_CHUNK", 3)
+    if by in ("lines", "duckdb", "pipe"):
+        if by == "pipe":
+            name = piped(content)
+        code, out, err = run("fit", name, "--positive", "yes", "--json", "-q")
+        told = json.loads(out or "{}")
+    else:
+        slow = ["--skip-malformed"] if by == "row by row" else []
+        code, out, err = watch(content, "--positive", "yes", *slow)
+        told = json.loads((out or "{}").splitlines()[-1])
+
+    assert (0, "") == (code, err)
+    assert (4, 0.8, 1.0, 0.7, 0.9) == tuple(
+        told[name] for name in ("samples", "threshold", "loss", "lower", "upper")
+    )
+
+
+# ---- pipes ----------------------------------------------------------------------------------
+
+
+MANY = "".join(f'{{"score": {place / 7!r}, "label": {place % 3 % 2}}}\n' for place in range(5000))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+@pytest.mark.parametrize("way", ["<(cat many)", "/dev/stdin", "named"])
+def test_a_pipe_gives_every_row(tmp_path: Path, way: str, kind: str, packed: bool) -> None:
+    rows = map(json.loads, MANY.splitlines())
+    table = "score,label\n" + "".join(f"{row['score']!r},{row['label']}\n" for row in rows)
+    content = (MANY if kind == "ndjson" else table).encode()
+    (tmp_path / "many").write_bytes(gzip.compress(content) if packed else content)
+    os.mkfifo(tmp_path / "named")
+    command = f"{sys.executable} -m limen fit {way} -q --json"
+    command = {"/dev/stdin": f"cat many | {command}", "named": f"cat many > named & {command}"}.get(
+        way, command
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, cwd=tmp_path)
+
+    assert (0, b"") == (done.returncode, done.stderr)
+    assert 5000 == json.loads(done.stdout)["samples"]
+
+
+def test_a_pipe_among_large_files_is_read_once(run, piped, monkeypatch) -> None:
+    Path("large.csv").write_text(phishing_csv())
+    name = piped(phishing_csv().encode())
+    monkeypatch.setattr(reading, "_most_rows", lambda: 100)
+    told = json.loads(run("fit", "large.csv", name, "--format", "csv", "--json")[1])
+
+    assert 2500 == told["samples"]
+
+
+@pytest.mark.parametrize("way", ["-", "pipe"])
+def test_parquet_out_of_a_pipe_is_told_to_need_a_file(run, piped, way) -> None:
+    name = piped(b"PAR1 and more PAR1")
+    code, out, err = run("fit", "-" if way == "-" else name, "--format", "parquet")
+
+    assert (2, "") == (code, out)
+    assert "only once, and Parquet is read from its end. Save it to a file, and name that." in err
+
+
+def test_parquet_that_is_called_text_is_told(run) -> None:
+    write_all_formats()
+    code, out, err = run("fit", "plain.parquet", "--format", "csv")
+
+    assert (3, "") == (code, out)
+    assert "plain.parquet is Parquet, not text. Leave --format away." in err
 
 
 def test_several_files_and_patterns_count_as_one(run) -> None:
@@ -526,7 +668,8 @@ def test_counting_labels_stops_at_what_is_malformed_and_names_the_first_place(ru
 
 
 def test_a_long_file_is_not_counted_to_its_end(run, monkeypatch) -> None:
-    monkeypatch.setattr(text, "_COUNTED", 10)
+    monkeypatch.setattr(text, "COUNTED", 10)
+    monkeypatch.setattr(rows, "COUNTED", 10)
     Path("long.csv").write_text("score,label\n" + "0.1,ok\n" * 100)
 
     assert "Among the first 11 rows are 'ok' (11 rows)." in run("fit", "long.csv")[2]
@@ -650,6 +793,17 @@ def test_a_file_is_replaced_only_when_asked(run) -> None:
     assert ["curve.csv", "scores.csv"] == sorted(os.listdir())
 
 
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_link(run) -> None:
+    Path("scores.csv").write_text(phishing_csv())
+    Path("kept.csv").write_text("")
+    Path("kept.csv").chmod(0o600)
+    Path("link.csv").symlink_to("kept.csv")
+    run("curve", "scores.csv", "-o", "link.csv", "--force")
+
+    assert 1252 == len(Path("kept.csv").read_text().splitlines())
+    assert (True, 0o600) == (Path("link.csv").is_symlink(), os.stat("kept.csv").st_mode & 0o777)
+
+
 def test_compare_tells_what_a_threshold_costs_more(run) -> None:
     Path("scores.csv").write_text(phishing_csv())
     out = run("compare", "scores.csv", "-t", "0.5", "-t", "nan", "--false-negative", "5")[1]
@@ -708,6 +862,26 @@ def test_malformed_text_is_told_with_its_place_and_nothing_is_written(
     assert 1 == err.count("\n")
 
 
+def of_a_stream(word: str, header: bool) -> str:
+    """Turn the place in a file into that in a stream, which counts rows instead of lines."""
+    word = word.replace("bad.csv, line 1", "standard input, first line")
+    return re.sub(r"line (\d+)", lambda found: f"row {int(found[1]) - header}", word)
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_text_is_told_of_a_stream_as_of_a_file(watch, case) -> None:
+    content, _, told = MALFORMED[case]
+    code, _, err = watch(content)
+    if case in ("empty file", "header only", "one class only"):  # of a stream, that may change
+        assert 0 == code
+    elif case == "wide characters":
+        assert (3, True) == (code, "first line: byte 1 is 0xff, which is not UTF-8" in err)
+    else:
+        assert 3 == code
+        told = [word for word in told if "rows)" not in word]  # a stream knows no counts yet
+        assert [] == [word for word in told if of_a_stream(word, header=True) not in err]
+
+
 @pytest.mark.parametrize("command", [["curve"], ["compare", "-t", "0.5"]])
 def test_no_command_writes_anything_about_malformed_input(run, command) -> None:
     Path("bad.csv").write_text("score,label\n0.1,0\nhigh,1\n")
@@ -738,6 +912,75 @@ def test_malformed_ndjson_is_told_with_its_place(run, monkeypatch, case, by) -> 
 
     assert (3, "") == (code, out)
     assert [] == [word for word in told if word not in err]
+
+
+@pytest.mark.parametrize("case", NDJSON)
+def test_malformed_ndjson_is_told_of_a_stream_as_of_a_file(watch, case) -> None:
+    content, told = NDJSON[case]
+    code, _, err = watch(content.encode(), "--format", "ndjson")
+
+    assert 3 == code
+    assert [] == [word for word in told if of_a_stream(word, header=False) not in err]
+
+
+OTHER_KINDS = {
+    "scores.bz2": (bz2.compress(GOOD.encode()), "packed by bzip2, not text. Unpack it: bzip2 -dc"),
+    "scores.xz": (lzma.compress(GOOD.encode()), "packed by xz"),
+    "scores.zip": (b"PK\x03\x04 and so on", "a zip archive, as .npz and .xlsx are too"),
+    "scores.npz": (b"PK\x03\x04 and so on", "Unpack it, or write the table as CSV or Parquet"),
+    "scores.limen": (limen.OnlineThreshold().to_bytes(), "a model saved by limen, not text. See"),
+    "array.json": (b'[{"score": 1, "label": 0}]\n', "a JSON array begins here, not an object"),
+    "array": (b'\n[\n{"score": 1, "label": 0}\n]\n', "jq -c '.[]'"),
+    "mac.csv": (GOOD.replace("\n", "\r").encode(), r"a CR (\r) inside the line"),
+    "mac.ndjson": (b'{"score": 1, "label": 0}\r{"score": 2, "label": 1}\r', r"tr '\r' '\n'"),
+    "inner.csv": (b"score,label\n0.1,0\r0.2,1\n0.3,1\n", r"a CR (\r) inside the line"),
+    "parquet": (b"PAR1", "read from its end"),
+}
+
+
+@pytest.mark.parametrize("by", ["lines", "duckdb", "watch", "pipe"])
+@pytest.mark.parametrize("name", OTHER_KINDS)
+def test_what_is_no_text_is_called_by_its_name(run, watch, piped, monkeypatch, name, by) -> None:
+    content, told = OTHER_KINDS[name]
+    if name == "parquet" and by in ("lines", "duckdb"):
+        pytest.skip("it is read")
+    Path(name).write_bytes(content)
+    monkeypatch.setattr(reading, "_SMALL", 0 if by == "duckdb" else 2**40)
+    if by == "pipe":
+        name = piped(content)
+    code, out, err = watch(content) if by == "watch" else run("fit", name)
+
+    assert (3, "") == (code, out)
+    assert told in err
+    assert by == "watch" or name in err
+    assert 1 == err.count("\n")
+
+
+def test_a_line_longer_than_all_is_told_to_end_in_cr(run, monkeypatch) -> None:
+    Path("mac.csv").write_bytes(b"score,label\r" + b"0.1,0\r" * 1000)
+    monkeypatch.setattr(text, "LONGEST_LINE", 2**10)
+
+    assert r"line 1: there is a CR (\r) inside the line" in run("fit", "mac.csv")[2]
+
+
+@pytest.mark.parametrize("by", ["lines", "duckdb", "watch", "parquet"])
+def test_a_weight_that_would_be_lost_is_told_with_its_place(run, watch, monkeypatch, by) -> None:
+    Path("w.csv").write_text("score,label,w\n0.1,0,1\n0.2,1,0\n0.3,1,1e-10\n")
+    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    given = ("--weight-column", "w")
+    if by == "watch":
+        code, _, err = watch(Path("w.csv").read_bytes(), *given)
+    elif by == "parquet":
+        CONNECTION.execute("COPY (FROM 'w.csv') TO 'w.parquet' (FORMAT parquet)")
+        code, _, err = run("fit", "w.parquet", *given)
+    else:
+        code, _, err = run("fit", "w.csv", *given)
+    place = {"watch": "standard input, row 3", "parquet": "w.parquet, row 3"}
+
+    assert 3 == code
+    assert f"{place.get(by, 'w.csv, line 4')}, column w: the weight is 1e-10" in err
+    assert "--unit" in err
+    assert 0 == run("fit", "w.csv", *given, "--unit", "1e-10")[0]
 
 
 @pytest.mark.parametrize(
@@ -868,6 +1111,34 @@ def test_a_pipe_without_a_reader_is_no_error_message() -> None:
     os.close(writing)
 
     assert (141, b"") == (done.returncode, done.stderr)
+
+
+CLOSED = {
+    "fit - <&-": (1, "", "standard input is closed. Send it something, or name a file."),
+    "watch <&-": (1, "", "standard input is closed. Send rows to it."),
+    "watch --state kept.limen <&-": (1, "", "standard input is closed. Send rows to it."),
+    "fit good.csv -q >&-": (1, "", "standard output is closed."),
+    "watch >&- < good.csv": (1, "", "standard output is closed."),
+    "--help >&-": (1, "", "standard output is closed."),
+    "show absent.limen >&-": (4, "", "absent.limen is not there."),
+    "fit good.csv 2>&-": (0, "0.5\n", ""),
+    "fit absent.csv 2>&-": (4, "", ""),
+    "watch <&- >&- 2>&-": (1, "", ""),
+    "fit good.csv -q > /dev/full": (1, "", "limen: No space left on device."),
+}
+
+
+@pytest.mark.parametrize("case", CLOSED)
+def test_a_closed_stream_is_told_in_one_sentence(tmp_path: Path, case: str) -> None:
+    code, out, err = CLOSED[case]
+    (tmp_path / "good.csv").write_text(GOOD)
+    command = ["bash", "-c", f"{sys.executable} -m limen {case}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=tmp_path)
+
+    assert (code, out) == (done.returncode, done.stdout)
+    assert err in done.stderr
+    assert done.stderr.count("\n") <= 1
+    assert ["good.csv"] == os.listdir(tmp_path)
 
 
 def test_ctrl_c_ends_quietly_with_130(tmp_path: Path) -> None:

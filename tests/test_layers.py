@@ -18,7 +18,8 @@ ALLOWED: dict[str, set[str]] = {
     "digits": set(),
     "errors": {"metrics"},  # for a type alone
     "units": set(),
-    "storage": set(),
+    "files": set(),
+    "storage": {"files"},
     "times": {"arrays", "storage"},
     "arrays": set(),
     "columns": {"_core", "arrays"},
@@ -66,27 +67,28 @@ ALLOWED: dict[str, set[str]] = {
     "cli.options": {"", "cli.outcome"},
     "cli.completion": {"cli.options", "cli.outcome"},
     "cli.progress": set(),
-    "cli.text": {"cli.outcome"},
-    "cli.tables": {"cli.outcome", "cli.progress", "cli.text"},
+    "cli.rows": {"cli.outcome"},
+    "cli.text": {"cli.outcome", "cli.rows"},
+    "cli.tables": {"cli.outcome", "cli.progress", "cli.rows", "cli.text"},
     "cli.narrowing": {"cli.progress", "cli.tables", "units"},
     "cli.reading": {
-        *("cli.narrowing", "cli.outcome", "cli.progress", "cli.tables", "cli.telling"),
-        *("cli.text", "columns"),
+        *("cli.narrowing", "cli.outcome", "cli.progress", "cli.rows", "cli.tables", "cli.text"),
+        *("cli.telling", "columns"),
     },
-    "cli.telling": {"cli.outcome", "digits", "metrics"},  # metrics for a type alone
+    "cli.telling": {"cli.outcome", "digits", "files", "metrics"},  # metrics for a type alone
     "cli.commands": {
-        *("cli.outcome", "cli.reading", "cli.telling", "cli.text"),
+        *("cli.outcome", "cli.reading", "cli.rows", "cli.telling"),
         *("batch", "calibrator", "demo", "demo.__main__", "digits", "errors", "metrics"),
         *("groups", "online", "units"),
     },
-    "cli.journal": {"cli.outcome", "storage"},  # storage for a type alone
+    "cli.journal": {"cli.outcome", "files", "storage"},  # storage for a type alone
     "cli.watch": {
-        *("cli.journal", "cli.outcome", "cli.telling", "cli.text"),
+        *("cli.journal", "cli.options", "cli.outcome", "cli.rows", "cli.telling"),
         *("digits", "fading", "ledger", "online", "storage", "windows"),
     },
     "cli.models": {
-        *("", "cli.commands", "cli.journal", "cli.outcome", "cli.telling", "digits", "errors"),
-        "units",
+        *("", "cli.commands", "cli.journal", "cli.options", "cli.outcome", "cli.telling"),
+        *("digits", "errors", "units"),
     },
     "cli.report": {
         *("", "cli.commands", "cli.reading", "cli.telling"),

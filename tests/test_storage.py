@@ -677,6 +677,35 @@ def test_replacing_a_file_keeps_its_mode_and_its_links(tmp_path):
     assert cut().to_bytes() == path.read_bytes()
 
 
+def test_a_draft_is_never_more_readable_than_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    threshold().save(path)
+    path.chmod(0o600)
+    modes = []
+    real = os.open
+
+    def noted(name, flags, mode=0o777, **given):
+        if flags & os.O_CREAT:
+            modes.append(mode)
+        return real(name, flags, mode, **given)
+
+    monkeypatch.setattr(os, "open", noted)
+    cut().save(path)
+
+    assert [0o600] == modes
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    threshold().save(pipe)
+
+    assert threshold().to_bytes() == os.read(reading, 10_000)
+    assert ["pipe"] == os.listdir(tmp_path)
+    os.close(reading)
+
+
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
 def test_a_failure_on_the_way_leaves_the_old_file_and_nothing_else(call, tmp_path, monkeypatch):
     path = tmp_path / "model"

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import random
@@ -16,6 +18,7 @@ import pytest
 
 import limen
 from limen.cli import journal, main, watch
+from limen.cli.outcome import Failure
 from limen.demo import load_phishing, phishing_csv
 
 SCORES, LABELS = load_phishing()
@@ -121,6 +124,13 @@ def test_every_n_rows_there_is_a_line() -> None:
     _, lines, _ = watched("in.csv", "--every", "500")
 
     assert [500, 1000, 1250] == [line["rows"] for line in lines]
+
+
+def test_a_row_that_is_skipped_may_be_the_one_to_tell_after() -> None:
+    Path("in.csv").write_text("score,label\n.1,0\noops,1\n.9,1\n.8,1\n")
+    _, lines, _ = watched("in.csv", "--every", "2", "--skip-malformed")
+
+    assert [2, 4] == [line["rows"] for line in lines]
 
 
 def test_each_period_begins_with_a_line() -> None:
@@ -313,6 +323,211 @@ def test_two_processes_cannot_share_a_state() -> None:
     assert (1, True) == (code, "in use by another limen watch" in told)
 
 
+def test_of_two_that_start_together_on_a_new_state_one_runs() -> None:
+    """Both have all the time they need, and their input stays open: one says a line."""
+    command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen", "-q"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    for _ in range(2):
+        for left in Path().glob("kept.limen*"):
+            left.unlink()
+        both = [subprocess.Popen(command, **pipes, text=True) for _ in range(2)]
+        for process in both:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write("score,label\n0.5,1\n")
+                process.stdin.flush()
+        said = [process.stdout.readline() for process in both]  # nothing, where it has ended
+        for process in both:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+        told = [process.stderr.read() for process in both]
+        for process in both:
+            process.stdout.close()
+            process.stderr.close()
+
+        assert [0, 1] == sorted(process.wait(60) for process in both)
+        assert [""] == [line for line in said if "rows" not in line]
+        assert [""] == [each for each in told if "in use by another limen watch" not in each]
+        assert 1 == len(limen.load("kept.limen"))
+    assert ["kept.limen", "kept.limen.journal"] == sorted(os.listdir())
+
+
+def test_a_state_is_locked_before_it_is_there() -> None:
+    """The lock is taken; no process may begin a state, and nothing else is touched."""
+    lock = os.open("kept.limen.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    Path("in.csv").write_text("score,label\n0.5,1\n")
+    code, lines, told = watched("in.csv", "--state", "kept.limen")
+    os.close(lock)
+
+    assert (1, []) == (code, lines)
+    assert "limen: kept.limen is in use by another limen watch. Wait until it ends" in told
+    assert not Path("kept.limen").exists()
+    assert 0 == watched("in.csv", "--state", "kept.limen")[0]  # a lock that nobody holds is free
+
+
+def test_a_link_and_its_file_are_one_state() -> None:
+    Path("data").mkdir()
+    Path("kept.limen").symlink_to("data/kept.limen")
+    command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"score,label\n0.5,1\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        Path("in.csv").write_text("score,label\n")
+        code, _, told = watched("in.csv", "--state", "data/kept.limen")
+        process.stdin.close()
+
+    assert (1, True) == (code, "in use" in told)
+    assert Path("kept.limen").is_symlink()
+    assert ["kept.limen", "kept.limen.journal"] == sorted(os.listdir("data"))
+    assert 0 == watched("in.csv", "--state", "kept.limen")[0]
+
+
+def test_a_state_keeps_its_permissions_and_its_link() -> None:
+    Path("data").mkdir()
+    Path("kept.limen").symlink_to("data/kept.limen")
+    Path("in.csv").write_text("score,label\n0.5,1\n")
+    watched("in.csv", "--state", "kept.limen")
+    Path("data/kept.limen").chmod(0o600)
+    for _ in range(2):
+        watched("in.csv", "--state", "kept.limen")
+        found = {path.name: path.stat().st_mode & 0o777 for path in Path("data").iterdir()}
+
+        assert {"kept.limen": 0o600, "kept.limen.journal": 0o600} == found
+        assert Path("kept.limen").is_symlink()
+
+
+def test_a_state_where_nothing_can_be_written_is_told() -> None:
+    Path("in.csv").write_text("score,label\n0.5,1\n")
+    code, lines, told = watched("in.csv", "--state", "nowhere/kept.limen")
+
+    assert (1, []) == (code, lines)
+    assert "limen: nowhere/kept.limen.lock cannot be locked: No such file or directory." in told
+
+
+def killed_at_the_end() -> None:
+    """Kill the process when it saves the model for the second time, at its end."""
+    settle = journal.Journal.settle
+
+    def only_first(self, *given) -> None:
+        if self._size:
+            os.kill(os.getpid(), signal.SIGKILL)
+        settle(self, *given)
+
+    journal.Journal.settle = only_first
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        (("--score-column", "p"), ("--score-column", "score"), 0),
+        (("--skip-malformed",), (), 0),
+        (("--time-column", "t", "--each-period", "1"), (), 0),
+        (("--weight-column", "w"), (), 0),
+        ((), ("--time-column", "t", "--each-period", "1d"), 2),
+    ],
+)
+def test_what_was_told_is_kept_whatever_the_options_of_the_restart(before, after, code) -> None:
+    """Rows in the journal are read as they were when they came."""
+    rows = "0.1,0.2,0,1,1\n" + ("oops,oops,0,1,1\n" if "--skip-malformed" in before else "")
+    Path("in.csv").write_text(f"score,p,label,t,w\n{rows}0.5,0.7,1,3,2\n")
+    Path("rest.csv").write_text("score,label,t\n0.9,1,9\n")
+    forked("in.csv", "--state", "kept.limen", *before, before=killed_at_the_end)
+    watched("in.csv", "--state", "whole.limen", *before)
+    found, _, _ = watched("rest.csv", "--state", "kept.limen", *after)
+    if code:
+        watched("rest.csv", "--state", "kept.limen")
+    watched("rest.csv", "--state", "whole.limen")
+
+    assert code == found
+    assert 3 == len(limen.load("kept.limen"))
+    assert Path("whole.limen").read_bytes() == Path("kept.limen").read_bytes()
+
+
+# ---- damage ---------------------------------------------------------------------------------
+
+
+def killed_with_a_journal() -> tuple[bytes, list[int]]:
+    """Kill a watcher that wrote pieces to its journal; give it, and where its pieces begin."""
+    Path("in.csv").write_text("score,label\n0.1,0\n0.9,1\n0.4,0\n0.6,1\n0.2,0\n")
+
+    forked("in.csv", "--state", "kept.limen", chunk=14, before=killed_at_the_end)
+    content = Path("kept.limen.journal").read_bytes()
+    with open("kept.limen.journal", "rb") as file:
+        ends = [end for _, _, end in journal._pieces(file, "")]
+
+    assert content[ends[-1] :] == b""
+    assert len(ends) == 4  # how it begins, the header, and twice rows
+    return content, [0, *ends[:-1]]
+
+
+def resumed() -> tuple[int, str]:
+    """Go on with the state, in this process."""
+    kept = journal.Journal("kept.limen")
+    try:
+        return len(list(kept.resume())), ""
+    except Failure as failure:
+        return -1, str(failure)
+    finally:
+        kept.close()
+
+
+def test_damage_before_the_last_piece_of_a_journal_is_told_with_its_place() -> None:
+    """Every byte is changed in turn: in the last piece it is a tear, before it an error."""
+    content, begins = killed_with_a_journal()
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << at % 8
+        Path("kept.limen.journal").write_bytes(damaged)
+        pieces, told = resumed()
+        begin = max(begin for begin in begins if begin <= at)
+        if begin == begins[-1]:
+            assert (len(begins) - 2, "") == (pieces, told)
+        else:
+            assert f"kept.limen.journal: the piece at byte {begin:,} is damaged" in told
+            assert bytes(damaged) == Path("kept.limen.journal").read_bytes()
+
+
+@pytest.mark.parametrize("tail", ["cut", "zeros", "stale"])
+def test_a_tear_at_the_end_of_a_journal_is_dropped(tail: str) -> None:
+    """At any byte, with nothing, zeros or old bytes where the rest of the piece should be."""
+    content, begins = killed_with_a_journal()
+    stale = journal._framed(b"R", b"0.5,1", seed=1) * 9  # of another journal, once in this place
+    for at in range(begins[-1], len(content)):
+        left = len(content) - at
+        rest = {"cut": b"", "zeros": bytes(left), "stale": stale[:left]}[tail]
+        Path("kept.limen.journal").write_bytes(content[:at] + rest)
+
+        assert (len(begins) - 2, "") == resumed()
+        assert content[: begins[-1]] == Path("kept.limen.journal").read_bytes()
+
+
+def test_a_damaged_journal_ends_watch_and_stays_as_it_is() -> None:
+    content, begins = killed_with_a_journal()
+    damaged = bytearray(content)
+    damaged[begins[2] + 20] ^= 1
+    Path("kept.limen.journal").write_bytes(damaged)
+    model = Path("kept.limen").read_bytes()
+    code, lines, told = watched("in.csv", "--state", "kept.limen", "--from-start")
+
+    assert (3, []) == (code, lines)
+    assert f"byte {begins[2]:,} is damaged. Nothing was changed." in told
+    assert (model, bytes(damaged)) == (
+        Path("kept.limen").read_bytes(),
+        Path("kept.limen.journal").read_bytes(),
+    )
+
+
+def test_what_is_dropped_at_the_end_of_a_journal_is_told() -> None:
+    content, begins = killed_with_a_journal()
+    Path("kept.limen.journal").write_bytes(content[:-1])
+    left = len(content) - 1 - begins[-1]
+    code, _, told = watched("in.csv", "--state", "kept.limen", "--from-start")
+
+    assert 0 == code
+    assert f"{left} bytes at the end of kept.limen.journal were cut off" in told
+
+
 def test_other_costs_than_those_of_the_state_are_refused() -> None:
     Path("in.csv").write_text(phishing_csv())
     watched("in.csv", "--state", "kept.limen", *COSTS)
@@ -384,7 +599,7 @@ def test_a_bad_row_may_be_skipped(case: str) -> None:
     ("content", "arguments", "code", "problem"),
     [
         ("p,label\n", (), 3, "no column 'score'"),
-        ("score,label\n", ("--last-period", "3"), 2, "--last-period needs --time-column"),
+        ("score,label\n", ("--last-period", "3"), 2, "--last-period 3 needs --time-column"),
         ("score,label\n", ("--maturity", "3"), 2, "--maturity needs --id-column"),
         ("score,label\n", ("--last-n", "3", "--half-life", "3"), 2, "two windows"),
         ("score,label\n", ("--every", "0"), 2, "at least 1"),
@@ -392,7 +607,7 @@ def test_a_bad_row_may_be_skipped(case: str) -> None:
         ("score,label,id\n1,1,\n", ("--id-column", "id"), 3, "row 1, column id: the id is missing"),
         ("score,label,id\n,,a\n", ("--id-column", "id"), 3, "neither a score nor a label"),
         ("score,label,id\n1,,a\n2,,a\n", ("--id-column", "id"), 3, "row 2: id 'a' has score 1.0"),
-        ("score,label\n\udcff\n", (), 3, "row 1: byte 0xff is not UTF-8"),
+        ("score,label\n\udcff\n", (), 3, "row 1: byte 1 is 0xff, which is not UTF-8"),
     ],
 )
 def test_what_is_wrong_is_told(content, arguments, code, problem) -> None:
@@ -402,6 +617,179 @@ def test_what_is_wrong_is_told(content, arguments, code, problem) -> None:
     assert code == found
     assert problem in told
     assert [] == [line for line in lines if line["rows"] > 1]
+
+
+DATED = "t,score,label\n2026-01-01T00:00,0.5,1\n2026-01-01T02:00,0.1,0\n"
+TIMED = ("--time-column", "t")
+
+
+@pytest.mark.parametrize("skip", [(), ("--skip-malformed",)])
+def test_a_row_that_is_refused_late_does_not_count(skip) -> None:
+    """The period of the telling has the wrong kind, which once was seen after the update."""
+    Path("in.csv").write_text(DATED)
+    state = ("--state", "kept.limen", *TIMED)
+    code, lines, told = watched("in.csv", *state, "--each-period", "10", *skip)
+
+    assert 2 == code
+    assert "row 1, column t: the time '2026-01-01T00:00' is a date. Write --each-period" in told
+    assert [] == lines
+    assert 0 == len(limen.load("kept.limen"))
+    _, lines, _ = watched("in.csv", *state, "--each-period", "1h")
+    assert [(0, 0), (2, 2)] == [(line["rows"], line["samples"]) for line in lines]
+
+
+@pytest.mark.parametrize("time", ["nan", "inf", "1" + "0" * 400, "soon"])
+def test_a_row_with_a_time_that_is_none_is_skipped_and_does_not_count(time: str) -> None:
+    Path("in.csv").write_text(f"t,score,label\n1,.5,1\n{time},.6,1\n12,.1,0\n")
+    given = (*TIMED, "--each-period", "10", "--skip-malformed")
+    code, lines, told = watched("in.csv", *given)
+
+    assert 0 == code
+    assert "row 2, column t: " in told
+    assert [(3, 2)] == [(line["rows"], line["samples"]) for line in lines]
+
+
+def test_a_score_whose_label_cannot_count_is_not_kept() -> None:
+    rows = [("a", 0.5, 1, 2**61), ("b", 0.5, 1, 2**61), ("c", 0.5, 1, 1)]
+    named = (dict(zip(("id", "score", "label", "w"), row, strict=True)) for row in rows)
+    Path("in.ndjson").write_text("".join(json.dumps(row) + "\n" for row in named))
+    given = ("--id-column", "id", "--weight-column", "w", "--skip-malformed")
+    _, lines, told = watched("in.ndjson", *given, "--state", "kept.limen")
+
+    assert "row 2: " in told
+    assert (3, 2) == (lines[-1]["rows"], lines[-1]["samples"])
+    assert "b" not in limen.load("kept.limen")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--last-period", "30"), "Write --last-period with a unit, such as 30d, 30h or 30s"),
+        (("--half-life", "1.5"), "Write --half-life with a unit, such as 1.5d, 1.5h or 1.5s"),
+        (("--id-column", "score", "--maturity", "3"), "Write --maturity with a unit, such as 3d"),
+        (("--last-period", "3d", "--each-period", "3"), "--last-period 3d --each-period 3: write"),
+    ],
+)
+def test_a_period_without_a_unit_is_told_where_times_are_dates(arguments, told) -> None:
+    Path("in.csv").write_text(DATED)
+    code, lines, err = watched("in.csv", *TIMED, *arguments)
+
+    assert (2, []) == (code, lines)
+    assert told in err
+
+
+def test_a_period_with_a_unit_is_told_where_times_are_numbers() -> None:
+    Path("in.csv").write_text("t,score,label\n7,0.5,1\n")
+    code, lines, told = watched("in.csv", *TIMED, "--last-period", "90d")
+
+    assert (2, []) == (code, lines)
+    assert "'7' is a number. Write --last-period as a number too, not 90d." in told
+
+
+@pytest.mark.parametrize("option", ["--half-life", "--last-period", "--each-period"])
+def test_a_period_of_the_clock_needs_times(option: str) -> None:
+    Path("in.csv").write_text("score,label\n")
+    code, lines, told = watched("in.csv", option, "3d")
+
+    assert (2, []) == (code, lines)
+    assert f"limen: {option} 3d needs --time-column." in told
+
+
+def test_a_window_that_no_label_can_enter_is_refused_with_the_names_of_the_options() -> None:
+    window = limen.LastPeriod(limen.OnlineThreshold(), 20)
+    with contextlib.suppress(ValueError):
+        limen.Ledger(window, maturity=30)
+        pytest.skip("Ledger takes it")
+    labels_after(30)
+    given = ("--id-column", "id", *TIMED, "--last-period", "20", "--maturity", "30")
+    code, lines, told = watched("in.ndjson", *given)
+
+    assert (2, []) == (code, lines)
+    assert "limen: --last-period 20 --maturity 30: " in told
+
+
+@pytest.mark.parametrize("unit", ["1e-200", "3e30"])
+def test_a_unit_that_cannot_be_is_a_usage_failure(unit: str) -> None:
+    Path("in.csv").write_text("score,label\n")
+    code, lines, told = watched("in.csv", "--unit", unit)
+
+    assert (2, []) == (code, lines)
+    assert "limen: unit must be a fraction of whole numbers below 2**62" in told
+
+
+def test_other_periods_than_those_of_the_state_are_told_as_they_are_typed() -> None:
+    Path("in.csv").write_text(DATED)
+    watched("in.csv", *TIMED, "--last-period", "90d", "--state", "kept.limen")
+    _, _, told = watched("in.csv", *TIMED, "--last-period", "36h", "--state", "kept.limen")
+
+    assert "kept with --last-period 90d, not 36h" in told
+
+
+def test_a_stream_is_not_offered_parquet(monkeypatch) -> None:
+    Path("in.csv").write_text("score,label\n")
+    code, _, told = watched("in.csv", "--format", "parquet")
+    monkeypatch.setenv("LIMEN_FORMAT", "parquet")
+    by_variable = watched("in.csv")
+
+    assert (2, True) == (code, "choose from 'csv', 'ndjson'" in told)
+    assert (2, True) == (by_variable[0], "choose from 'csv', 'ndjson'" in by_variable[2])
+
+
+def test_rows_before_a_byte_that_is_no_text_count() -> None:
+    content = b"score,label,note\n0.1,0,a\n0.9,1,\xff\n0.8,1,b\n"
+    Path("in.csv").write_bytes(content)
+    code, lines, told = watched("in.csv", "--state", "kept.limen")
+    skipping = watched("in.csv", "--skip-malformed")
+
+    assert (3, 1, 1) == (code, lines[-1]["rows"], len(limen.load("kept.limen")))
+    assert "row 2: byte 7 is 0xff, which is not UTF-8" in told
+    assert (0, 3, 2) == (skipping[0], skipping[1][-1]["rows"], skipping[1][-1]["samples"])
+
+
+# ---- too late -------------------------------------------------------------------------------
+
+
+def labels_after(delay: int) -> None:
+    rows = [{"id": place, "t": place, "score": place / 10} for place in range(10)]
+    rows += [{"id": place, "t": place + delay, "label": place // 5} for place in range(10)]
+    Path("in.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "counted", "told"),
+    [
+        (("--last-period", "20"), ("expired", "refused"), "10 labels came later than the window"),
+        (("--half-life", "0.01"), ("expired", "refused"), "10 labels came later than the window"),
+        (("--time-to-live", "20"), ("expired",), "10 scores got no label, or labels no score"),
+    ],
+)
+def test_labels_that_come_too_late_are_counted_and_warned_of(arguments, counted, told) -> None:
+    labels_after(30)
+    code, lines, err = watched("in.ndjson", "--id-column", "id", *TIMED, *arguments)
+
+    assert (0, 0) == (code, lines[-1]["samples"])
+    assert 10 == lines[-1][counted[-1]]
+    assert [] == [line for line in lines for name in counted if name not in line]
+    assert f"limen: no sample counts: {told}" in err
+    assert f"({' '.join(arguments)})" in err
+    assert 1 == err.count("\n")
+
+
+def test_labels_in_time_are_not_warned_of() -> None:
+    labels_after(15)
+    _, lines, err = watched("in.ndjson", "--id-column", "id", *TIMED, "--last-period", "30")
+
+    assert (10, 0, 0) == tuple(lines[-1][name] for name in ("samples", "expired", "refused"))
+    assert "" == err
+
+
+def test_a_window_of_time_tells_what_it_refused() -> None:
+    Path("in.csv").write_text("t,score,label\n100,.5,1\n1,.6,1\n101,.1,0\n")
+    _, lines, _ = watched("in.csv", *TIMED, "--last-period", "20")
+    _, plain, _ = watched("in.csv", *TIMED, "--last-n", "20")
+
+    assert (2, 1) == (lines[-1]["samples"], lines[-1]["refused"])
+    assert {"refused", "expired"}.isdisjoint(plain[-1])
 
 
 # ---- saved models ---------------------------------------------------------------------------
@@ -429,6 +817,13 @@ def test_saved_models_are_shown_and_merged(capsys) -> None:
         "upper": best.upper,
         "loss": best.loss,
     } == told
+
+
+def test_the_period_of_a_saved_window_is_shown_as_it_is_typed(capsys) -> None:
+    limen.LastPeriod(limen.OnlineThreshold(), timedelta(days=90)).save("kept.limen")
+    main(["show", "kept.limen", "-q"])
+
+    assert "90d" == json.loads(capsys.readouterr().out)["period"]
 
 
 def test_a_metric_saves_a_model_of_every_cost() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import struct
 from collections import Counter
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -21,6 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from uuid import UUID
 
 import numpy as np
+
+from limen.files import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,7 +134,7 @@ class Storable:
         <OnlineThreshold(false_positive=1, false_negative=5, unit=None): 0 samples, \
 threshold inf, loss 0.0>
         """
-        _replace(path, self.to_bytes())
+        replace(path, self.to_bytes())
 
     @classmethod
     def load(cls: type[_Object], path: str | os.PathLike[str]) -> _Object:
@@ -469,32 +470,3 @@ def _from_file(path: str | os.PathLike[str], cls: type[_Object]) -> _Object:
         return cls.from_bytes(stored)
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
-
-
-def _replace(path: str | os.PathLike[str], stored: bytes) -> None:
-    """Write a new file next to the old one, on disk to the last byte, and rename it."""
-    target = os.path.realpath(path)  # the file that a link leads to, not the link
-    folder, name = os.path.split(target)
-    fresh = os.path.join(folder, f".{name}.{os.getpid()}.{os.urandom(4).hex()}")
-    file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        try:
-            with suppress(FileNotFoundError):
-                os.chmod(fresh, os.stat(target).st_mode & 0o7777)
-            rest = memoryview(stored)
-            while rest:
-                rest = rest[os.write(file, rest) :]
-            os.fsync(file)
-        finally:
-            os.close(file)
-        os.replace(fresh, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(fresh)
-        raise
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)

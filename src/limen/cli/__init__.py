@@ -6,6 +6,7 @@ Data goes to standard output, talk to standard error. `limen.cli.outcome` lists 
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from limen.cli.options import parser
 
+    _stand_in_for_closed_streams()
     try:
         try:
             whole = parser()
@@ -63,8 +65,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whatever is left in the buffer has no reader; Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
-    except (MemoryError, OSError) as error:
-        return _told(str(error) or type(error).__name__, FAILED)
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        return _told(f"{where}{error.strerror or error}.", FAILED)
+    except MemoryError as error:
+        return _told(str(error) or "there is not enough memory.", FAILED)
+
+
+class _Closed(io.TextIOBase):
+    """Standard output where there is none: who has something to say fails."""
+
+    def write(self, text: str) -> int:
+        raise Failure("standard output is closed. Send it to a file, a pipe or /dev/null.")
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Let no file that is opened later get the number of a standard stream that was closed."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it takes the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    if sys.stderr is None:
+        sys.stderr = io.StringIO()
 
 
 def _told(message: str, code: int) -> int:

@@ -19,8 +19,8 @@ from limen.batch import loss_curve, optimal_threshold
 from limen.calibrator import OnlineCalibrator
 from limen.cli.outcome import BAD_INPUT, INFEASIBLE, USAGE, Failure
 from limen.cli.reading import Samples, read, read_narrowed
+from limen.cli.rows import Columns
 from limen.cli.telling import Told, as_json, bold, require_writable, say, written
-from limen.cli.text import Columns
 from limen.digits import gap, plain, within
 from limen.errors import Infeasible
 from limen.groups import Grouped
@@ -54,6 +54,7 @@ def columns_of(options: Namespace) -> Columns:
         getattr(options, "group_column", None),
         options.positive,
         options.delimiter,
+        options.unit,
     )
 
 

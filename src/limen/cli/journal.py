@@ -6,6 +6,8 @@ that it continues and holds what came in after it, each piece on disk before any
 about it. To `settle` is to save the model and begin a new journal: the new one is written first,
 under another name, then the model is replaced, then the journal. Whichever of the three steps was
 the last, one journal continues the model that is there.
+
+``FILE.lock`` is there while a process uses them. It is locked, so that one left by a kill is free.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ import json
 import os
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from limen.cli.outcome import BAD_INPUT, FAILED, Failure
+from limen.cli.outcome import BAD_INPUT, FAILED, USAGE, Failure
+from limen.files import begun, replace, sync_folder, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Journal", "has_more"]
 
 _DIGEST = 16  # bytes of checksum at the end of a stored model
-_HEAD = struct.Struct("<cII")  # what it is, bytes, checksum
+_MARK = b"\xff"  # begins a piece, and is in no UTF-8
+_HEAD = struct.Struct("<ccII")  # the mark, what it is, bytes, checksum of them
+_CHECK = struct.Struct("<I")  # checksum of the head
 _BEGINNING = b"J"
 _LEAST = 2**26  # bytes of a journal before the model is saved again
 
@@ -39,16 +44,44 @@ class Journal:
     ----------
     beginning
         What was told about the model when it was saved.
+    dropped
+        Bytes at the end that were cut off when the process was killed, and were dropped.
     grown
         Whether it has become so long that the model should be saved again.
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self.beside = f"{path}.journal"
+        self.path = _real(path)
+        self.beside = _beside(path)
         self.beginning: dict[str, Any] = {}
-        self._file = -1
-        self._size = self._saved = 0
+        self.dropped = 0
+        self._file = self._lock = -1
+        self._size = self._saved = self._seed = 0
+
+    def lock(self) -> None:
+        """Keep other processes away, before anything else is done."""
+        if os.path.isdir(self.path):
+            raise Failure(f"{self.path} is a folder. Name a file in it.", USAGE)
+        name = f"{self.path}.lock"
+        while True:
+            file = -1
+            try:
+                file = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(file)
+                raise Failure(
+                    f"{self.path} is in use by another limen watch. Wait until it ends, or name "
+                    "another file."
+                ) from None
+            except OSError as error:
+                if file >= 0:
+                    os.close(file)
+                raise Failure(f"{name} cannot be locked: {error.strerror}.", FAILED) from None
+            if _is_still(file, name):
+                self._lock = file
+                return
+            os.close(file)  # its owner ended and removed it in between
 
     def is_there(self) -> bool:
         """Tell whether there is a model with a journal, or with one that was to be renamed."""
@@ -68,31 +101,28 @@ class Journal:
         self.settle(model, beginning)
 
     def resume(self) -> Iterator[tuple[bytes, bytes]]:
-        """Lock the journal and yield what came in after the model was saved.
+        """Yield what came in after the model was saved.
 
-        What was cut off in the middle was never told to anybody; it is dropped.
+        A piece at the end that was cut off was never told to anybody; it is dropped. Damage
+        before it raises `Failure`, and the file stays as it is.
         """
         base = self._base()
         self._recover(base)
         if not os.path.exists(self.beside):
             raise Failure(f"{self.beside} is not there. Name another file to start anew.")
-        self._file = self._locked()
         with open(self.beside, "rb") as file:
-            kind, payload, end = _piece(file)
-            if kind == _BEGINNING:
-                self.beginning = json.loads(payload)
+            pieces = _pieces(file, self.beside)
+            self.beginning, self._seed, self._size = _first(pieces)
             if self.beginning.get("base") != base:
                 raise Failure(
                     f"{self.beside} does not continue {self.path}. Bring both back from one copy.",
                     BAD_INPUT,
                 )
-            self._size = end
-            while True:
-                kind, payload, end = _piece(file)
-                if kind == b"":
-                    break
+            for kind, payload, end in pieces:
                 yield kind, payload
                 self._size = end
+            self.dropped = file.seek(0, os.SEEK_END) - self._size
+        self._file = os.open(self.beside, os.O_RDWR)
         os.ftruncate(self._file, self._size)
         os.lseek(self._file, self._size, os.SEEK_SET)
 
@@ -108,37 +138,20 @@ class Journal:
         if not os.path.exists(fresh):
             return
         with open(fresh, "rb") as file:
-            kind, payload, _ = _piece(file)
-        if kind == _BEGINNING and json.loads(payload).get("base") == base:
-            self._locked_elsewhere()
-            os.replace(fresh, self.beside)
-            _sync_folder(self.beside)
-
-    def _locked_elsewhere(self) -> None:
-        """Raise if another process writes the journal that is about to be replaced."""
-        if os.path.exists(self.beside):
-            os.close(self._locked())
-
-    def _locked(self) -> int:
-        """Open the journal for this process alone."""
-        while True:
-            file = os.open(self.beside, os.O_RDWR)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(file)
-                raise Failure(f"{self.path} is in use by another limen watch.", FAILED) from None
-            if os.path.exists(self.beside) and os.path.samestat(
-                os.fstat(file), os.stat(self.beside)
-            ):
-                return file
-            os.close(file)  # it was replaced in between
+                beginning, _, _ = _first(_pieces(file, fresh))
+            except Failure:  # it was interrupted while this was written
+                return
+        if beginning.get("base") == base:
+            os.replace(fresh, self.beside)
+            sync_folder(self.beside)
 
     def append(self, kind: bytes, payload: bytes) -> None:
         """Write a piece; when this returns, it is on disk."""
-        _write(self._file, _framed(kind, payload))
+        piece = _framed(kind, payload, self._seed)
+        write_all(self._file, piece)
         os.fdatasync(self._file)
-        self._size += _HEAD.size + len(payload)
+        self._size += len(piece)
 
     @property
     def grown(self) -> bool:
@@ -146,71 +159,125 @@ class Journal:
         return self._size > max(_LEAST, 4 * self._saved)
 
     def settle(self, model: Storable, beginning: dict[str, Any]) -> None:
-        """Save the model, and begin a journal that continues it."""
+        """Save the model, and begin a journal that continues it, as readable as the model is."""
         stored = model.to_bytes()
         fresh = f"{self.beside}.new"
         self.beginning = {**beginning, "base": stored[-_DIGEST:].hex()}
-        first = _framed(_BEGINNING, json.dumps(self.beginning).encode())
-        file = _on_disk(fresh, first)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.close(_on_disk(f"{self.path}.new", stored))
-        os.replace(f"{self.path}.new", self.path)
-        _sync_folder(self.path)
-        os.replace(fresh, self.beside)
-        _sync_folder(self.beside)
+        payload = json.dumps(self.beginning).encode()
+        first = _framed(_BEGINNING, payload)
+        file = begun(fresh, like=self.path)
+        try:
+            write_all(file, first)
+            os.fsync(file)
+            replace(self.path, stored, draft=f"{self.path}.new")
+            os.replace(fresh, self.beside)
+        except BaseException:
+            os.close(file)
+            raise
+        sync_folder(self.beside)
         if self._file >= 0:
             os.close(self._file)
         self._file, self._size, self._saved = file, len(first), len(stored)
+        self._seed = zlib.crc32(payload)
 
     def close(self) -> None:
         """Let others use it."""
         if self._file >= 0:
             os.close(self._file)
-            self._file = -1
+        if self._lock >= 0:
+            name = f"{self.path}.lock"
+            if _is_still(self._lock, name):
+                os.unlink(name)
+            os.close(self._lock)
+        self._file = self._lock = -1
 
 
 def has_more(path: str) -> bool:
     """Tell whether the journal of a model holds what the model does not."""
+    beside = _beside(path)
     try:
-        with open(f"{path}.journal", "rb") as file:
-            _piece(file)
-            return _piece(file)[0] != b""
+        with open(beside, "rb") as file:
+            pieces = _pieces(file, beside)
+            _first(pieces)
+            return next(pieces, None) is not None
     except FileNotFoundError:
         return False
 
 
-def _framed(kind: bytes, payload: bytes) -> bytes:
-    return _HEAD.pack(kind, len(payload), zlib.crc32(payload)) + payload
+def _real(path: str) -> str:
+    """Name the file that a link leads to, so that all who use it meet."""
+    return os.path.realpath(path) if os.path.islink(path) else path
 
 
-def _piece(file: Any) -> tuple[bytes, bytes, int]:
-    """Read the next piece and where it ends; empty where nothing whole is left."""
-    head = file.read(_HEAD.size)
-    if len(head) == _HEAD.size:
-        kind, size, checksum = _HEAD.unpack(head)
-        payload = file.read(size)
-        if len(payload) == size and zlib.crc32(payload) == checksum:
-            return kind, payload, file.tell()
-    return b"", b"", 0
+def _beside(path: str) -> str:
+    return _real(f"{_real(path)}.journal")
 
 
-def _on_disk(path: str, content: bytes) -> int:
-    """Write a new file, and give it when it is on disk."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
-    _write(file, content)
-    os.fsync(file)
-    return file
-
-
-def _write(file: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(file, rest) :]
-
-
-def _sync_folder(path: str) -> None:
-    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+def _is_still(file: int, name: str) -> bool:
+    """Tell whether an open file still has its name."""
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        return os.path.samestat(os.fstat(file), os.stat(name))
+    except FileNotFoundError:
+        return False
+
+
+# ---- pieces ---------------------------------------------------------------------------------
+
+
+def _framed(kind: bytes, payload: bytes, seed: int = 0) -> bytes:
+    head = _HEAD.pack(_MARK, kind, len(payload), zlib.crc32(payload))
+    return head + _CHECK.pack(zlib.crc32(head, seed)) + payload
+
+
+def _head(content: bytes, seed: int) -> tuple[bytes, int, int] | None:
+    """Read what a piece is, its bytes and their checksum; None if this is no head."""
+    head, check = content[: _HEAD.size], content[_HEAD.size :]
+    if head[:1] != _MARK or check != _CHECK.pack(zlib.crc32(head, seed)):
+        return None
+    _, kind, size, checksum = _HEAD.unpack(head)
+    return kind, size, checksum
+
+
+def _first(pieces: Iterator[tuple[bytes, bytes, int]]) -> tuple[dict[str, Any], int, int]:
+    """Read how a journal begins, the seed of its checksums, and where it goes on."""
+    _, payload, end = next(pieces)
+    return json.loads(payload), zlib.crc32(payload), end
+
+
+def _pieces(file: IO[bytes], name: str) -> Iterator[tuple[bytes, bytes, int]]:
+    """Yield what each piece is, what it holds and where it ends.
+
+    A piece that is not whole was cut off if it is the last one and not the first, which was on
+    disk before it got its name. With another one after it, it was whole once.
+    """
+    at, seed, size = 0, 0, os.fstat(file.fileno()).st_size
+    while at < size or at == 0:
+        head = _head(file.read(_HEAD.size + _CHECK.size), seed)
+        if head is not None:
+            kind, length, checksum = head
+            payload = file.read(length)
+            if len(payload) == length and zlib.crc32(payload) == checksum:
+                seed = zlib.crc32(payload) if at == 0 else seed
+                at = file.tell()
+                yield kind, payload, at
+                continue
+        if at == 0 or (head is not None and file.tell() < size) or _goes_on(file, at, seed):
+            raise Failure(
+                f"{name}: the piece at byte {at:,} is damaged. Nothing was changed. Bring the "
+                "file and the model beside it back from one copy, or move both away and send all "
+                "rows again.",
+                BAD_INPUT,
+            )
+        return
+
+
+def _goes_on(file: IO[bytes], at: int, seed: int) -> bool:
+    """Tell whether another piece begins after the one at this byte."""
+    file.seek(at)
+    rest = file.read()
+    place = rest.find(_MARK, 1)
+    while place >= 0:
+        if _head(rest[place : place + _HEAD.size + _CHECK.size], seed) is not None:
+            return True
+        place = rest.find(_MARK, place + 1)
+    return False

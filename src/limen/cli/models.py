@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import limen
 from limen.cli.commands import aim_of, asked, costs_of, unmet
 from limen.cli.journal import has_more
+from limen.cli.options import period_text
 from limen.cli.outcome import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
 from limen.cli.telling import as_line, require_distinct, require_writable, say
 from limen.digits import within
@@ -89,7 +90,7 @@ def facts(model: Any, options: Namespace) -> dict[str, Any]:
             name: getattr(inner, name) for name in ("n", "period") if hasattr(type(inner), name)
         }
         told |= {
-            name: number if isinstance(number, int | float) else str(number)
+            name: number if isinstance(number, int | float) else period_text(number)
             for name, number in given.items()
             if number is not None
         }

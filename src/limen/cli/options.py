@@ -14,7 +14,7 @@ from typing import Any
 from limen import __version__
 from limen.cli.outcome import USAGE
 
-__all__ = ["METRICS", "SHELLS", "parser"]
+__all__ = ["METRICS", "SHELLS", "parser", "period_text"]
 
 METRICS = (
     *("accuracy", "balanced_accuracy", "f1", "jaccard", "mcc", "precision", "recall"),
@@ -194,6 +194,22 @@ def period(text: str) -> Any:
     return float(found[1]) if "." in found[1] else int(found[1])
 
 
+def period_text(value: Any) -> str:
+    """Write a period as it may be typed.
+
+    >>> period_text(period("36h")), period_text(period("90d")), period_text(1000)
+    ('36h', '90d', '1000')
+    """
+    from datetime import timedelta
+
+    if not isinstance(value, timedelta):
+        return str(value)
+    for unit, name in (("days", "d"), ("hours", "h"), ("minutes", "m")):
+        if value % timedelta(**{unit: 1}) == timedelta(0):
+            return f"{value // timedelta(**{unit: 1})}{name}"
+    return f"{value.total_seconds():g}s"
+
+
 def delimiter(text: str) -> str:
     r"""Let one character pass, or \t for a tab.
 
@@ -248,7 +264,13 @@ def _columns(command: _Parser, files: bool = True) -> None:
         metavar="VALUE",
         help="the label that counts as 1, all others as 0; without it labels are 0 and 1",
     )
-    group.add_argument("--format", choices=FORMATS, help="when the name of a file does not tell")
+    group.add_argument(
+        "--format",
+        choices=FORMATS if files else FORMATS[:2],
+        help="when the name of a file does not tell"
+        if files
+        else "when the first line does not tell",
+    )
     group.add_argument(
         "--delimiter",
         metavar="CHARACTER",

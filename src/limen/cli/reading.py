@@ -13,6 +13,7 @@ import numpy as np
 from limen.cli.narrowing import Narrowed, narrow
 from limen.cli.outcome import BAD_INPUT, NOT_FOUND, USAGE, Failure
 from limen.cli.progress import counting
+from limen.cli.rows import Columns
 from limen.cli.tables import (
     Part,
     Stumbled,
@@ -24,7 +25,7 @@ from limen.cli.tables import (
     text_query,
 )
 from limen.cli.telling import require_distinct
-from limen.cli.text import Collected, Columns, is_gzip, read_text
+from limen.cli.text import Collected, is_gzip, is_regular, name_of, read_text
 from limen.columns import as_scores
 
 if TYPE_CHECKING:
@@ -82,6 +83,12 @@ def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Sampl
     for path in _expanded(patterns):
         kind = format or _format_of(path)
         if kind == "parquet":
+            if not is_regular(path):
+                raise Failure(
+                    f"{name_of(path)} can be read only once, and Parquet is read from its end. "
+                    "Save it to a file, and name that.",
+                    USAGE,
+                )
             parts.append(read_parquet(path, columns))
         else:
             parts.append(_read_lines(path, kind, columns))
@@ -89,7 +96,7 @@ def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Sampl
     if samples.weights is not None and not samples.weights.all():
         samples = samples.taken(np.flatnonzero(samples.weights))  # 0 is the same as no row
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
-    _require_two_classes(samples, "standard input" if listed == "-" else listed, columns)
+    _require_two_classes(samples, name_of(listed), columns)
     return samples
 
 
@@ -101,7 +108,7 @@ def read_narrowed(
     None where all rows fit, or where something in the files is better told by `read`.
     """
     paths = _expanded(patterns)
-    kinds = [None if path == "-" else format or _format_of(path) for path in paths]
+    kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
     if columns.weight or columns.group or None in kinds or not duckdb_is_there():
         return None
     most = _most_rows()
@@ -164,8 +171,11 @@ def _expanded(patterns: Sequence[str]) -> list[str]:
 
 
 def _format_of(path: str) -> str | None:
-    """Tell by the name; None where only a look into the file tells."""
-    if path == "-":
+    """Tell by the name; None where only a look into the file tells.
+
+    Into a pipe there is no look before the one reading: what it gave is gone.
+    """
+    if not is_regular(path):
         return None
     plain = path.lower().removesuffix(".gz")
     kind = _SUFFIXES.get(os.path.splitext(plain)[1])
@@ -175,7 +185,8 @@ def _format_of(path: str) -> str | None:
 
 def _read_lines(path: str, kind: str | None, columns: Columns) -> Part:
     """Text by duckdb where that is faster, and line by line where duckdb stumbles."""
-    if kind is not None and path != "-" and os.path.getsize(path) > _SMALL and duckdb_is_there():
+    large = is_regular(path) and os.path.getsize(path) > _SMALL
+    if kind is not None and large and duckdb_is_there():
         try:
             return read_table(path, kind, columns)
         except Stumbled:

@@ -13,14 +13,8 @@ import numpy as np
 
 from limen.cli.outcome import BAD_INPUT, NOT_FOUND, Failure
 from limen.cli.progress import on_terminal, polling
-from limen.cli.text import (
-    MANY_LABELS,
-    Columns,
-    csv_header,
-    is_gzip,
-    refuse_column,
-    which_labels,
-)
+from limen.cli.rows import MANY_LABELS, Columns, refuse_column, which_labels
+from limen.cli.text import csv_header, is_gzip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,7 +81,7 @@ def _quoted(name: str) -> str:
 
 
 def _label_sql(column: str, positive: str | None) -> tuple[str, list[Any]]:
-    """0, 1 or NULL, as `limen.cli.text.labels_of` decides, and the values it refers to."""
+    """0, 1 or NULL, as `limen.cli.rows.labels_of` decides, and the values it refers to."""
     text = f"CAST({column} AS VARCHAR)"
     if positive is None:
         return (
@@ -125,7 +119,7 @@ def read_table(path: str, format: str, columns: Columns) -> Part:
     import duckdb
 
     try:
-        return _fetch(connected(), sql, given, path, grouped=columns.group is not None)
+        return _fetch(connected(), sql, given, path, columns)
     except duckdb.Error as error:
         raise Stumbled from error
 
@@ -170,36 +164,38 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _fetch(connection: Any, sql: str, given: list[Any], path: str, grouped: bool) -> Part:
-    """Run the query; a value that is missing or has no order raises Stumbled."""
+def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> Part:
+    """Run the query; a value that is missing, has no order or would be lost raises Stumbled."""
     with polling(path, connection.query_progress):
         names: list[str] = []
-        if grouped:
+        if columns.group is not None:
             # Numbers instead of names: an array of twenty million texts is slow and large.
             connection.execute(f"CREATE TEMP TABLE samples AS {sql}", given)
             connection.execute(
                 "CREATE TEMP TABLE names AS SELECT name, row_number() OVER (ORDER BY name) - 1 "
                 "AS code FROM (SELECT DISTINCT name FROM samples)"
             )
-            found = connection.execute("SELECT name FROM names ORDER BY code").fetchall()
-            names = [name for (name,) in found]
+            listed = connection.execute("SELECT name FROM names ORDER BY code").fetchall()
+            names = [name for (name,) in listed]
             if None in names or "" in names:
                 raise Stumbled
             sql, given = (
                 "SELECT samples.* EXCLUDE (name), code FROM samples JOIN names USING (name)",
                 [],
             )
-        columns = connection.execute(sql, given).fetchnumpy()
+        found = connection.execute(sql, given).fetchnumpy()
     if any(
-        isinstance(column, np.ma.MaskedArray) and column.mask.any() for column in columns.values()
+        isinstance(column, np.ma.MaskedArray) and column.mask.any() for column in found.values()
     ):
         raise Stumbled
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    arrays = {name: np.asarray(column) for name, column in found.items()}
     scores, weights = arrays["score"], arrays.get("weight")
     if scores.dtype.kind == "f" and np.isnan(scores).any():
         raise Stumbled
-    if weights is not None and not bool(np.all((weights >= 0) & (weights < np.inf))):
-        raise Stumbled
+    if weights is not None:
+        lowest = (weights >= columns.finest) | (weights == 0)
+        if not bool(np.all(lowest & (weights < np.inf))):
+            raise Stumbled
     codes = arrays.get("code")
     if codes is not None:
         codes = codes.astype(np.min_scalar_type(len(names)))  # small ones are sorted faster
@@ -215,7 +211,7 @@ def read_parquet(path: str, columns: Columns) -> Part:
         parts = _parquet_parts(connection, path, columns)
         sql, given = _parquet_query(path, parts, columns)
         try:
-            return _fetch(connection, sql, given, path, grouped=columns.group is not None)
+            return _fetch(connection, sql, given, path, columns)
         except Stumbled:
             _refuse_row(connection, _PARQUET, parts, columns, path)
     except duckdb.IOException as error:
@@ -275,7 +271,10 @@ def _refuse_row(
     wrong["label"] = f"({label}) IS NULL"
     if "weight" in parts:
         weight = number.format(parts["weight"])
-        wrong["weight"] = f"coalesce({weight} < 0 OR isnan({weight}) OR isinf({weight}), true)"
+        wrong["weight"] = (
+            f"coalesce({weight} < {columns.finest!r} AND {weight} != 0 OR isnan({weight}) OR "
+            f"isinf({weight}), true)"
+        )
     if "group" in parts:
         wrong["group"] = f"coalesce(CAST({parts['group']} AS VARCHAR), '') = ''"
     for part, condition in wrong.items():
@@ -297,7 +296,7 @@ def _refuse_row(
             needed = {
                 "score": "a number that has an order",
                 "label": "0 or 1" if columns.positive is None else "some value",
-                "weight": "0 or more, and finite",
+                "weight": f"0, or finite and at least {columns.finest!r} (see --unit)",
                 "group": "the name of a group",
             }[part]
             raise Failure(

@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from limen.cli.outcome import FAILED, USAGE, Failure
 from limen.digits import within
+from limen.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -136,21 +136,11 @@ def written(path: str | None) -> Iterator[IO[str]]:
     if path is None or path == "-":
         yield sys.stdout
         return
-    folder, name = os.path.split(os.path.abspath(path))
     try:
-        handle, draft = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        with (
+            replacing(path) as handle,
+            open(handle, "w", encoding="utf-8", newline="", closefd=False) as file,
+        ):
+            yield file
     except OSError as error:
         raise Failure(f"{path} cannot be written: {error.strerror}.", FAILED) from None
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(handle)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(draft, 0o666 & ~mask)
-        os.replace(draft, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(draft)
-        raise

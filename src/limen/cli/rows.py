@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a line of CSV or NDJSON means: the values that are asked for, or the place of what is wrong.
+
+Files and streams are read by this one decoder. It needs nothing but Python. `limen.cli.tables` is
+the fast way to the same values; where it stumbles, this one is asked again and names the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from limen.cli.outcome import BAD_INPUT, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = [
+    "COUNTED",
+    "GZIP",
+    "LONGEST_LINE",
+    "MANY_LABELS",
+    "Columns",
+    "Place",
+    "as_number",
+    "as_text",
+    "as_utf8",
+    "as_weight",
+    "blanks_of",
+    "heading_of",
+    "labels_of",
+    "refuse_column",
+    "refuse_kind",
+    "refuse_label",
+    "refuse_long_line",
+    "shown",
+    "values_of",
+    "which_labels",
+]
+
+LONGEST_LINE = 2**24
+MANY_LABELS = 20
+COUNTED = 10**6  # rows, to tell which labels there are
+GZIP = b"\x1f\x8b"
+_SHOWN = 40
+_ZERO_OR_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
+_ARRAY = re.compile(r"\s*\[\s*(\{|$)")
+_AUTOMATIC_UNIT = 2**-20
+
+# How files begin that are often taken for text, what they are, and what to do.
+_KINDS = {
+    b"PAR1": ("Parquet", "It is read from its end: save it to a file, for limen fit FILE."),
+    b"\x89limen": ("a model saved by limen", "See what it holds with limen show."),
+    b"BZh": ("packed by bzip2", "Unpack it: bzip2 -dc FILE | limen …"),
+    b"\xfd7zXZ": ("packed by xz", "Unpack it: xz -dc FILE | limen …"),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "Unpack it: zstd -dc FILE | limen …"),
+    GZIP: ("packed by gzip", "Unpack it: gzip -dc FILE | limen …"),
+    b"PK\x03\x04": (
+        "a zip archive, as .npz and .xlsx are too",
+        "Unpack it, or write the table as CSV or Parquet.",
+    ),
+    b"\x93NUMPY": ("an array of NumPy", "Write the table as CSV or Parquet."),
+    b"ARROW1": ("an Arrow file", "Write the table as Parquet."),
+    b"\x89HDF": ("an HDF5 file", "Write the table as CSV or Parquet."),
+    b"SQLite format 3": ("a database of SQLite", "Write the table as CSV."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns that are asked for, and what their values mean."""
+
+    score: str = "score"
+    label: str = "label"
+    weight: str | None = None
+    group: str | None = None
+    positive: str | None = None
+    delimiter: str | None = None
+    unit: Any = None
+    id: str | None = None
+    time: str | None = None
+
+    def named(self) -> dict[str, str]:
+        """Tell which column plays which part, for the parts that are played."""
+        parts = ("score", "label", "weight", "group", "id", "time")
+        found = {part: getattr(self, part) for part in parts}
+        return {part: name for part, name in found.items() if name is not None}
+
+    @property
+    def finest(self) -> float:
+        """The weight below which one would round to 0 units."""
+        return float(_AUTOMATIC_UNIT if self.unit is None else self.unit) / 2
+
+
+class Place:
+    """Where in the input something stands, to be named when it is wrong."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.number = 0
+
+    def at(self) -> str:
+        """Name the line at hand."""
+        return f"{self.name}, line {self.number}"
+
+    def refuse(self, problem: str, column: str | None = None) -> NoReturn:
+        """Raise a `Failure` that names the place."""
+        where = self.at() + ("" if column is None else f", column {column}")
+        raise Failure(f"{where}: {problem}", BAD_INPUT)
+
+
+def shown(value: object) -> str:
+    """Show a value in a message, shortened.
+
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'"
+    """
+    text = value if isinstance(value, str) else json.dumps(value)
+    short = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return repr(short) if isinstance(value, str) else short
+
+
+# ---- from bytes to lines --------------------------------------------------------------------
+
+
+def refuse_kind(begin: bytes, name: str) -> None:
+    """Raise a `Failure` if the input begins as something else than text does."""
+    for mark, (kind, advice) in _KINDS.items():
+        if begin.startswith(mark):
+            raise Failure(f"{name} is {kind}, not text. {advice}", BAD_INPUT)
+
+
+def as_utf8(line: bytes, place: Place) -> str:
+    """Read the bytes of a line as text, or name the first that is none."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        place.refuse(
+            f"byte {error.start + 1} is {line[error.start]:#04x}, which is not UTF-8. "
+            "Convert the input, for example with iconv."
+        )
+
+
+def refuse_long_line(line: bytes, longest: int, place: Place) -> NoReturn:
+    """Say that a line is too long, and why it may be."""
+    if b"\r" in line:
+        _refuse_return(place.at())
+    place.refuse(
+        f"the line is longer than {longest:,} bytes. Is this really text with one sample per line?"
+    )
+
+
+def _refuse_return(where: str) -> NoReturn:
+    raise Failure(
+        rf"{where}: there is a CR (\r) inside the line. If lines end so, turn each into LF: "
+        r"tr '\r' '\n'",
+        BAD_INPUT,
+    )
+
+
+# ---- from lines to values -------------------------------------------------------------------
+
+
+def heading_of(
+    first: str,
+    columns: Columns,
+    format: str | None,
+    place: Place,
+    more: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Learn from the first line what the others mean. Of NDJSON, it is a row as well.
+
+    >>> heading_of("score;label", Columns(), None, Place("scores.csv"))
+    {'format': 'csv', 'header': ['score', 'label'], 'delimiter': ';'}
+    """
+    if _ARRAY.match(first):
+        raise Failure(
+            f"{place.at()}: a JSON array begins here, not an object. One object per line is "
+            "needed: jq -c '.[]' makes them of an array.",
+            BAD_INPUT,
+        )
+    if (format or ("ndjson" if first.lstrip()[:1] == "{" else "csv")) == "ndjson":
+        return {"format": "ndjson"}
+    delimiter = _delimiter_of(first, columns, place.name)
+    where = place.at()
+    header = _fields(first, delimiter, more, lambda: where)
+    for part, column in columns.named().items():
+        if header.count(column) != 1:
+            refuse_column(part, column, header, where)
+    return {"format": "csv", "header": header, "delimiter": delimiter}
+
+
+def _delimiter_of(header: str, columns: Columns, name: str) -> str:
+    """Tell what stands between the fields, by what was asked, the name, or the header."""
+    if columns.delimiter is not None:
+        return columns.delimiter
+    if name.removesuffix(".gz").endswith((".tsv", ".tab")):
+        return "\t"
+    outside = "".join(header.split('"')[::2])
+    return max(",;\t|", key=outside.count)
+
+
+def refuse_column(part: str, column: str, header: list[str], where: str) -> NoReturn:
+    """Say that a column is not there, or twice, and which there are."""
+    problem = f"has {header.count(column)} columns" if column in header else "has no column"
+    listed = ", ".join(map(shown, header[:20])) + (", …" if len(header) > 20 else "")
+    raise Failure(
+        f"{where}: it {problem} {shown(column)} for the {part}. There are: {listed}. Choose "
+        f"with --{part}-column.",
+        BAD_INPUT,
+    )
+
+
+def blanks_of(heading: dict[str, Any]) -> str | None:
+    """Tell what a blank line consists of, as `str.strip` takes it: tabs may be empty fields."""
+    return " \r\n" if heading.get("delimiter") == "\t" else None
+
+
+def values_of(heading: dict[str, Any], columns: Columns, place: Place) -> Callable[..., list[Any]]:
+    """Make the function from a line to the values of the columns, in the order of their parts.
+
+    It takes the lines that follow as well, where quotes may reach over several. Where scores and
+    labels are joined by id, NDJSON may leave out any of them.
+
+    >>> heading = {"format": "csv", "header": ["id", "label", "score"], "delimiter": ","}
+    >>> values_of(heading, Columns(), Place("scores.csv"))("a,1,0.5")
+    ['0.5', '1']
+    """
+    if heading["format"] == "ndjson":
+        return _json_values(columns, place)
+    header, delimiter = heading["header"], heading["delimiter"]
+    width, places = len(header), [header.index(name) for name in columns.named().values()]
+
+    def values(line: str, more: Iterable[str] = ()) -> list[Any]:
+        plain = line.rstrip("\r\n")
+        if '"' in plain or "\r" in plain:
+            row = _fields(line, delimiter, more, place.at)
+        else:
+            row = plain.split(delimiter)
+        if len(row) != width:
+            place.refuse(
+                f"{len(row)} fields, but the header has {width}. Check delimiter and quotes."
+            )
+        return [row[at] for at in places]
+
+    return values
+
+
+def _fields(line: str, delimiter: str, more: Iterable[str], where: Callable[[], str]) -> list[str]:
+    if '"' not in line:
+        row = line.rstrip("\r\n")
+        if "\r" in row:
+            _refuse_return(where())
+        return row.split(delimiter)
+    began = where()
+    csv.field_size_limit(LONGEST_LINE)
+    try:
+        return next(csv.reader(chain((line,), more), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        if "new-line character" in str(error):
+            _refuse_return(began)
+        hint = "; in a stream a row is one line" if more == () else ""
+        raise Failure(f"{began}: {error}. Check the quotes{hint}.", BAD_INPUT) from None
+
+
+def _json_values(columns: Columns, place: Place) -> Callable[..., list[Any]]:
+    named, sparse = columns.named(), columns.id is not None
+
+    def values(line: str, more: Iterable[str] = ()) -> list[Any]:
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            if "\r" in line.strip():
+                _refuse_return(place.at())
+            place.refuse(
+                f"{shown(line.strip())} is not JSON: {error}. One object per line is needed."
+            )
+        except RecursionError:
+            place.refuse("JSON that is nested too deep.")
+        if not isinstance(record, dict):
+            place.refuse(f"{shown(line.strip())} is not an object with named values.")
+        if sparse:
+            return [record.get(name) for name in named.values()]
+        try:
+            return [record[name] for name in named.values()]
+        except KeyError:
+            part = next(part for part, name in named.items() if name not in record)
+            place.refuse(
+                f"no value is named so, and it is needed for the {part}. There are: "
+                f"{', '.join(map(shown, record)) or 'none'}.",
+                column=named[part],
+            )
+
+    return values
+
+
+# ---- what values mean -----------------------------------------------------------------------
+
+
+def labels_of(positive: str | None) -> Callable[[str], int | None]:
+    """Make the function from the text of a label to 0 or 1, or to None when it is neither.
+
+    >>> [labels_of(None)(text) for text in ("1", "False", "1.0", "yes")]
+    [1, 0, 1, None]
+    >>> [labels_of("yes")(text) for text in ("yes", "no", "")]
+    [1, 0, None]
+    """
+    wanted = None if positive is None else _float(positive)
+    known: dict[str, int | None] = {}
+
+    def label(text: str) -> int | None:
+        if text not in known:
+            known[text] = read(text)
+        return known[text]
+
+    def read(text: str) -> int | None:
+        if positive is None:
+            plain = _ZERO_OR_ONE.get(text.strip().lower())
+            if plain is None and _float(text) in (0.0, 1.0):
+                plain = int(float(text))
+            return plain
+        if text == "":
+            return None
+        return int(text == positive or (wanted is not None and _float(text) == wanted))
+
+    return label
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def as_text(value: Any) -> str:
+    """Write the value of a JSON field as a CSV would; null is empty."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def as_number(value: Any, place: Place, column: str, part: str) -> float:
+    """Read a number that has an order, or refuse it."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        if value in ("", None):
+            place.refuse(f"the {part} is missing. Fill it or drop the row.", column=column)
+        place.refuse(f"{shown(value)} is not a number. Correct it or drop the row.", column=column)
+    if number != number:
+        place.refuse(
+            f"the {part} is nan, which has no order. Fill it or drop the row.", column=column
+        )
+    return number
+
+
+def as_weight(value: Any, place: Place, columns: Columns, finest: float) -> float:
+    """Read a weight that is 0 or at least the `finest`, or refuse it."""
+    column = columns.weight or ""
+    number = as_number(value, place, column, "weight")
+    if 0 < number < finest:
+        unit = "2**-20" if columns.unit is None else columns.unit
+        place.refuse(
+            f"the weight is {number!r}, which rounds to 0 units of {unit} and would be lost. "
+            f"Choose a finer one: --unit {number!r}",
+            column=column,
+        )
+    if not 0 <= number < float("inf"):
+        place.refuse(
+            f"the weight is {number!r}; it must be 0 or more, and finite. Correct it or drop the "
+            "row.",
+            column=column,
+        )
+    return number
+
+
+def refuse_label(
+    value: Any, place: Place, columns: Columns, counts: Mapping[str, int] | None = None
+) -> NoReturn:
+    """Say what a label must be, and how often each of them is there, if that is known."""
+    if value in ("", None):
+        place.refuse("the label is missing. Fill it or drop the row.", column=columns.label)
+    rows = sum((counts or {}).values())
+    first = "There are" if rows <= COUNTED else f"Among the first {rows:,} rows are"
+    place.refuse(
+        f"the label is {shown(value)}, not 0 or 1. {which_labels(counts or {}, first)}",
+        column=columns.label,
+    )
+
+
+def which_labels(counts: Mapping[str, int], first: str = "There are") -> str:
+    """List the labels with their counts, and say how one of them is chosen; propose none.
+
+    >>> which_labels({"ok": 4755, "fraud": 245})
+    "There are 'fraud' (245 rows), 'ok' (4,755 rows). Say which one counts as 1: --positive VALUE"
+    """
+    there = {text: count for text, count in counts.items() if count and text}
+    if len(there) > MANY_LABELS:
+        listed = (
+            f"{first} more than {MANY_LABELS} different ones: is this the column of labels? "
+            "Choose it with --label-column. "
+        )
+    else:
+        rows = {text: f"{count:,} row{'s' * (count > 1)}" for text, count in there.items()}
+        each = [f"{shown(text)} ({rows[text]})" for text in sorted(there)]
+        listed = f"{first} {', '.join(each)}. " if each else ""
+    return f"{listed}Say which one counts as 1: --positive VALUE"
