@@ -39,7 +39,6 @@ constexpr double largest_double = std::numeric_limits<double>::max();
 
 std::string shown(PyObject* value) { return nb::repr(nb::handle(value)).c_str(); }
 std::string shown(double value) { return nb::repr(nb::float_(value)).c_str(); }
-std::string shown(std::int64_t value) { return std::to_string(value); }
 
 std::string counted(std::size_t value, const char* what) {
     std::string text = std::to_string(value);
