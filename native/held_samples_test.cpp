@@ -28,11 +28,7 @@ constexpr Unit cents{false, 1, 100};
 
 using Random = std::mt19937_64;
 
-#ifdef LIMEN_SANITIZED
-constexpr int thoroughness = 1;
-#else
-constexpr int thoroughness = 8;
-#endif
+constexpr int thoroughness = testing::effort(1, 8);
 
 std::string with_seed(std::uint64_t seed) { return ", seed " + std::to_string(seed); }
 
