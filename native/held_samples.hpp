@@ -97,7 +97,6 @@ public:
     // One of `samples` goes. Where bytes did not tell all places, none may need so many: then
     // the next finer goes, so that those who stay are never taken for coarser than they are.
     void remove(int places, std::size_t samples) {
-        if (fine_ == 0) return;
         const auto take = [&](int from) {
             if (from == 0) return samples > fine_;
             if (counts_[index(from)] == 0) return false;
@@ -210,7 +209,7 @@ public:
         });
         if (!removed) return Refusal::not_held;
         summed_ += change;
-        places_.remove(places_of(asked, bits_), samples_);
+        if (places_.fine()) places_.remove(places_of(asked, bits_), samples_);
         forget(1, losses.above, size_of(losses));
         return Refusal::none;
     }
@@ -359,7 +358,7 @@ public:
         const Wide change = growth(held, taken, -1);
         tree_.remove(taken, [](const Held&) { return true; });
         summed_ += change;
-        if (taken.count) places_.remove(places_of(taken, bits_), samples_);
+        if (taken.count && places_.fine()) places_.remove(places_of(taken, bits_), samples_);
         forget(taken.count, taken.above, 0);
         total_ = static_cast<std::int64_t>(summed_);
         return true;
