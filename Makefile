@@ -8,12 +8,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -name '*.[ch]pp' -o -name '*.py' -o -name '*.pyi' -o -name '*.csv' -o -name '*.css' -o -name '*.js')
 HEADERS := $(wildcard native/*.hpp)
-NATIVE_TESTS := $(patsubst native/%.cpp,build/native/%,$(wildcard native/*_test.cpp))
-SANITIZED_TESTS := $(patsubst native/%.cpp,build/sanitized/%,$(wildcard native/*_test.cpp))
-COVERED_TESTS := $(patsubst native/%.cpp,build/coverage/%,$(wildcard native/*_test.cpp))
+TESTS := $(patsubst native/%.cpp,%,$(wildcard native/*_test.cpp))
 CXXFLAGS := -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror -ffp-contract=off
+SANITIZED := -Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
-.PHONY: demo test python-test native-test sanitize lint types check docs coverage bench clean
+# With LIMEN_THOROUGH in the environment, tests draw more at random and none is cut short.
+OUT := build$(if $(LIMEN_THOROUGH),/thorough)
+USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
+QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
+
+.PHONY: demo test python-test native-test sanitize clang-test aarch64-test x86-test \
+        python-sanitize thread-sanitize lint types check thorough docs coverage bench clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -27,14 +32,56 @@ demo: $(VENV)/installed
 test: python-test native-test
 
 python-test: $(VENV)/test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -rs
 
-native-test: $(NATIVE_TESTS)
-	@set -e; for test in $^; do echo "$$test"; $$test; done
+native-test: $(TESTS:%=$(OUT)/native/%)
+	$(run)
+
+# Where a tool is missing, one line says what was not run; .ci/run repeats it at its end.
+having = $(if $(shell command -v $(1)),$(2))
+run = @$(if $^,set -e; for test in $^; do echo "$(1) $$test"; $(1) $$test; done,$(skip))
+skip = echo "skipped: $@, as $(needs) cannot be found"
 
 ## The C++ tests under address and undefined-behaviour sanitizers.
-sanitize: $(SANITIZED_TESTS)
-	@set -e; for test in $^; do echo "$$test (sanitized)"; $$test; done
+sanitize: $(TESTS:%=$(OUT)/sanitized/%)
+	$(run)
+
+## The C++ tests built by the other compiler.
+clang-test: needs := clang++
+clang-test: $(call having,clang++,$(foreach level,$(if $(LIMEN_THOROUGH),1 2 3,2),$(TESTS:%=$(OUT)/clang-O$(level)/%)))
+	$(run)
+
+## The C++ tests on another architecture.
+aarch64-test: needs := aarch64-linux-gnu-g++ or qemu-aarch64
+aarch64-test: $(call having,aarch64-linux-gnu-g++,$(call having,qemu-aarch64,$(TESTS:%=$(OUT)/aarch64/%)))
+	$(call run,qemu-aarch64)
+
+## The kernels on processors without AVX2, and without AVX-512 (qemu has none).
+x86-test: needs := qemu-x86_64
+x86-test: $(call having,qemu-x86_64,$(OUT)/native/kernels_test)
+	$(call run,qemu-x86_64 -cpu Nehalem)
+	$(call run,qemu-x86_64 -cpu max)
+
+# Python as it is with limen's core sanitized: the sanitizer must be there before anything else,
+# and its reports, which end the process, must not be captured with it.
+under = PYTHONPATH=$(CURDIR)/build/$(1) PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 LIMEN_THOROUGH= \
+        LD_PRELOAD="$$($(CXX) -print-file-name=lib$(1).so) $$($(CXX) -print-file-name=libstdc++.so)" \
+        $(BIN)/python
+sanitized = @if $(call under,$(1)) -c ""; then \
+            $(call under,$(1)) -c "import limen; assert '/$(1)/' in limen.__file__" && \
+            $(call under,$(1)) -m pytest --capture=sys -rs $(2); \
+            else echo "skipped: $@, as the sanitizer does not start on this machine"; fi
+tests_of = $(patsubst %,tests/test_%.py,$(1))
+
+## The Python tests that reach deepest into the core, under the same sanitizers. At length all of
+## them, but those of a browser, which does not start with a sanitizer before it.
+python-sanitize: build/asan/installed
+	$(call sanitized,asan,$(if $(LIMEN_THOROUGH),-k "not browser",$(call tests_of,arithmetic batch calibrator columns extremes merge semantics storage)))
+
+## Threads that share one object, under the thread sanitizer. It sees what the core reads and
+## writes, and every lock, that of Python too; what NumPy reads and writes it does not see.
+thread-sanitize: build/tsan/installed
+	$(call sanitized,tsan,-k thread $(call tests_of,semantics merge calibrator ledger))
 
 lint: $(VENV)/check
 	$(BIN)/ruff check .
@@ -45,18 +92,22 @@ types: $(VENV)/check
 	$(BIN)/python -m mypy.stubtest limen._core --allowlist tests/stubtest_allowlist.txt
 
 ## What must hold besides the tests.
-check: lint types sanitize
+check: lint types sanitize clang-test aarch64-test x86-test python-sanitize thread-sanitize
+
+## The same at length, for changes to the core: more examples, and new ones in every run.
+thorough:
+	LIMEN_THOROUGH=1 $(MAKE) test check
 
 ## The documentation site, offline, in build/site/.
 docs: $(VENV)/docs
 	$(BIN)/python docs/site/build.py
 
 ## How much of Python and C++ the tests run; writes docs/coverage.txt.
-coverage: $(VENV)/coverage $(COVERED_TESTS)
+coverage: $(VENV)/coverage $(TESTS:%=$(OUT)/coverage/%)
 	rm -f build/coverage/python* build/coverage/*.gcda
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine -q
-	@set -e; for test in $(COVERED_TESTS); do echo "$$test"; $$test; done
+	@set -e; for test in $(TESTS:%=$(OUT)/coverage/%); do echo "$$test"; $$test; done
 	@{ echo 'Python, lines and branches, by every test:'; echo; \
 	  $(BIN)/coverage report; \
 	  echo; echo 'C++, lines, by the native tests alone (the bindings are tested from Python):'; echo; \
@@ -90,14 +141,22 @@ $(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/coverage $(VENV)/bench: $(VENV)/
 	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
 	@touch $@
 
-build/native/%: native/%.cpp $(HEADERS)
-	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) -O2 $< -o $@
+# The ways to build the C++ tests: a name, a compiler and its flags.
+define built
+$(OUT)/$(1)/%: native/%.cpp $(HEADERS)
+	@mkdir -p $$(@D)
+	$(2) $(CXXFLAGS) $(3) $$< -o $$@
+endef
+$(eval $(call built,native,$(CXX),-O2 $(USUAL)))
+$(eval $(call built,sanitized,$(CXX),$(SANITIZED) $(QUICK)))
+$(eval $(call built,coverage,$(CXX),-O1 --coverage -DLIMEN_QUICK))
+$(eval $(call built,aarch64,aarch64-linux-gnu-g++,-O2 -static $(QUICK)))
+$(foreach level,1 2 3,$(eval $(call built,clang-O$(level),clang++,-O$(level))))
 
-build/sanitized/%: native/%.cpp $(HEADERS)
-	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) -Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DLIMEN_SANITIZED $< -o $@
-
-build/coverage/%: native/%.cpp $(HEADERS)
-	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) -O1 -DLIMEN_SANITIZED --coverage $< -o $@
+# limen with a sanitizer in its core, and with warnings as errors.
+asan_FLAGS := $(SANITIZED)
+tsan_FLAGS := -Og -g1 -fsanitize=thread
+build/%/installed: $(VENV)/test
+	CXXFLAGS="$($*_FLAGS)" $(PIP) install --no-deps --upgrade --target $(@D) \
+	    -Ccmake.build-type=Check -Ccmake.define.LIMEN_WARNINGS_ARE_ERRORS=ON .
+	@touch $@

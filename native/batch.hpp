@@ -218,9 +218,11 @@ inline Selection select_labelled(const double* scores, const std::uint8_t* label
         for (std::size_t i = 0; i < n; ++i) ones += labels[i] != 0;
         const Wide above = Wide{one} * costs.false_positive * static_cast<Wide>(n - ones);
         const Wide below = Wide{one} * costs.false_negative * static_cast<Wide>(ones);
-        if (sums_fit(found, above, above + below, in.unit()))
-            finish(found, select_cut(scores, labels, n, one * costs.false_positive,
-                                     -one * costs.false_negative), n);
+        if (!sums_fit(found, above, above + below, in.unit())) return found;
+        // What no sample costs may be any size, and is 0 as well.
+        const std::int64_t z_of_0 = ones < n ? one * costs.false_positive : 0;
+        const std::int64_t z_of_1 = ones > 0 ? -one * costs.false_negative : 0;
+        finish(found, select_cut(scores, labels, n, z_of_0, z_of_1), n);
         return found;
     }
     std::vector<std::int64_t> z;

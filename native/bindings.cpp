@@ -388,7 +388,9 @@ public:
 
     template <class... Arguments>
     explicit Labelled(Costs costs, Arguments... arguments)
-        : Model<Tree>(arguments...), costs(costs) {}
+        : Model<Tree>(arguments...), costs(costs) {
+        held.set_costs(costs.false_negative, costs.false_positive);
+    }
 
     void one(PyObject* const* args, bool adding) {
         const char* outcome = adding ? nothing_added : nothing_changed;

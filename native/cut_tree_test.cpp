@@ -27,11 +27,7 @@ constexpr std::int64_t limit = std::int64_t{1} << 62;
 
 using Random = std::mt19937_64;
 
-#ifdef LIMEN_SANITIZED
-constexpr int thoroughness = 1;
-#else
-constexpr int thoroughness = 6;
-#endif
+constexpr int thoroughness = testing::effort(1, 6);
 
 struct Capacity {
     int leaf, node;

@@ -12,6 +12,9 @@
 
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -70,12 +73,63 @@ protected:
     int bits_ = 0;
 };
 
+// How many samples need exactly 1, 2, ... binary places; all others are whole. Sums cannot tell:
+// two halves make a whole, and each of them must find its places when it is taken back.
+class Places {
+public:
+    // 0 when all are whole.
+    int finest() const {
+        int places = fine_ ? finest_bits : 0;
+        while (places > 0 && counts_[index(places)] == 0) --places;
+        return places;
+    }
+    std::uint64_t fine() const { return fine_; }
+    std::uint64_t of(int places) const { return counts_[index(places)]; }
+
+    void add(int places, std::uint64_t samples = 1) {
+        if (places == 0) return;
+        counts_[index(places)] += samples;
+        fine_ += samples;
+    }
+    void add(const Places& others) {
+        for (int places = 1; places <= finest_bits; ++places) add(places, others.of(places));
+    }
+    // One of `samples` goes. Where bytes did not tell all places, none may need so many: then
+    // the next finer goes, so that those who stay are never taken for coarser than they are.
+    void remove(int places, std::size_t samples) {
+        const auto take = [&](int from) {
+            if (from == 0) return samples > fine_;
+            if (counts_[index(from)] == 0) return false;
+            --counts_[index(from)];
+            --fine_;
+            return true;
+        };
+        for (int from = places; from <= finest_bits; ++from)
+            if (take(from)) return;
+        while (places > 0 && !take(--places)) {}
+    }
+
+    bool operator==(const Places&) const = default;
+
+private:
+    static std::size_t index(int places) { return static_cast<std::size_t>(places) - 1; }
+
+    std::array<std::uint64_t, finest_bits> counts_{};
+    std::uint64_t fine_ = 0;
+};
+
 template <class Tree>
 class HeldSamples : public Measure {
 public:
     template <class... Capacities>
     explicit HeldSamples(Unit unit = {}, Capacities... capacities)
         : Measure(unit), tree_(capacities...) {}
+
+    // Losses are weights times these whole costs: a half that costs 2 still needs one place.
+    void set_costs(std::int64_t below, std::int64_t above) {
+        twos_below_ = std::countr_zero(static_cast<std::uint64_t>(below));
+        twos_above_ = std::countr_zero(static_cast<std::uint64_t>(above));
+    }
 
     std::size_t samples() const { return samples_; }
     std::size_t distinct() const { return tree_.distinct(); }
@@ -90,7 +144,7 @@ public:
     const Cut& best() const { return tree_.best(); }
     std::int64_t loss(const Cut& cut) const { return above_ - cut.best; }
 
-    // Measure in as few places as what is held needs; whether that changed anything. O(n).
+    // Measure in as few places as the samples held need; whether that changed anything. O(n).
     // Whether there is room must not depend on fine samples that are long gone.
     bool coarsen() {
         const int spare = spare_bits();
@@ -125,6 +179,7 @@ public:
         ++samples_;
         above_ += losses.above;
         total_ += size_of(losses);
+        if (bits_) places_.add(places_of(held, bits_));
         return Refusal::none;
     }
 
@@ -154,6 +209,7 @@ public:
         });
         if (!removed) return Refusal::not_held;
         summed_ += change;
+        if (places_.fine()) places_.remove(places_of(asked, bits_), samples_);
         forget(1, losses.above, size_of(losses));
         return Refusal::none;
     }
@@ -165,7 +221,10 @@ public:
         Wide total = 0;
         for (const Row& row : rows) total += size_of(row);
         if (!fits(total, bits) && !coarsen_to_fit(rows, total, bits)) return Refusal::too_large;
-        return hold(joined(rows), rows.size(), static_cast<std::int64_t>(total), bits);
+        Places places;
+        if (bits)
+            for (const Row& row : rows) places.add(places_of(row, bits));
+        return hold(joined(rows), rows.size(), static_cast<std::int64_t>(total), bits, places);
     }
 
     // What is held, taken out so that others can hold it too: in as few places as it needs.
@@ -174,11 +233,12 @@ public:
         std::size_t samples = 0;
         std::int64_t total = 0;
         int bits = 0;
+        Places places;
     };
 
     Part part() const {
         const int spare = spare_bits();
-        Part taken{{}, samples_, total_ >> spare, bits_ - spare};
+        Part taken{{}, samples_, total_ >> spare, bits_ - spare, places_};
         taken.held.reserve(tree_.distinct());
         const std::int64_t divisor = std::int64_t{1} << spare;
         tree_.scan([&](const Held& held) {
@@ -193,7 +253,9 @@ public:
         coarsen();
         int bits = bits_;
         std::size_t samples = 0, size = 0;
+        Places places;
         for (const Part& part : parts) {
+            places.add(part.places);
             bits = std::max(bits, part.bits);
             samples += part.samples;
             size += part.held.size();
@@ -222,7 +284,7 @@ public:
             held.count += row.count;
         }
         if (batch.empty()) return Refusal::none;
-        return hold(batch, samples, static_cast<std::int64_t>(total), bits);
+        return hold(batch, samples, static_cast<std::int64_t>(total), bits, places);
     }
 
     // Divide every loss by 2^bits, rounded to whole units; a score without any is dropped with
@@ -236,9 +298,12 @@ public:
         if (bits <= 0 || samples_ == 0) return;
         // As many places as there are left cost no rounding: the same units, each worth less.
         const int finer = unit_.automatic ? std::min(finest_bits - bits_, bits) : 0;
-        bits_ += finer;
         bits -= finer;
-        if (bits == 0) return;
+        if (bits == 0) {
+            bits_ += finer;
+            places_ = {};
+            return;
+        }
         std::vector<Held> left;
         std::size_t samples = 0;
         std::int64_t above = 0, total = 0;
@@ -251,12 +316,13 @@ public:
             total += size_of(held);
             left.push_back(held);
         });
-        tree_.load(left);
+        tree_.load(left);  // the last that may fail
+        bits_ = samples ? bits_ + finer : 0;
         samples_ = samples;
         above_ = above;
         total_ = total;
         summed_ = total;
-        if (samples_ == 0) bits_ = 0;
+        places_ = {};
     }
 
     // On refusal, `missing` is a score that is not held as often, or not with these losses.
@@ -292,6 +358,7 @@ public:
         const Wide change = growth(held, taken, -1);
         tree_.remove(taken, [](const Held&) { return true; });
         summed_ += change;
+        if (taken.count && places_.fine()) places_.remove(places_of(taken, bits_), samples_);
         forget(taken.count, taken.above, 0);
         total_ = static_cast<std::int64_t>(summed_);
         return true;
@@ -316,13 +383,14 @@ public:
     }
 
     // The same samples give the same bytes, whatever came and went before: the unit is the
-    // coarsest that still holds every sum. Little-endian words: bits, samples, total, distinct,
-    // then score, below, above, count of each score in ascending order.
+    // coarsest that still holds every sample. Little-endian words: bits, samples, total, distinct,
+    // then score, below, above, count of each score in ascending order; then, where the sums do
+    // not tell, how many samples need exactly 1, 2, ... bits binary places.
     std::string state() const {
-        const int spare = spare_bits();
+        const int spare = spare_bits(), bits = bits_ - spare;
         std::string bytes;
-        bytes.reserve(8 * (4 + 4 * tree_.distinct()));
-        put(bytes, static_cast<std::uint64_t>(bits_ - spare));
+        bytes.reserve(8 * (4 + 4 * tree_.distinct() + finest_bits));
+        put(bytes, static_cast<std::uint64_t>(bits));
         put(bytes, samples_);
         put(bytes, static_cast<std::uint64_t>(total_ >> spare));
         put(bytes, tree_.distinct());
@@ -332,16 +400,20 @@ public:
             put(bytes, static_cast<std::uint64_t>(held.above >> spare));
             put(bytes, held.count);
         });
+        if (bits && places_ != places_of_sums())
+            for (int places = 1; places <= bits; ++places) put(bytes, places_.of(places));
         return bytes;
     }
 
     // Become what state() described; false, and unchanged, when the bytes describe nothing, or
     // not what is one-sided where that is asked for.
     bool restore(const std::string& bytes, bool one_sided = false) {
-        if (bytes.size() < 32 || bytes.size() % 32 != 0) return false;
+        if (bytes.size() < 32 || bytes.size() % 8 != 0) return false;
         const std::uint64_t bits = get(bytes, 0), samples = get(bytes, 1), total = get(bytes, 2),
                             distinct = get(bytes, 3);
-        if (bits > (unit_.automatic ? finest_bits : 0) || distinct != bytes.size() / 32 - 1 ||
+        const std::size_t words = bytes.size() / 8 - 4;
+        if (bits > (unit_.automatic ? finest_bits : 0) || distinct > words / 4 ||
+            (words != 4 * distinct && words != 4 * distinct + bits) ||
             total >= static_cast<std::uint64_t>(most_units) ||
             (samples == 0 && (bits != 0 || total != 0)))
             return false;
@@ -359,8 +431,16 @@ public:
             if (summed > static_cast<Wide>(total)) return false;
         }
         if (counted != samples || (one_sided && summed != static_cast<Wide>(total))) return false;
+        Places places;
+        WideUnsigned fine = 0;
+        for (std::size_t i = 4 * distinct; i < words; ++i) {
+            const std::uint64_t needing = get(bytes, 4 + i);
+            if ((fine += needing) > samples) return false;
+            places.add(static_cast<int>(i - 4 * distinct) + 1, needing);
+        }
         tree_.load(held);
         bits_ = static_cast<int>(bits);
+        places_ = words == 4 * distinct ? places_of_sums() : places;
         samples_ = samples;
         above_ = static_cast<std::int64_t>(above);
         total_ = static_cast<std::int64_t>(total);
@@ -383,6 +463,8 @@ public:
         if (summed != summed_ || summed > total_)
             throw std::logic_error("the sum of absolute losses is wrong");
         if (samples_ == 0 && (total_ || bits_)) throw std::logic_error("empty, but not new");
+        if (places_.fine() > samples_ || places_.finest() > bits_)
+            throw std::logic_error("the places that samples need are wrong");
     }
 
 private:
@@ -444,12 +526,38 @@ private:
         bits_ += bits;
     }
 
+    // The binary places that a sample needs whose losses are measured in `bits` places.
+    int places_of(std::int64_t below, std::int64_t above, int bits) const {
+        const auto spare = [&](std::int64_t loss, int twos) {
+            return loss ? std::countr_zero(static_cast<std::uint64_t>(loss)) - twos : bits;
+        };
+        return bits - std::clamp(std::min(spare(below, twos_below_), spare(above, twos_above_)), 0,
+                                 bits);
+    }
+    int places_of(const Held& held, int bits) const {
+        return places_of(held.below, held.above, bits);
+    }
+    template <class Row>
+    int places_of(const Row& row, int bits) const {
+        return places_of(row.below(), row.above(), bits);
+    }
+
+    // What the sums alone tell, all that there is where a score has one sample.
+    Places places_of_sums() const {
+        Places places;
+        if (bits_)
+            tree_.scan([&](const Held& held) { places.add(places_of(held, bits_), held.count); });
+        return places;
+    }
+
+
     int spare_bits() const {
         std::uint64_t used = static_cast<std::uint64_t>(total_);
         tree_.scan([&](const Held& held) {
             used |= static_cast<std::uint64_t>(held.below) | static_cast<std::uint64_t>(held.above);
         });
-        return used ? std::min(bits_, std::countr_zero(used)) : bits_;
+        const int spare = bits_ - places_.finest();
+        return used ? std::min(spare, std::countr_zero(used)) : spare;
     }
 
     // Before rows are refused, they and what is held are measured in as few places as they
@@ -458,10 +566,9 @@ private:
     bool coarsen_to_fit(std::vector<Row>& rows, Wide& total, int& bits) {
         if (bits_ == 0 && bits == 0) return false;
         coarsen();
-        std::uint64_t used = 0;
-        for (const Row& row : rows)
-            used |= static_cast<std::uint64_t>(row.below()) | static_cast<std::uint64_t>(row.above());
-        const int spare = std::min(bits - bits_, std::countr_zero(used));
+        int needed = bits_;
+        for (const Row& row : rows) needed = std::max(needed, places_of(row, bits));
+        const int spare = bits - needed;
         if (!fits(total >> spare, bits - spare)) return false;
         for (Row& row : rows) row.divide(std::int64_t{1} << spare);
         total >>= spare;
@@ -471,7 +578,7 @@ private:
 
     // Hold a batch of distinct scores that fits and is measured in `bits` places.
     Refusal hold(const std::vector<Held>& batch, std::size_t samples, std::int64_t total,
-                 int bits) {
+                 int bits, const Places& places) {
         if (samples_ + samples > most_of_a_score)
             for (const Held& held : batch)
                 if (tree_.find(held.score).count + std::size_t{held.count} > most_of_a_score)
@@ -486,6 +593,7 @@ private:
         samples_ += samples;
         for (const Held& held : batch) above_ += held.above;
         total_ += total;
+        places_.add(places);
         return Refusal::none;
     }
 
@@ -508,6 +616,7 @@ private:
             bits_ = 0;
             above_ = total_ = 0;
             summed_ = 0;
+            places_ = {};
         }
     }
 
@@ -551,6 +660,9 @@ private:
         else
             for (const Held& held : batch) tree_.remove(held, [](const Held&) { return true; });
         summed_ = summed;
+        if (places_.fine())
+            for (std::size_t i = 0; i < rows.size(); ++i)
+                places_.remove(places_of(rows[i], bits_), samples_ - i);
         forget(rows.size(), static_cast<std::int64_t>(above), static_cast<std::int64_t>(total));
         return Refusal::none;
     }
@@ -607,6 +719,8 @@ private:
     std::int64_t above_ = 0;   // the loss when everything lies above the cut
     std::int64_t total_ = 0;   // the sum of the absolute losses of all samples
     Wide summed_ = 0;          // the sum of the absolute sums of all scores
+    Places places_;            // those that samples need, so that bits_ stays fine enough
+    int twos_below_ = 0, twos_above_ = 0;  // the factors 2 that losses have from their costs
 };
 
 using OnlineCut = HeldSamples<CutTree>;

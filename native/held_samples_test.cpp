@@ -6,6 +6,7 @@
 #define LIMEN_TEST_MAIN
 #include "held_samples.hpp"
 
+#include <array>
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -27,11 +28,7 @@ constexpr Unit cents{false, 1, 100};
 
 using Random = std::mt19937_64;
 
-#ifdef LIMEN_SANITIZED
-constexpr int thoroughness = 1;
-#else
-constexpr int thoroughness = 8;
-#endif
+constexpr int thoroughness = testing::effort(1, 8);
 
 std::string with_seed(std::uint64_t seed) { return ", seed " + std::to_string(seed); }
 
@@ -154,6 +151,7 @@ public:
         sums.below += sign * below;
         sums.above += sign * above;
         total += sign * (size(below) + size(above));
+        needed[places_of(below, above)] += static_cast<std::uint64_t>(sign);
         if (sign > 0) {
             ++sums.count, ++samples;
         } else {
@@ -162,8 +160,18 @@ public:
         }
     }
 
+    // The binary places without which the losses of one sample, or their sums, are not whole.
+    static std::size_t places_of(Wide below, Wide above) {
+        int places = finest_bits;
+        while (places > 0 && (below | above) % (Wide{1} << (finest_bits + 1 - places)) == 0)
+            --places;
+        return static_cast<std::size_t>(places);
+    }
+
     std::string state() const {
         int spare = unit_.automatic ? finest_bits : 0;
+        for (std::size_t places = 1; unit_.automatic && places < needed.size(); ++places)
+            if (needed[places]) spare = finest_bits - static_cast<int>(places);
         const auto narrow = [&](Wide value) {
             while (spare > 0 && value % (Wide{1} << spare) != 0) --spare;
         };
@@ -183,6 +191,11 @@ public:
             put(sums.above >> spare);
             put(Wide{sums.count});
         }
+        std::array<std::uint64_t, finest_bits + 1> told{};
+        for (const auto& [score, sums] : held) told[places_of(sums.below, sums.above)] += sums.count;
+        if (unit_.automatic && told != needed)
+            for (int i = 1; i <= finest_bits - spare; ++i)
+                put(Wide{needed[static_cast<std::size_t>(i)]});
         return bytes;
     }
 
@@ -201,6 +214,7 @@ public:
     std::map<double, Sums> held;
     Wide total = 0;
     std::uint64_t samples = 0;
+    std::array<std::uint64_t, finest_bits + 1> needed{};  // samples by the places they need
 
 private:
     Unit unit_;
@@ -471,7 +485,7 @@ TEST_CASE("a merge that does not fit changes nothing") {
 }
 
 TEST_CASE("a score has no more samples after a merge than it may") {
-    HeldSamples<CutTree>::Part many{{{1, 5, 0, most_samples}}, most_samples, 5, 0};
+    HeldSamples<CutTree>::Part many{{{1, 5, 0, most_samples}}, most_samples, 5, 0, {}};
     OnlineCut held = holding<CutTree>({{1, 1, 0}});
     const std::string before = held.state();
     CHECK(held.merge({many}) == Refusal::too_many);
@@ -735,6 +749,37 @@ TEST_CASE("halves that add up to a whole can be taken away one by one, also afte
                 CHECK(copy.state() == cut.state());
             }
         }
+}
+
+TEST_CASE("halves beside a large weight are refused, or can be taken away one by one") {
+    const double large = std::ldexp(1.0, 61);
+    for (bool batch : {false, true}) {
+        OnlineCut cut;
+        for (int i = 0; i < 2; ++i) CHECK(add(cut, {0.25, 0.5, 0}) == Refusal::none);
+        for (int turns = 1; turns <= 2; ++turns) {
+            OnlineCut held = restored(cut.state());
+            if (turns == 2) CHECK(held.restore(restored(cut.state()).state()));
+            const std::string before = held.state();
+            CHECK((batch ? add_many(held, {{0.75, 0, large}}) : add(held, {0.75, 0, large})) ==
+                  Refusal::too_large);
+            CHECK(held.state() == before);
+            for (int i = 0; i < 2; ++i)
+                CHECK((batch ? remove_many(held, {{0.25, 0.5, 0}})
+                             : remove(held, {0.25, 0.5, 0}, true)) == Refusal::none);
+            CHECK(add(held, {0.75, 0, large}) == Refusal::none);
+            held.check();
+        }
+    }
+}
+
+TEST_CASE("an even cost does not hide the places that a weight needs") {
+    OnlineCut cut;
+    cut.set_costs(8, 1);
+    CHECK(cut.add(0.25, {8, 0}, 1) == Refusal::none);  // a half that costs 8
+    CHECK(!cut.coarsen() && cut.bits() == 1);
+    OnlineCut whole;
+    CHECK(whole.add(0.25, {8, 0}, 1) == Refusal::none);
+    CHECK(whole.coarsen() && whole.bits() == 0);
 }
 
 TEST_CASE("a removal finer than what is held is refused and leaves the unit alone") {
@@ -1186,4 +1231,18 @@ TEST_CASE("a restore without memory for it changes nothing") {
     }
 
     CHECK(done && target.state() == state);
+}
+
+TEST_CASE("a fade without memory for it changes nothing") {
+    OnlineCut cut({}, 4, 4);
+    for (int i = 0; i < 100; ++i) add(cut, {double(i), 1 + std::ldexp(1.0, -18), 0});
+    const std::string before = all_of(cut);
+    long granted = 0;
+    for (; !testing::succeeds_with(granted, [&] { cut.fade(5); }); ++granted) {
+        cut.check();
+        CHECK(all_of(cut) == before);
+    }
+    cut.check();
+
+    CHECK(granted > 0 && cut.bits() == 20);
 }

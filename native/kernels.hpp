@@ -102,13 +102,17 @@ struct PlainLoops {
 #if LIMEN_X86
 // Vectors as wide as the registers of one instruction set: compilers take wider ones apart
 // number by number, and did not vectorise the same loops written over single numbers.
+// AnyUnits may lie at any address. It is a packed struct because clang forgets the alignment of
+// a typedef as soon as a template names it, and then loads as if the address were a multiple of
+// the vector's size.
 #define LIMEN_VECTORS(NAME, LANES)                                                     \
     struct NAME {                                                                      \
         static constexpr int lanes = LANES;                                            \
         typedef double Scores __attribute__((vector_size(8 * LANES), may_alias));      \
         typedef std::int64_t Units __attribute__((vector_size(8 * LANES), may_alias)); \
-        typedef std::int64_t AnyUnits                                                  \
-            __attribute__((vector_size(8 * LANES), aligned(8), may_alias));            \
+        struct __attribute__((packed, may_alias)) AnyUnits {                           \
+            Units units;                                                               \
+        };                                                                             \
     };
 LIMEN_VECTORS(Vectors4, 4)
 LIMEN_VECTORS(Vectors8, 8)
@@ -127,7 +131,7 @@ template <class Vectors>
 struct VectorLoops {
     using Scores = typename Vectors::Scores;
     using Units = typename Vectors::Units;
-    using AnyUnits = typename Vectors::AnyUnits;  // at any address
+    using AnyUnits = typename Vectors::AnyUnits;
     static constexpr int lanes = Vectors::lanes;
 
     // Vectors go by reference: by value they would belong to a calling convention that the
@@ -194,7 +198,7 @@ struct VectorLoops {
         const std::int64_t* const on = from(slot);
         LIMEN_UNROLL
         for (int i = 0; i < leaf_slots; i += lanes) {
-            const Units value = units_at(prefix + i) + (any_units_at(on + i) & delta);
+            const Units value = units_at(prefix + i) + (any_units_at(on + i).units & delta);
             units_at(prefix + i) = value;
             largest.see(value, i);
         }
@@ -207,8 +211,8 @@ struct VectorLoops {
         const std::int64_t* const on = from(slot);
         LIMEN_UNROLL
         for (int i = leaf_slots - lanes; i >= 0; i -= lanes) {
-            const Units moved = any_units_at(prefix + i - 1) + delta;
-            const Units yes = any_units_at(on + i);
+            const Units moved = any_units_at(prefix + i - 1).units + delta;
+            const Units yes = any_units_at(on + i).units;
             const Units value = (yes & moved) | (~yes & units_at(prefix + i));
             units_at(prefix + i) = value;
             largest.see(value, i);
@@ -223,10 +227,10 @@ struct VectorLoops {
         const std::int64_t* const on = from(slot);
         LIMEN_UNROLL
         for (int i = 0; i < leaf_slots; i += lanes) {
-            Units moved = any_units_at(prefix + i + 1);
+            Units moved = any_units_at(prefix + i + 1).units;
             if (i + lanes == leaf_slots) moved[lanes - 1] = last;
             moved += delta;
-            const Units yes = any_units_at(on + i);
+            const Units yes = any_units_at(on + i).units;
             const Units value = (yes & moved) | (~yes & units_at(prefix + i));
             units_at(prefix + i) = value;
             largest.see(value, i);
@@ -256,9 +260,9 @@ struct VectorLoops {
         const std::int64_t *const on = from(child), *const behind = from(used);
         LIMEN_UNROLL
         for (int i = 0; i < node_slots; i += lanes) {
-            const Units later = any_units_at(on + i - 1);
-            const Units here = any_units_at(on + i) & ~later;
-            const Units shift = later & ~any_units_at(behind + i) & delta;
+            const Units later = any_units_at(on + i - 1).units;
+            const Units here = any_units_at(on + i).units & ~later;
+            const Units shift = later & ~any_units_at(behind + i).units & delta;
             units_at(before + i) += shift;
             const Units value = units_at(best + i) + shift;
             units_at(best + i) = value;

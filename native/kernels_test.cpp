@@ -28,11 +28,7 @@ constexpr std::int64_t limit = std::int64_t{1} << 62;  // sums stay strictly ins
 using Random = std::mt19937_64;
 using Units = std::vector<std::int64_t>;
 
-#ifdef LIMEN_SANITIZED
-constexpr int rounds = 4;
-#else
-constexpr int rounds = 40;
-#endif
+constexpr int rounds = testing::effort(4, 40);
 
 struct Contender {
     const char* name;

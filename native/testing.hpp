@@ -17,6 +17,17 @@
 
 namespace limen::testing {
 
+// How much to draw at random: less under sanitizers and emulators, more in `make thorough`.
+constexpr int effort([[maybe_unused]] int quick, [[maybe_unused]] int usual) {
+#if defined(LIMEN_QUICK)
+    return quick;
+#elif defined(LIMEN_THOROUGH)
+    return 10 * usual;
+#else
+    return usual;
+#endif
+}
+
 struct Case {
     const char* name;
     void (*body)();

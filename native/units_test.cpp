@@ -26,11 +26,7 @@ constexpr std::int64_t middle = std::int64_t{1} << 31;
 
 using Random = std::mt19937_64;
 
-#ifdef LIMEN_SANITIZED
-constexpr int rounds = 4000;
-#else
-constexpr int rounds = 60000;
-#endif
+constexpr int rounds = testing::effort(4000, 60000);
 
 // ---- the oracle: whole numbers of any size ----
 

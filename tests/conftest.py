@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same examples in every run, and no time limits, which fail by chance on a busy machine."""
+"""The same examples in every run, and no time limits, which fail by chance on a busy machine.
+
+With LIMEN_THOROUGH in the environment, as in `make thorough`, ten times as many, and new ones.
+"""
 
 import os
 
@@ -10,10 +13,14 @@ for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")  # pictures need no screen
 
+from streams import EFFORT  # noqa: E402  NumPy reads the above when it is loaded
+
 settings.register_profile(
     "limen",
     deadline=None,
-    derandomize=True,
+    derandomize=EFFORT == 1,
+    max_examples=100 * EFFORT,
+    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("limen")

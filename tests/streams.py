@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ HUGE = 1.7976931348623157e308  # the largest finite double
 INF = math.inf
 
 FINEST = Fraction(1, 2**20)  # where the automatic unit ends
+
+EFFORT = 10 if os.environ.get("LIMEN_THOROUGH") else 1  # times as many examples and steps
 
 
 class SmallNodeThreshold(OnlineThreshold):

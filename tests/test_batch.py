@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -288,3 +289,13 @@ def test_an_instruction_set_that_is_not_supported_is_an_import_error(isa):
 
 def test_the_isa_in_use_can_be_read():
     assert limen._core.isa in {"avx512", "avx2", "sse2", "generic"}
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_cost_that_no_sample_pays_may_be_any_size(label):
+    """In units of 2**-40 it is far beyond 64 bits; a sanitizer sees it even where answers hold."""
+    absent = {"false_positive" if label else "false_negative": 2**40}
+    found = optimal_threshold([0.25, 0.75], [label, label], unit=Fraction(1, 2**40), **absent)
+
+    assert 0 == found.loss
+    assert (-math.inf if label else math.inf) == found.threshold

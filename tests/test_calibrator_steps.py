@@ -273,7 +273,7 @@ def test_any_sequence_of_calls_answers_like_the_oracle():
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
     run_state_machine_as_test(
         CalibratorMachine,
-        settings=settings(max_examples=40, stateful_step_count=25, phases=phases),
+        settings=settings(max_examples=40 * streams.EFFORT, stateful_step_count=25, phases=phases),
     )
 
 

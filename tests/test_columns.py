@@ -17,6 +17,12 @@ from limen.columns import as_labels, as_numbers, as_scores, require_same_length
 SCORES = [0.0, 1.0, 2.0, 3.0]
 
 
+def at_an_odd_address(values, dtype) -> np.ndarray:
+    """As arrays out of files and messages often are."""
+    array = np.array(values, dtype)
+    return np.frombuffer(b"x" + array.tobytes(), dtype, offset=1)
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -259,3 +265,17 @@ def test_nothing_can_be_added_in_any_unit(unit):
     cut = limen.OnlineCut(unit=unit)
     cut.update_many([], [], [])
     cut.revert_many([], [], [])
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.float64])
+def test_arrays_at_odd_addresses_are_moved_before_they_are_read(dtype) -> None:
+    """The core reads whole numbers of 8 bytes at a time, which it may not do at any address."""
+    given = at_an_odd_address([0, 1, 1], dtype)
+    model = OnlineThreshold()
+    model.update_many(given, given, given)
+
+    assert not given.flags.aligned
+    for found in (as_scores(given), as_numbers(given, "weights"), as_labels(given)):
+        assert [0, 1, 1] == found.tolist()
+        assert found.flags.aligned
+    assert optimal_threshold(given, given).loss == model.loss == 0

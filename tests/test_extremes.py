@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import pickle
@@ -16,7 +17,14 @@ import streams
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from limen import OnlineCut, OnlineThreshold, Optimum, optimal_threshold
+from limen import (
+    LastN,
+    OnlineCalibrator,
+    OnlineCut,
+    OnlineThreshold,
+    Optimum,
+    optimal_threshold,
+)
 
 # Optima of any gap.
 
@@ -221,3 +229,105 @@ def test_a_deep_copy_of_a_subclass_shares_no_attribute():
     cut.name.append("spam")
 
     assert (["fraud", "spam"], ["fraud"]) == (shallow.name, deep.name)
+
+
+# What was accepted can always be taken back.
+
+large = [2**61, 2**60, 2**61 - 1, 2**41, 2.0**61, 2.0**60, 2.0**42]
+near_the_limit = st.one_of(
+    st.sampled_from([0.5, 0.25, 1.5, 2.0**-20, 0.1, 1, 3, *large]),
+    st.sampled_from([0.5, *large]),
+    st.integers(1, 2**62 - 1),
+    st.builds(lambda k, bits: k / 2**bits, st.integers(1, 2**20), st.integers(0, 20)),
+)
+few_scores = st.sampled_from([0.25, 0.5, 0.75])
+
+
+def taken_in(model, samples, many):
+    """Add samples one by one or at once; return those that were accepted."""
+    accepted = []
+    for part in [samples] if many else [[sample] for sample in samples]:
+        with contextlib.suppress(OverflowError):
+            if many:
+                model.update_many(*map(list, zip(*part, strict=True)))
+            else:
+                model.update(*part[0])
+            accepted += part
+    return accepted
+
+
+def taken_back(model, samples, many):
+    if many:
+        model.revert_many(*map(list, zip(*samples, strict=True)))
+    else:
+        for sample in samples:
+            model.revert(*sample)
+
+
+def weights_alike(samples):
+    """Whether arrays hold the numbers as they are: whole ones beyond 2**53 stay whole."""
+    columns = list(zip(*samples, strict=True))[1:]
+    return all(len(set(map(type, column))) == 1 for column in columns)
+
+
+@pytest.mark.parametrize("kind", ["threshold", "even costs", "cut", "calibrator"])
+def test_what_was_accepted_can_be_taken_back_in_any_order(kind):
+    """Also what needs finer places than the sums it went into, next to the limit of 2**62."""
+    make = {
+        "threshold": OnlineThreshold,
+        "even costs": lambda: OnlineThreshold(false_positive=8, false_negative=3),
+        "cut": OnlineCut,
+        "calibrator": OnlineCalibrator,
+    }[kind]
+    loss = near_the_limit | near_the_limit.map(lambda number: -number) | st.just(0)
+    numbers = (
+        st.tuples(few_scores, loss, loss)
+        if kind == "cut"
+        else st.tuples(few_scores, streams.labels, near_the_limit)
+    )
+    batches = st.lists(
+        st.tuples(st.lists(numbers, min_size=1, max_size=4), st.booleans()), max_size=6
+    )
+
+    @given(batches, st.randoms(use_true_random=False))
+    def walk(added, random):
+        model, held = make(), []
+        for samples, many in added:
+            held += taken_in(model, samples, many and weights_alike(samples))
+            if random.random() < 0.2:
+                model = copy.copy(model)
+        random.shuffle(held)
+        while held:
+            size = random.randint(1, len(held))
+            leaving, held = held[:size], held[size:]
+            taken_back(model, leaving, random.random() < 0.5 and weights_alike(leaving))
+            model._check()
+        assert 0 == len(model)
+        assert make()._state() == model._state()
+
+    walk()
+
+
+def test_halves_beside_a_large_weight_are_refused_or_can_be_taken_back():
+    """Two halves make a whole, which needs no places; each of them does."""
+    for model in (OnlineThreshold(), OnlineCalibrator(), OnlineThreshold(false_negative=2)):
+        model.update(0.5, 1, 0.5)
+        model.update(0.5, 1, 0.5)
+        for held in (model, copy.copy(model), pickle.loads(pickle.dumps(model))):
+            with pytest.raises(OverflowError, match=r"2\*\*62 units of 2\*\*-1"):
+                held.update(0.9, 0, 2**61)
+            held.revert(0.5, 1, 0.5)
+            held.revert_many([0.5], [1], [0.5])
+            held.update(0.9, 0, 2**61)
+
+            assert 1 == len(held)
+
+
+def test_a_window_near_the_limit_never_holds_more_than_it_should():
+    window = LastN(OnlineThreshold(), 2)
+    for weight in (0.5, 0.5, 2**61, 3, 3, 3):
+        with contextlib.suppress(OverflowError):
+            window.update(0.5, 1, weight)
+
+        assert len(window) <= 2
+        assert len(window) == len(window.model)

@@ -395,7 +395,8 @@ class CutLedgerMachine(LedgerMachine):
 def test_any_sequence_of_calls_is_what_going_through_everything_gives(machine):
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=60, stateful_step_count=25, phases=phases)
+        machine,
+        settings=settings(max_examples=60 * streams.EFFORT, stateful_step_count=25, phases=phases),
     )
 
 

@@ -301,7 +301,8 @@ def test_any_sequence_of_calls_answers_like_the_paper(machine):
     # What is left out explains a failure at great length and slowly.
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=200, stateful_step_count=30, phases=phases)
+        machine,
+        settings=settings(max_examples=200 * streams.EFFORT, stateful_step_count=30, phases=phases),
     )
 
 
@@ -337,7 +338,7 @@ def test_twenty_thousand_steps_of_growing_and_shrinking_stay_exact(model, shape)
     sums = Sums(ascending_scores(shape, 700))
     cut = model(false_negative=3, false_positive=2)
     held: list[tuple[int, int, int]] = []
-    for step in range(20_000):
+    for step in range(20_000 * streams.EFFORT):
         # Four waves: grow to about a thousand samples, then shrink to almost none.
         growing = random.random() < (0.7 if step % 5_000 < 2_500 else 0.3)
         if growing or not held:

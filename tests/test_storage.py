@@ -539,7 +539,7 @@ def test_entries_that_no_ledger_has_are_refused(column, at, value):
         entries_of(whole, ["a", "a"])
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 * streams.EFFORT)
 @given(st.binary(max_size=64))
 def test_any_body_gives_an_error(body):
     with pytest.raises(ValueError, match="do not describe"):

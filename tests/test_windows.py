@@ -53,7 +53,8 @@ def state_of(model: Any, samples: list[Any]) -> bytes:
 def run(machine: type) -> None:
     phases = [Phase.explicit, Phase.generate, Phase.shrink]
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=60, stateful_step_count=30, phases=phases)
+        machine,
+        settings=settings(max_examples=60 * streams.EFFORT, stateful_step_count=30, phases=phases),
     )
 
 

@@ -39,6 +39,12 @@ def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
+def _in_one_piece(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    """Contiguous, and at an address that is a multiple of its items' size, as `_core` reads it."""
+    piece = np.ascontiguousarray(array, dtype)
+    return piece if piece.flags.aligned else piece.copy()
+
+
 def _numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     """Make an array of one dimension that holds numbers."""
     array = _one_dimensional(values, name)
@@ -91,10 +97,10 @@ def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
     given: Any = scores if objects or isinstance(scores, Sequence) else array
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         with np.errstate(over="ignore"):
-            converted = np.ascontiguousarray(array, dtype=np.float64)
+            converted = _in_one_piece(array, np.float64)
         suspects = np.flatnonzero((converted != array) & ~np.isnan(array))
     else:
-        converted = np.ascontiguousarray(array, dtype=np.float64)
+        converted = _in_one_piece(array, np.float64)
         if given is array and array.dtype.kind not in "iu":
             return converted
         with np.errstate(invalid="ignore"):
@@ -142,7 +148,7 @@ def as_labels(
     >>> as_labels(["good", "bad", "good"], positive="bad")
     array([0, 1, 0], dtype=uint8)
     """
-    array = np.ascontiguousarray(_one_dimensional(labels, name))
+    array = _in_one_piece(_one_dimensional(labels, name))
     if positive is not None:
         return _positive_ones(array, positive, name)
     if array.dtype.kind == "b":
@@ -237,8 +243,8 @@ def as_numbers(values: ArrayLike, name: str) -> Numbers:
     array = _numbers(values, name)
     beyond = array.dtype.kind == "u" and array.size and array.max() >= 2**63
     if array.dtype.kind == "f" or beyond:
-        return np.ascontiguousarray(array, dtype=np.float64)
-    return np.ascontiguousarray(array, dtype=np.int64)
+        return _in_one_piece(array, np.float64)
+    return _in_one_piece(array, np.int64)
 
 
 def require_same_length(**arrays: NDArray[Any] | None) -> None:
