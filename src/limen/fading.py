@@ -253,7 +253,8 @@ class Fading(Window):
 
     def _position(self, count: int, moment: Any, base: float = 0.0) -> float:
         """Tell how many half-lives after the base a sample stands."""
-        about = self._about(count, moment)
+        length: Any = self._half_life
+        about = count / length if self._by == "samples" else self._about(moment)
         if abs(about) < _NEAR:
             return about - base
         top, bottom = self._since_the_first(count, moment)
@@ -268,11 +269,9 @@ class Fading(Window):
             "Give times that are nearer, or a longer half-life. Nothing was changed."
         )
 
-    def _about(self, count: int, moment: Any) -> float:
-        """Tell how many half-lives lie between the first and a sample, as a double."""
+    def _about(self, moment: Any) -> float:
+        """Tell how many half-lives lie between the first time and this one, as a double."""
         length: Any = self._half_life
-        if self._by == "samples":
-            return float(count / length)
         try:
             return 0.0 if self._origin is None else float((moment - self._origin) / length)
         except OverflowError:
@@ -296,13 +295,10 @@ class Fading(Window):
         """How many times itself the weight of the newest sample is held as."""
         return 1.0 if self._base is None else float(2.0 ** self._now(self._base))
 
-    def _base_for(self, count: int, moment: Any) -> float:
-        return self._position(count, moment) - _LOW if self._base is None else self._base
-
     def _advance(self, moment: Any) -> None:
         if self._by == "samples" or (self._newest is not None and moment <= self._newest):
             return
-        base = self._base_for(0, moment)
+        base = self._base if self._base is not None else self._position(0, moment) - _LOW
         base += self._fade_for(self._position(0, moment, base))
         self._origin = moment if self._origin is None else self._origin
         self._newest, self._base = moment, base
@@ -316,7 +312,7 @@ class Fading(Window):
 
     def _hold(self, sample: Row, count: int, moment: Any) -> bool:
         """Let the model hold a sample that was checked, unless it would count nothing."""
-        base = self._base_for(count, moment)
+        base = self._base if self._base is not None else self._position(count, moment) - _LOW
         ahead = self._position(count, moment, base)
         late = self._newest is not None and moment < self._newest
         before: bytes | None = None
