@@ -18,6 +18,7 @@ NAMES = {
     "BestCut",
     "Blocks",
     "Confusion",
+    "Evidence",
     "Fading",
     "GroupOptima",
     "Grouped",
@@ -31,6 +32,7 @@ NAMES = {
     "OnlineCut",
     "OnlineThreshold",
     "Optimum",
+    "Recommendation",
     "RocHull",
     "by_group",
     "columns",
@@ -43,6 +45,7 @@ NAMES = {
     "metrics",
     "optimal_cut",
     "optimal_threshold",
+    "recommend",
 }
 
 
