@@ -12,7 +12,7 @@ NATIVE_TESTS := $(patsubst native/%.cpp,build/native/%,$(wildcard native/*_test.
 SANITIZED_TESTS := $(patsubst native/%.cpp,build/sanitized/%,$(wildcard native/*_test.cpp))
 CXXFLAGS := -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror -ffp-contract=off
 
-.PHONY: demo test python-test native-test sanitize lint types check bench clean
+.PHONY: demo test python-test native-test sanitize lint types check bench trust-laws clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -49,6 +49,12 @@ check: lint types sanitize
 ## Speed as ratios against peers, answers verified first; writes benchmarks/results/.
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks
+
+## The laws behind intervals and evidence, by simulation; writes benchmarks/results/trust/.
+trust-laws: $(VENV)/installed
+	$(BIN)/python -m benchmarks.trust_constants
+	$(BIN)/python -m benchmarks.trust_coverage
+	$(BIN)/python -m benchmarks.trust_false_alarms
 
 clean:
 	rm -rf build $(VENV)

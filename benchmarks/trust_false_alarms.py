@@ -24,11 +24,15 @@ RESULT = Path(__file__).parent / "results" / "trust" / "false_alarms.json"
 
 
 class Labels(NamedTuple):
-    """On which day after the score a label of 1 and of 0 comes, and the one age of entry."""
+    """On which day after the score a label of 1 and of 0 comes, and the one age of entry.
+
+    Of the ones, a share may come later than that.
+    """
 
     ones: int
     zeros: int
     age: int
+    late: float = 0.0
 
 
 DELAYS = {
@@ -49,10 +53,11 @@ def alarms(
     *,
     one_age: bool,
     heavy: bool = False,
+    worst: bool = False,
     seed: int = 20261116,
 ) -> float:
     """The share of runs in which the evidence was enough on any of 100 days."""
-    rng = np.random.default_rng([seed, *delay, *costs, round(10 * candidate)])
+    rng = np.random.default_rng([seed, *delay[:3], *costs, round(10 * candidate)])
     positive, negative = costs
     share = positive / (positive + negative)
     bound = 4 * max(costs) if heavy else None
@@ -62,6 +67,7 @@ def alarms(
         weights = rng.choice([0.5, 1, 4], (DAYS, PER_DAY)) if heavy else None
         age = np.where(labels, delay.ones, delay.zeros)
         entry = np.arange(DAYS)[:, None] + (np.full_like(age, delay.age) if one_age else age)
+        known = np.where(labels & (rng.random(labels.shape) < delay.late), np.nan, labels)
         evidence = Evidence(
             *(0.5, candidate),
             **{"false_positive": positive, "false_negative": negative, "largest_loss": bound},
@@ -69,8 +75,8 @@ def alarms(
         for day in range(DAYS):
             today = entry == day
             scores = np.full(np.count_nonzero(today), (0.5 + candidate) / 2)
-            evidence.update_many(scores, labels[today], None if weights is None else weights[today])
-            if evidence.decided:
+            evidence.update_many(scores, known[today], None if weights is None else weights[today])
+            if evidence.worst_value >= 20 if worst else evidence.decided:
                 found += 1
                 break
     return found / runs
@@ -92,6 +98,12 @@ def main() -> None:
     for cost_name, costs in COSTS.items():
         name = f"weights 0.5, 1, 4; {cost_name}; candidate below; one age"
         found[name] = alarms(DELAYS["at once"], costs, 0.4, runs, one_age=True, heavy=True)
+        print(name, found[name], flush=True)
+    late = Labels(0, 0, 0, 0.2)
+    for worst in (False, True):
+        value = "worst_value" if worst else "value"
+        name = f"a fifth of the ones missing, {value}; 1 to 1; candidate above; one age"
+        found[name] = alarms(late, (1, 1), 0.6, runs // 10, one_age=True, worst=worst)
         print(name, found[name], flush=True)
     raw = {"runs": runs, "days": DAYS, "samples per day": PER_DAY, "false alarms": found}
     RESULT.parent.mkdir(parents=True, exist_ok=True)

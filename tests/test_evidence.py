@@ -98,6 +98,15 @@ def test_a_sample_without_a_label_is_counted_as_missing() -> None:
     assert (3, 1, 3) == (evidence.wins, evidence.losses, evidence.missing)
 
 
+def test_the_worst_value_takes_missing_labels_for_losses() -> None:
+    evidence, lost = filled(30, 10), filled(30, 15)
+    assert evidence.value == evidence.worst_value
+    for _ in range(5):
+        evidence.update(0.45, None)
+
+    assert lost.value == evidence.worst_value < evidence.value
+
+
 samples = st.lists(
     st.tuples(
         st.sampled_from([0.3, 0.4, 0.45, 0.5, 0.6]),
