@@ -208,6 +208,8 @@ def test_weights_need_a_bound_fixed_before() -> None:
         evidence.update(0.45, 1, 2)
     with pytest.raises(ValueError, match="largest_loss"):
         evidence.update_many([0.45, 0.45], [1, 0], [1, 2])
+    with pytest.raises(ValueError, match=r"weights\[1\] must be a number of at least 0, got -1"):
+        evidence.update_many([0.45, 0.45], [1, 0], [1, -1])
     evidence.update_many([0.45, 0.45], [1, 0], [1.0, 0.0])
 
     assert (1, 0) == (evidence.wins, evidence.losses)
@@ -301,8 +303,16 @@ def test_made_up_bytes_are_refused() -> None:
             parts["wins"] = (np.array([1]), np.array([-3]))
             return parts
 
-    with pytest.raises(ValueError, match="not above 0"):
+    with pytest.raises(ValueError, match="wins holds -3 samples of weight 1"):
         limen.from_bytes(Wrong(0.5, 0.4).to_bytes())
+
+
+@pytest.mark.parametrize("wrong", ["0.4", None, [0.4]])
+def test_a_threshold_is_a_number(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="candidate must be a threshold"):
+        Evidence(0.5, wrong)
+    with pytest.raises(TypeError, match="current must be a threshold"):
+        Evidence(wrong, 0.5)
 
 
 @pytest.mark.parametrize("confidence", [1, -0.1, "0.95", math.nan])

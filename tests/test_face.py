@@ -102,6 +102,33 @@ def test_the_public_names_are_the_promised_ones() -> None:
         ),
         (limen.Grouped.__init__, ["self", "model", "at_least"]),
         (
+            limen.recommend,
+            [
+                "scores",
+                "labels",
+                "false_positive",
+                "false_negative",
+                "weights",
+                "current",
+                "confidence",
+            ],
+        ),
+        (
+            limen.Evidence.__init__,
+            [
+                "self",
+                "current",
+                "candidate",
+                "false_positive",
+                "false_negative",
+                "age",
+                "confidence",
+                "largest_loss",
+            ],
+        ),
+        (limen.Evidence.update, ["self", "score", "label", "weight"]),
+        (limen.Evidence.revert, ["self", "score", "label", "weight"]),
+        (
             limen.columns.from_frame,
             ["frame", "score", "label", "weight", "group", "positive"],
         ),

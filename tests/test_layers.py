@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         *("_core", "columns", "online", "optimum", "units"),
         *("trust.cross_fit", "trust.intervals", "trust.ranked", "trust.rule"),
     },
-    "trust.evidence": {"columns", "errors", "storage", "units"},
+    "trust.evidence": {"columns", "errors", "storage", "trust.ranked", "units"},
     "wrapping": {"arrays", "storage"},
     "windows": {"columns", "storage", "times", "wrapping"},
     "prices": {"units"},

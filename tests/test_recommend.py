@@ -401,6 +401,8 @@ def test_errors_name_the_place_and_the_value() -> None:
         limen.recommend([0.1] * 20, [0, 1, 0, 2] * 5)
     with pytest.raises(ValueError, match="weight"):
         limen.recommend([0.1] * 20, [0, 1] * 10, weights=[1, -1] * 10)
+    with pytest.raises(TypeError, match="current must be a threshold"):
+        limen.recommend([0.1] * 20, [0, 1] * 10, current="0.5")
     with pytest.raises(ValueError, match="target must be a positive"):
         limen.recommend(np.arange(10), [0] * 5 + [1] * 5).labels_needed(0)
 

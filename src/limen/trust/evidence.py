@@ -18,6 +18,7 @@ import numpy as np
 from limen.columns import as_labels, as_numbers, ordered_scores, require_same_length
 from limen.errors import NotHeld
 from limen.storage import Storable, number_column, plain_list, plain_number
+from limen.trust.ranked import as_threshold
 from limen.units import exact_bound, exact_costs, exact_positive
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ class Evidence(Storable):
         confidence: Cost = 0.95,
         largest_loss: Cost | None = None,
     ) -> None:
-        current, candidate = float(current), float(candidate)
+        current = as_threshold(current, "current")
+        candidate = as_threshold(candidate, "candidate")
         self._given: dict[str, Any] = {
             "current": current,
             "candidate": candidate,
@@ -317,8 +319,12 @@ class Evidence(Storable):
         each = (between & known & won, between & known & ~won, between & ~known)
         if ws is None:
             return tuple({1: n} if (n := int(np.count_nonzero(at))) else {} for at in each)
-        for weight in np.unique(ws).tolist():
-            self._weighed(weight)
+        wrong: NDArray[np.bool_] = np.logical_not((ws >= 0) & (ws < math.inf))
+        if self._heaviest is None:
+            wrong |= (ws != 0) & (ws != 1)
+        if wrong.any():
+            place = int(wrong.argmax())
+            self._weighed(ws[place].item(), f"weights[{place}]")
         found = []
         for at in each:
             values, counts = np.unique(ws[at], return_counts=True)
@@ -326,17 +332,17 @@ class Evidence(Storable):
             found.append({weight: count for weight, count in pairs if weight})
         return tuple(found)
 
-    def _weighed(self, weight: Any) -> int | float:
+    def _weighed(self, weight: Any, name: str = "weight") -> int | float:
         """Read a weight other than 1."""
         try:
             number = plain_number(weight)
         except (TypeError, ValueError, OverflowError):
             number = -1
         if not 0 <= number < math.inf:
-            raise ValueError(f"weight must be a number of at least 0, got {weight!r}.")
+            raise ValueError(f"{name} must be a number of at least 0, got {weight!r}.")
         if self._heaviest is None and number not in (0, 1):
             raise ValueError(
-                f"weight is {weight!r}, but no bound was fixed for weights. Make the evidence with "
+                f"{name} is {weight!r}, but no bound was fixed for weights. Make the evidence with "
                 "largest_loss: the most that the candidate may cost more on one sample."
             )
         return number
@@ -382,10 +388,18 @@ class Evidence(Storable):
         held = []
         for name in _NAMES:
             weights, counts = map(plain_list, parts.pop(name))
-            if not all(weight > 0 for weight in weights) or not all(n > 0 for n in counts):
-                raise ValueError(f"{name} has a weight or a count that is not above 0")
             held.append(dict(zip(weights, counts, strict=True)))
-        return _rebuild(cls, parts, (held[0], held[1], held[2]))
+        made = _rebuild(cls, parts, tuple(held))
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        """Raise ValueError unless what is held could have come from samples."""
+        for name, counts in zip(_NAMES, self._told(), strict=True):
+            for weight, count in counts.items():
+                self._weighed(weight)
+                if not weight or type(count) is not int or count <= 0:
+                    raise ValueError(f"{name} holds {count!r} samples of weight {weight!r}")
 
     def __copy__(self: _Some) -> _Some:
         return self.copy()
@@ -451,7 +465,10 @@ def _labels(labels: Any, scores: NDArray[np.float64]) -> tuple[NDArray[np.bool_]
     """Whether each label is known, and the labels, with 0 for those that are not."""
     array = np.asarray(labels) if isinstance(labels, list | tuple) else labels
     if isinstance(array, np.ndarray) and array.dtype.kind in "fO" and array.ndim == 1:
-        unknown = np.array([value is None or value != value for value in array], bool)
+        if array.dtype.kind == "f":
+            unknown = np.isnan(array)
+        else:
+            unknown = np.array([value is None or value != value for value in array], bool)
         array = np.where(unknown, 0, array)
         return ~unknown, as_labels(array, scores)
     known = as_labels(array, scores)

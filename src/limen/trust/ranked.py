@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Below", "Ranked", "Wrong", "effective"]
+__all__ = ["Below", "Ranked", "Wrong", "as_threshold", "effective"]
 
 _FINEST_BITS = 20  # binary places of the automatic unit, as in docs/limits.md
 
@@ -186,6 +186,17 @@ class Ranked:
         if self.labels is None or self.weights is None:
             return Ranked(self.scores[held], self.scores[held & positive])
         return Ranked._weighted(self.scores[held], self.labels[held], self.weights[held])
+
+
+def as_threshold(value: Any, name: str) -> float:
+    """Read a threshold; ``-inf``, ``inf`` and nan are thresholds too.
+
+    >>> as_threshold(1, "current")
+    1.0
+    """
+    if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a threshold, which is a number, got {value!r}.")
+    return float(value)
 
 
 def effective(weight: Any, squared: Any) -> float:

@@ -14,7 +14,7 @@ from limen.online import OnlineThreshold
 from limen.optimum import Optimum, answer
 from limen.trust.cross_fit import LEAST, CrossFitted, cross_fit
 from limen.trust.intervals import NAMED, Costs, cuts_near, distance, reach_of, regret
-from limen.trust.ranked import Ranked, effective
+from limen.trust.ranked import Ranked, as_threshold, effective
 from limen.trust.rule import recommended_place
 from limen.units import exact_costs, exact_positive
 
@@ -55,6 +55,10 @@ class Recommendation:
         it does, keep it: these samples do not say that another is better.
     reason
         All this in one sentence.
+
+    Notes
+    -----
+    Holds a copy of the scores in ascending order, of which `cost` and `distance` are told.
 
     Examples
     --------
@@ -119,7 +123,7 @@ class Recommendation:
 
         For one threshold that was named before the samples were seen. See `rules_out`.
         """
-        place = self._ranked.place(threshold)
+        place = self._ranked.place(as_threshold(threshold, "threshold"))
         return distance(self._ranked, self._best, place, self._costs)
 
     def rules_out(self, threshold: float) -> bool:
@@ -165,8 +169,8 @@ def recommend(
     Notes
     -----
     The samples must be like the rows to come, and not those that the classifier was trained on.
-    The answer does not depend on the order of rows, nor on the scale of the scores. Above some
-    30,000 samples it and the exact optimum are as good. See docs/trust.md.
+    The answer does not depend on the order of rows, nor on the scale of the scores. With very many
+    samples it becomes the exact optimum. See docs/trust.md.
 
     Examples
     --------
@@ -178,6 +182,8 @@ def recommend(
 confidence the best threshold lies between 0.02344 and 0.4922.'
     """
     reach = reach_of(confidence)
+    if current is not None:
+        current = as_threshold(current, "current")
     columns = samples_with_labels(scores, labels, weights)
     model = OnlineThreshold(false_positive=false_positive, false_negative=false_negative)
     optimum = Optimum(*_core.select_threshold(*columns, model))
@@ -190,10 +196,7 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
     threshold = ranked.threshold(recommended_place(ranked, near, costs))
     low, high = int(near.places[0]), int(near.places[-1])
     interval = ranked.threshold(low), ranked.threshold(high)
-    keep = None
-    if current is not None:
-        current = float(current)
-        keep = low <= ranked.place(current) <= high
+    keep = None if current is None else low <= ranked.place(current) <= high
     return Recommendation(
         threshold=threshold,
         optimum=optimum,
