@@ -117,6 +117,33 @@ def test_five_folds_give_the_known_cost(row: list[str]) -> None:
     )
 
 
+@pytest.mark.parametrize("levels", [None, 15])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_five_folds_are_what_one_would_do_by_hand(levels: Any, weighted: bool) -> None:
+    """Every fifth row of a label by score, then weight, judged by the rule on the other rows."""
+    scores, labels = drawn(120, levels=levels)
+    weights = np.random.default_rng(5).integers(1, 6, 120) / 4 if weighted else np.ones(120)
+    fold = np.empty(120, int)
+    for label in (0, 1):
+        rows = sorted(np.flatnonzero(labels == label), key=lambda row: (scores[row], weights[row]))
+        fold[rows] = np.arange(len(rows)) % 5
+    cost = np.empty(120)
+    for each in range(5):
+        others, tested = fold != each, fold == each
+        given = {"false_negative": 3, "weights": weights[others] if weighted else None}
+        answers = limen.recommend(scores[others], labels[others], **given).predict(scores[tested])
+        cost[tested] = np.where(labels[tested] == 1, 3 * (answers == 0), answers)
+    mean = (weights * cost).sum() / weights.sum()
+    error = math.sqrt(((weights * (cost - mean)) ** 2).sum()) / weights.sum()
+
+    found = limen.recommend(
+        scores, labels, false_negative=3, weights=weights if weighted else None
+    ).cost()
+
+    assert np.count_nonzero(cost) == found.errors
+    assert (mean, error) == pytest.approx((found.mean, found.standard_error), rel=1e-12)
+
+
 @needs_data
 def test_a_named_threshold_is_as_far_as_known() -> None:
     scores, labels, given = first("adult_lr", "1000", "1", "5")
