@@ -18,7 +18,7 @@ USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
 QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo test python-test native-test sanitize clang-test aarch64-test x86-test \
-        python-sanitize thread-sanitize lint types check thorough docs coverage bench clean
+        python-sanitize thread-sanitize lint types check thorough docs coverage bench trust-laws clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -118,6 +118,12 @@ coverage: $(VENV)/coverage $(TESTS:%=$(OUT)/coverage/%)
 ## Speed as ratios against peers, answers verified first; writes benchmarks/results/.
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks
+
+## The laws behind intervals and evidence, by simulation; writes benchmarks/results/trust/.
+trust-laws: $(VENV)/installed
+	$(BIN)/python -m benchmarks.trust_constants
+	$(BIN)/python -m benchmarks.trust_coverage
+	$(BIN)/python -m benchmarks.trust_false_alarms
 
 clean:
 	rm -rf build $(VENV)

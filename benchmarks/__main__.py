@@ -19,6 +19,7 @@ from benchmarks import (
     cli_questions,
     questions,
     remembering_questions,
+    trust_questions,
     tuner_questions,
 )
 from benchmarks.timing import Finding
@@ -28,6 +29,7 @@ QUESTIONS = (
     *questions.QUESTIONS,
     *calibrator_questions.QUESTIONS,
     *remembering_questions.QUESTIONS,
+    *trust_questions.QUESTIONS,
     *tuner_questions.QUESTIONS,
     *cli_questions.QUESTIONS,
 )

@@ -18,6 +18,7 @@ NAMES = {
     "BestCut",
     "Blocks",
     "Confusion",
+    "Evidence",
     "Fading",
     "GroupOptima",
     "Grouped",
@@ -31,6 +32,7 @@ NAMES = {
     "OnlineCut",
     "OnlineThreshold",
     "Optimum",
+    "Recommendation",
     "RocHull",
     "by_group",
     "columns",
@@ -43,6 +45,7 @@ NAMES = {
     "metrics",
     "optimal_cut",
     "optimal_threshold",
+    "recommend",
 }
 
 
@@ -98,6 +101,33 @@ def test_the_public_names_are_the_promised_ones() -> None:
             ],
         ),
         (limen.Grouped.__init__, ["self", "model", "at_least"]),
+        (
+            limen.recommend,
+            [
+                "scores",
+                "labels",
+                "false_positive",
+                "false_negative",
+                "weights",
+                "current",
+                "confidence",
+            ],
+        ),
+        (
+            limen.Evidence.__init__,
+            [
+                "self",
+                "current",
+                "candidate",
+                "false_positive",
+                "false_negative",
+                "age",
+                "confidence",
+                "largest_loss",
+            ],
+        ),
+        (limen.Evidence.update, ["self", "score", "label", "weight"]),
+        (limen.Evidence.revert, ["self", "score", "label", "weight"]),
         (
             limen.columns.from_frame,
             ["frame", "score", "label", "weight", "group", "positive"],

@@ -22,7 +22,15 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
 )
 LIBRARIES = {"limen.sklearn": "sklearn", "limen.river": "river", "limen.plots": "matplotlib"}
-MODULES = ["limen", "limen.columns", "limen.losses", "limen.metrics", "limen.paper", *LIBRARIES]
+MODULES = [
+    "limen",
+    "limen.columns",
+    "limen.losses",
+    "limen.metrics",
+    "limen.paper",
+    "limen.trust",
+    *LIBRARIES,
+]
 
 NAMED = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from limen.online import OnlineCut, OnlineThreshold
     from limen.optimum import LossCurve, Optimum
     from limen.storage import from_bytes, load
+    from limen.trust import Evidence, Recommendation, recommend
     from limen.windows import LastN, LastPeriod
 
 __all__ = [
     "BestCut",
     "Blocks",
     "Confusion",
+    "Evidence",
     "Fading",
     "GroupOptima",
     "Grouped",
@@ -37,6 +39,7 @@ __all__ = [
     "OnlineCut",
     "OnlineThreshold",
     "Optimum",
+    "Recommendation",
     "RocHull",
     "by_group",
     "columns",
@@ -49,13 +52,14 @@ __all__ = [
     "metrics",
     "optimal_cut",
     "optimal_threshold",
+    "recommend",
 ]
 
 __version__ = "0.1.0"
 
 _MODULES = (
     *("batch", "calibrator", "columns", "errors", "fading", "groups", "held", "hull"),
-    *("ledger", "losses", "metrics", "online", "optimum", "storage", "units", "windows"),
+    *("ledger", "losses", "metrics", "online", "optimum", "storage", "trust", "units", "windows"),
 )
 
 

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How sure: the threshold to use on new rows, its interval, and whether a change pays.
+
+What lives here works on samples in order of score (`ranked`) and touches no model's inside.
+"""
+
+from limen.trust.cross_fit import CrossFitted
+from limen.trust.evidence import Evidence
+from limen.trust.recommended import Recommendation, recommend
+
+__all__ = ["CrossFitted", "Evidence", "Recommendation", "recommend"]

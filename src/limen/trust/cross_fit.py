@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the recommended threshold costs on rows that it has not seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from limen.trust.intervals import cuts_near
+from limen.trust.rule import allowed_reach, best_place, recommended_place
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from limen.trust.intervals import Costs
+    from limen.trust.ranked import Ranked
+
+__all__ = ["LEAST", "CrossFitted", "cross_fit"]
+
+LEAST = 5  # samples of either label that the rule needs
+_FOLDS = 5
+_FEW_ERRORS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CrossFitted:
+    """What a row costs, by thresholds that were chosen without it.
+
+    Attributes
+    ----------
+    mean
+        The cost per row, or per weight where rows have weights.
+    standard_error
+        How much the mean varies by chance.
+    interval
+        From where to where the cost on new rows is expected to lie, at the confidence asked for.
+    errors
+        On how many rows with a cost all this rests. With less than ten, take the interval as a
+        guess.
+    """
+
+    mean: float
+    standard_error: float
+    interval: tuple[float, float]
+    errors: int
+
+    @property
+    def few(self) -> bool:
+        """Whether it rests on less than ten errors, too few for the interval to be trusted."""
+        return self.errors < _FEW_ERRORS
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        told = f"{self.mean:.4g} per row ({low:.4g} to {high:.4g})"
+        return told + (f", from only {self.errors} errors" if self.few else "")
+
+
+def cross_fit(ranked: Ranked, costs: Costs, scale: Fraction, confidence: float) -> CrossFitted:
+    """Choose on four fifths of the samples, count what the other fifth costs, five times.
+
+    The folds are every fifth sample of each label in order of score, the same for any order of
+    rows. Raises ValueError where four fifths hold less than five samples of a label.
+    """
+    total = ranked.all()
+    weight, few = float(total.weight[0]), min(len(ranked.ones), len(ranked) - len(ranked.ones))
+    if few - math.ceil(few / _FOLDS) < LEAST:
+        raise ValueError(
+            f"the cost on new rows cannot be told from {len(ranked.ones)} samples of label 1 and "
+            f"{len(ranked) - len(ranked.ones)} of label 0: without a fifth of them, {LEAST} of "
+            "each must be left. Collect at least 7 of each."
+        )
+    errors, cost, squares, both = 0, 0.0, 0.0, 0.0
+    for fold in range(_FOLDS):
+        tested, others = ranked.split(fold, _FOLDS)
+        near = cuts_near(others, best_place(others, costs), costs, allowed_reach(others))
+        place = recommended_place(others, near, costs)
+        for price, wrong in zip(costs, tested.wrong(others.threshold(place)), strict=True):
+            errors += wrong.rows
+            cost += price * wrong.weight
+            squares += price * price * wrong.squared
+            both += price * wrong.squared
+    mean = cost / weight
+    # The root of the sum of (weight * (cost - mean))**2; most rows cost nothing.
+    residual = squares - 2 * mean * both + mean * mean * float(total.squared[0])
+    error = math.sqrt(max(residual, 0.0)) / weight
+    reach = _normal_quantile((1 + confidence) / 2) * error
+    # Where no error was seen, one cannot say more than that errors are rare: the rule of three.
+    unseen = max(costs) * -math.log(1 - confidence) / ranked.effective
+    unit = float(scale)
+    interval = max(mean - reach, 0.0) * unit, max(mean + reach, unseen) * unit
+    return CrossFitted(mean * unit, error * unit, interval, errors)
+
+
+def _normal_quantile(share: float) -> float:
+    """Return the number below which this share of a normal law lies.
+
+    >>> round(_normal_quantile(0.975), 6)
+    1.959964
+    """
+    from statistics import NormalDist  # it loads slowly, and most programs never come here
+
+    return NormalDist().inv_cdf(share)

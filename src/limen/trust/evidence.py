@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether to change the threshold, for those who keep looking.
+
+Two thresholds differ only on samples whose score lies between them. Each such sample wins or loses
+a bet that the candidate is no better; the wealth of that bet is the evidence. If the candidate is
+no better, the chance that the wealth ever reaches 20 is at most one in 20, however often one looks.
+"""
+
+from __future__ import annotations
+
+import math
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from limen.columns import as_labels, as_numbers, ordered_scores, require_same_length
+from limen.errors import NotHeld
+from limen.storage import Storable, number_column, plain_list, plain_number
+from limen.times import Period, as_period
+from limen.trust.ranked import as_threshold
+from limen.units import exact_bound, exact_costs, exact_positive
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from limen.units import Cost
+
+__all__ = ["Evidence"]
+
+_Some = TypeVar("_Some", bound="Evidence")
+
+# How many samples there are of each weight: whole numbers, so that nothing drifts.
+_Counts: TypeAlias = "dict[int | float, int]"
+
+_NAMES = ("wins", "losses", "missing")
+_BETS = 2.0 ** (np.arange(1, 17) / 4)  # how much higher than at no difference the odds may be
+
+
+class Evidence(Storable):
+    """Gather evidence that a candidate threshold is cheaper than the current one.
+
+    Choose the candidate first, then give every sample that is scored from then on, each at one
+    and the same age. When `decided` is true, change. Look as often as you like.
+
+    **When a sample may enter.** All samples enter at one age, whatever their label: old enough
+    that nearly all labels are known by then, those that come late and those that come by default.
+    At that age call ``update(score, label)``, or ``update(score, None)`` where no label has come.
+    Never let a sample in because its label has come: where one label comes sooner than the other,
+    the sooner one would fill the evidence, and a candidate that is no better would nearly always
+    be accepted. A sample that judges the candidate must not have helped to choose it.
+
+    Parameters
+    ----------
+    current, candidate
+        The threshold in use, and the one that may replace it, fixed before the samples.
+    false_positive, false_negative
+        Cost of answering 1 to a 0, and of answering 0 to a 1.
+    age
+        The one age at which samples enter, a number or a timedelta: kept with the evidence, shown,
+        and the same in all that is merged. None where all labels are known, as in a file.
+    confidence
+        0.95: at most one candidate in 20 that is no better is ever accepted. Every new candidate
+        spends its own 5 %.
+    largest_loss
+        The most that the candidate may cost more than the current threshold on one sample, fixed
+        before the samples. Needed only for weights; without weights it is the cost of the mistake
+        that the candidate makes more often.
+
+    Attributes
+    ----------
+    wins, losses
+        How many samples between the two thresholds favour the candidate and the current one.
+    missing
+        How many samples between them had no label at that age. The confidence holds where both
+        labels are missing as often; where they may not be, look at `worst_value`.
+    beyond
+        How many samples cost more than `largest_loss`. With any, there is no evidence: value 0.
+    value, log_value, worst_value
+        The evidence, its logarithm, and what is left of it if all missing labels were losses. 1
+        at the start.
+    decided
+        Whether the evidence is enough: ``value >= 20`` for a confidence of 0.95.
+
+    Notes
+    -----
+    `update` and `revert` take O(1). The order of samples leaves no trace, and `revert` is exact:
+    what is kept is how many samples of each weight won and lost, in memory O(distinct weights).
+    Reading `value` takes O(distinct weights) after a change. Corrections revert the old label
+    and update with the new one; the confidence then refers to the labels known at that age.
+    Evidence is never windowed or faded.
+
+    Examples
+    --------
+    >>> import limen
+    >>> evidence = limen.Evidence(0.5, 0.4, false_negative=5, age=30)
+    >>> evidence.update(0.45, 1)     # the candidate would have caught it
+    >>> evidence.update(0.42, 0)     # the candidate would have raised a false alarm
+    >>> evidence.update(0.47, None)  # no label at the age of 30
+    >>> evidence.update(0.7, 1)      # both answer 1: no evidence
+    >>> evidence.wins, evidence.losses, evidence.missing
+    (1, 1, 1)
+    >>> evidence.update_many([0.45] * 20, [1] * 8 + [0] * 12)
+    >>> evidence
+    <Evidence(current=0.5, candidate=0.4, false_positive=1, false_negative=5, age=30): 9 wins, \
+13 losses, 1 missing, value 14.6>
+    """
+
+    _kind = "Evidence"
+
+    def __init__(
+        self,
+        current: float,
+        candidate: float,
+        *,
+        false_positive: Cost = 1,
+        false_negative: Cost = 1,
+        age: Period | None = None,
+        confidence: Cost = 0.95,
+        largest_loss: Cost | None = None,
+    ) -> None:
+        current = as_threshold(current, "current")
+        candidate = as_threshold(candidate, "candidate")
+        self._given: dict[str, Any] = {
+            "current": current,
+            "candidate": candidate,
+            "false_positive": false_positive,
+            "false_negative": false_negative,
+            "age": None if age is None else as_period(age, "age"),
+            "confidence": confidence,
+            "largest_loss": largest_loss,
+        }
+        self.current, self.candidate = current, candidate
+        below = _order(candidate) < _order(current)
+        if _order(candidate) == _order(current):
+            raise ValueError(f"current and candidate are both {current!r}: nothing to compare.")
+        positive, negative, scale = exact_costs(false_positive, false_negative)
+        self._gain, self._price = (negative, positive) if below else (positive, negative)
+        self._heaviest: float | None = None
+        if largest_loss is not None:
+            bound = exact_positive(largest_loss, "largest_loss")
+            self._heaviest = float(bound / (scale * self._price))
+        share = exact_bound(confidence, "confidence")
+        if share == 1:
+            raise ValueError("confidence must be below 1: no number of samples makes us certain.")
+        self._enough = math.log(1 / (1 - share))
+        self._held: tuple[_Counts, _Counts, _Counts] = ({}, {}, {})
+        # What a score between the two is counted as, by its label.
+        self._lower, self._upper = (candidate, current) if below else (current, candidate)
+        self._ones, self._zeros = self._held[:2] if below else self._held[1::-1]
+        self._log: float | None = 0.0
+        self._lock = Lock()
+
+    def update(self, score: float, label: float | None, weight: float = 1) -> None:
+        """Let in a sample at the one age; label None where none has come by then. O(1).
+
+        A sample whose score does not lie between the two thresholds changes nothing.
+        """
+        counts = self._counts(score, label)
+        if weight != 1:
+            weight = self._weighed(weight)
+        if counts is not None and weight:
+            with self._lock:
+                counts[weight] = counts.get(weight, 0) + 1
+                self._log = None
+
+    def revert(self, score: float, label: float | None, weight: float = 1) -> None:
+        """Take a sample back exactly, as to correct its label. O(1).
+
+        Raises `limen.NotHeld`, and changes nothing, where no such sample is held.
+        """
+        counts = self._counts(score, label)
+        if weight != 1:
+            weight = self._weighed(weight)
+        if counts is not None and weight:
+            with self._lock:
+                _take(counts, {weight: 1})
+                self._log = None
+
+    def update_many(
+        self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        """Let in many samples at once: all of them, or on an error none. O(m).
+
+        A label that has not come is None or nan.
+        """
+        added = self._counted(scores, labels, weights)
+        with self._lock:
+            for counts, more in zip(self._held, added, strict=True):
+                _add(counts, more)
+            self._log = None
+
+    def revert_many(
+        self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        """Take back many samples at once: all of them, or on an error none. O(m)."""
+        taken = self._counted(scores, labels, weights)
+        with self._lock:
+            fewer = tuple(dict(counts) for counts in self._held)
+            for counts, less in zip(fewer, taken, strict=True):
+                _take(counts, less)
+            for counts, left in zip(self._held, fewer, strict=True):
+                counts.clear()
+                counts.update(left)
+            self._log = None
+
+    def merge(self: _Some, *others: _Some) -> None:
+        """Hold what others hold, besides what is held: all of it, or on an error nothing.
+
+        The samples must be disjoint, and both thresholds, all costs and the age the same.
+        """
+        if len({id(each) for each in (self, *others)}) <= len(others):
+            raise ValueError(
+                "merge was given the same object twice, and its samples would count twice. Merge "
+                "a copy if that is meant."
+            )
+        for other in others:
+            if not isinstance(other, Evidence):
+                raise TypeError(f"cannot merge {type(other).__name__} into Evidence.")
+            for name, value in self._terms().items():
+                if value != other._terms()[name]:
+                    raise ValueError(
+                        f"cannot merge: {name} is {self._given[name]!r} here and "
+                        f"{other._given[name]!r} there. Nothing was changed."
+                    )
+        told = [other._told() for other in others]
+        with self._lock:
+            for held in told:
+                for counts, more in zip(self._held, held, strict=True):
+                    _add(counts, more)
+            self._log = None
+
+    @property
+    def wins(self) -> int:
+        """How many samples favour the candidate."""
+        return sum(self._told()[0].values())
+
+    @property
+    def losses(self) -> int:
+        """How many samples favour the current threshold."""
+        return sum(self._told()[1].values())
+
+    @property
+    def missing(self) -> int:
+        """How many samples between the two thresholds had no label at the one age."""
+        return sum(self._told()[2].values())
+
+    @property
+    def beyond(self) -> int:
+        """How many samples cost more than `largest_loss`."""
+        lost = self._told()[1]
+        most = 1.0 if self._heaviest is None else self._heaviest
+        return sum(count for weight, count in lost.items() if weight > most)
+
+    @property
+    def log_value(self) -> float:
+        """The natural logarithm of `value`; ``-inf`` where a sample went beyond the bound."""
+        with self._lock:
+            if self._log is None:
+                self._log = self._computed(*self._held[:2])
+            return self._log
+
+    @property
+    def worst_value(self) -> float:
+        """The evidence if all missing labels favoured the current threshold.
+
+        It holds also where the one label is missing more often than the other, at the price of
+        more samples. O(distinct weights).
+        """
+        won, lost, missing = self._told()
+        _add(lost, missing)
+        return _exp(self._computed(won, lost))
+
+    @property
+    def value(self) -> float:
+        """The evidence: 1 says nothing, 20 is enough for a confidence of 0.95."""
+        return _exp(self.log_value)
+
+    @property
+    def decided(self) -> bool:
+        """Whether to change to the candidate."""
+        return self.log_value >= self._enough
+
+    def __len__(self) -> int:
+        """How many samples have won or lost."""
+        return self.wins + self.losses
+
+    def copy(self: _Some) -> _Some:
+        """Return an independent object that holds the same. O(distinct weights)."""
+        return _rebuild(type(self), self._given, self._told())
+
+    def _counts(self, score: float, label: float | None) -> _Counts | None:
+        """Where a sample is counted; None where both thresholds give the same answer."""
+        try:
+            between = score >= self._lower and not score >= self._upper  # which may be nan
+        except TypeError:
+            raise TypeError(f"score must be a number, got {score!r}.") from None
+        if not between and score != score:
+            raise ValueError("score is nan, which has no order; nothing was changed.")
+        if label == 1:
+            return self._ones if between else None
+        if label == 0:
+            return self._zeros if between else None
+        if label is None or label != label:
+            return self._held[2] if between else None
+        raise ValueError(
+            f"label must be 0, 1 or None (not known at the one age), got {label!r}. Nothing was "
+            "changed."
+        )
+
+    def _counted(self, scores: Any, labels: Any, weights: Any) -> tuple[_Counts, ...]:
+        """Count many samples as `_counts` would, without changing anything."""
+        xs = ordered_scores(scores)
+        known, ys = _labels(labels, xs)
+        ws = None if weights is None else as_numbers(weights, "weights")
+        require_same_length(scores=xs, labels=ys, weights=ws)
+        between = (xs >= self._lower) & ~(xs >= self._upper)
+        won = (ys == 1) == (self._ones is self._held[0])
+        each = (between & known & won, between & known & ~won, between & ~known)
+        if ws is None:
+            return tuple({1: n} if (n := int(np.count_nonzero(at))) else {} for at in each)
+        wrong: NDArray[np.bool_] = np.logical_not((ws >= 0) & (ws < math.inf))
+        if self._heaviest is None:
+            wrong |= (ws != 0) & (ws != 1)
+        if wrong.any():
+            place = int(wrong.argmax())
+            self._weighed(ws[place].item(), f"weights[{place}]")
+        found = []
+        for at in each:
+            values, counts = np.unique(ws[at], return_counts=True)
+            pairs = zip(map(plain_number, values.tolist()), counts.tolist(), strict=True)
+            found.append({weight: count for weight, count in pairs if weight})
+        return tuple(found)
+
+    def _weighed(self, weight: Any, name: str = "weight") -> int | float:
+        """Read a weight other than 1."""
+        try:
+            number = plain_number(weight)
+        except (TypeError, ValueError, OverflowError):
+            number = -1
+        if not 0 <= number < math.inf:
+            raise ValueError(f"{name} must be a number of at least 0, got {weight!r}.")
+        if self._heaviest is None and number not in (0, 1):
+            raise ValueError(
+                f"{name} is {weight!r}, but no bound was fixed for weights. Make the evidence with "
+                "largest_loss: the most that the candidate may cost more on one sample."
+            )
+        return number
+
+    def _computed(self, won: _Counts, lost: _Counts) -> float:
+        """Average the wealth of all bets; each stakes a share of `largest_loss` per sample."""
+        most = 1.0 if self._heaviest is None else self._heaviest
+        if any(weight > most for weight in lost):
+            return -math.inf
+        shares = self._price * (_BETS - 1) / (self._gain + self._price * _BETS)
+        logs = np.zeros(len(_BETS))
+        for counts, ratio in ((won, self._gain / self._price), (lost, -1.0)):
+            for weight, count in sorted(counts.items()):  # the same for any order of samples
+                logs += count * np.log1p(shares * (ratio * weight / most))
+        top = float(logs.max())
+        return top + math.log(float(np.exp(logs - top).mean()))
+
+    def _told(self) -> tuple[_Counts, _Counts, _Counts]:
+        with self._lock:
+            won, lost, missing = self._held
+            return dict(won), dict(lost), dict(missing)
+
+    def _terms(self) -> dict[str, Any]:
+        """Tell what the samples are judged by, in a form that can be compared."""
+        exact = ("false_positive", "false_negative", "confidence", "largest_loss")
+        return {
+            name: exact_positive(value, name)
+            if name in exact and value is not None
+            else repr(value)  # of which nan equals nan
+            for name, value in self._given.items()
+        }
+
+    def _parts(self) -> dict[str, Any]:
+        parts = dict(self._given)
+        for name, counts in zip(_NAMES, self._told(), strict=True):
+            weights = sorted(counts)
+            many = np.array([counts[weight] for weight in weights], np.int64)
+            parts[name] = (number_column(weights), many)
+        return parts
+
+    @classmethod
+    def _from_parts(cls: type[_Some], parts: dict[str, Any]) -> _Some:
+        held = []
+        for name in _NAMES:
+            weights, counts = map(plain_list, parts.pop(name))
+            held.append(dict(zip(weights, counts, strict=True)))
+        made = _rebuild(cls, parts, tuple(held))
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        """Raise ValueError unless what is held could have come from samples."""
+        for name, counts in zip(_NAMES, self._told(), strict=True):
+            for weight, count in counts.items():
+                self._weighed(weight)
+                if not weight or type(count) is not int or count <= 0:
+                    raise ValueError(f"{name} holds {count!r} samples of weight {weight!r}")
+
+    def __copy__(self: _Some) -> _Some:
+        return self.copy()
+
+    def __deepcopy__(self: _Some, memo: dict[int, Any]) -> _Some:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self._given, self._told())
+
+    def __repr__(self) -> str:
+        defaults = {"age": None, "confidence": 0.95, "largest_loss": None}
+        given = ", ".join(
+            f"{name}={value!r}"
+            for name, value in self._given.items()
+            if name not in defaults or value != defaults[name]
+        )
+        told = f"{self.wins:,} wins, {self.losses:,} losses, {self.missing:,} missing"
+        end = ", decided" if self.decided else ""
+        beyond = f", {self.beyond:,} beyond largest_loss" if self.beyond else ""
+        return f"<{type(self).__name__}({given}): {told}{beyond}, value {self.value:.4g}{end}>"
+
+
+def _exp(log: float) -> float:
+    return math.exp(log) if log < 709 else math.inf
+
+
+def _order(threshold: float) -> tuple[bool, float]:
+    """Where a threshold stands among others; nan, which answers 1 to no score, above all."""
+    return (True, 0.0) if threshold != threshold else (False, threshold)
+
+
+def _rebuild(cls: type[_Some], given: dict[str, Any], held: tuple[_Counts, ...]) -> _Some:
+    # Not by cls(): a subclass may want other arguments.
+    made = cls.__new__(cls)
+    Evidence.__init__(made, **given)
+    for counts, told in zip(made._held, held, strict=True):
+        counts.update(told)
+    made._log = None
+    return made
+
+
+def _add(counts: _Counts, more: _Counts) -> None:
+    for weight, count in more.items():
+        counts[weight] = counts.get(weight, 0) + count
+
+
+def _take(counts: _Counts, less: _Counts) -> None:
+    for weight, count in less.items():
+        left = counts.get(weight, 0) - count
+        if left < 0:
+            raise NotHeld(
+                f"{count:,} such samples of weight {weight!r} are to be taken back, and "
+                f"{left + count:,} are held. Nothing was changed."
+            )
+        if left:
+            counts[weight] = left
+        else:
+            del counts[weight]
+
+
+def _labels(labels: Any, scores: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Whether each label is known, and the labels, with 0 for those that are not."""
+    array = np.asarray(labels) if isinstance(labels, list | tuple) else labels
+    if isinstance(array, np.ndarray) and array.dtype.kind in "fO" and array.ndim == 1:
+        if array.dtype.kind == "f":
+            unknown = np.isnan(array)
+        else:
+            unknown = np.array([value is None or value != value for value in array], bool)
+        array = np.where(unknown, 0, array)
+        return ~unknown, as_labels(array, scores)
+    known = as_labels(array, scores)
+    return np.ones(len(known), bool), known

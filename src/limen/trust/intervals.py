@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cuts the samples cannot tell from the best one.
+
+A cut is within reach of the cheapest when it costs at most ``reach`` standard errors more. Near
+the minimum the scale of the loss cancels, so that the reach of a confidence is one number for all
+data. The numbers are quantiles of the laws that benchmarks/trust_constants.py draws from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from limen.trust.ranked import Below, Ranked
+
+__all__ = [
+    "NAMED",
+    "SAFE",
+    "SMOOTH",
+    "Costs",
+    "Near",
+    "cuts_near",
+    "distance",
+    "reach_of",
+    "regret",
+    "spread",
+    "total_losses",
+]
+
+# The loss is smooth around its minimum: of use where that is known. Drawn: 1.00 1.29 1.54 2.04.
+SMOOTH = {0.8: 1.00, 0.9: 1.29, 0.95: 1.54, 0.99: 2.03}
+# Also where the optimum lies at an end, or the share of ones jumps there: what limen uses. Drawn:
+# 1.63 1.98 2.28 2.83 where the loss grows as a square, 1.68 2.03 2.32 2.89 where as a cube.
+SAFE = {0.8: 1.68, 0.9: 2.03, 0.95: 2.31, 0.99: 2.95}
+# One threshold that was named before the samples were seen. Drawn: 1.85 2.18 2.46 3.02.
+NAMED = {0.8: 1.9, 0.9: 2.2, 0.95: 2.5, 0.99: 3.05}
+
+_BLOCKS = 1024
+
+
+class Costs(NamedTuple):
+    """Whole costs in the ratio of those given."""
+
+    false_positive: int
+    false_negative: int
+
+
+def reach_of(confidence: Any, table: dict[float, float] = SAFE) -> float:
+    """Return how many standard errors more the cuts of an interval may cost.
+
+    >>> reach_of(0.95)
+    2.31
+    """
+    try:
+        return table[confidence]
+    except (KeyError, TypeError):
+        known = ", ".join(str(level) for level in table)
+        raise ValueError(
+            f"confidence must be one of {known}, got {confidence!r}. The interval is known for "
+            "these levels only."
+        ) from None
+
+
+def total_losses(below: Below, total: Below, costs: Costs) -> NDArray[np.int64]:
+    """Return the loss of each cut in whole units.
+
+    The core has checked that the sum of all losses is below 2**62.
+    """
+    missed, alarms = below.ones, total.zeros - below.zeros
+    losses: NDArray[np.int64] = costs.false_negative * missed + costs.false_positive * alarms
+    return losses
+
+
+def spread(below: Below, best: Below, costs: Costs) -> NDArray[np.float64]:
+    """Return the standard error of each cut's loss minus that of the best cut.
+
+    The larger of two variances of what lies between: that of the labels seen, and that of labels
+    for which either answer costs the same. Without the second, rare and expensive labels would
+    not show where there happen to be none.
+    """
+    positive, negative = map(float, costs)
+    ones = np.abs(below.ones_squared - best.ones_squared)
+    zeros = np.abs(below.zeros_squared - best.zeros_squared)
+    seen = negative * negative * ones + positive * positive * zeros
+    return np.sqrt(np.maximum(seen, positive * negative * (ones + zeros)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Near:
+    """Cuts near the best one, ascending: places, what they cost more, and its standard error."""
+
+    places: NDArray[np.int64]
+    excess: NDArray[np.int64]
+    errors: NDArray[np.float64]
+
+    def within(self, reach: float) -> Near:
+        """Return the cuts that cost at most so many standard errors more than the best."""
+        kept = self.excess <= reach * self.errors
+        return Near(self.places[kept], self.excess[kept], self.errors[kept])
+
+
+def cuts_near(ranked: Ranked, best: int, costs: Costs, reach: float) -> Near:
+    """Return the cuts within reach of the best one. O(n) at most.
+
+    Blocks of samples are looked into only where a cut inside could be within reach: its loss is
+    at least what either end of the block allows, and the standard error grows away from the best.
+    """
+    total, chosen = ranked.all(), ranked.below([best])
+    least = int(total_losses(chosen, total, costs)[0])
+    ends = _block_ends(ranked)
+    below = ranked.below(ends)
+    losses, errors = total_losses(below, total, costs) - least, spread(below, chosen, costs)
+    bound = np.maximum(
+        losses[:-1] - costs.false_positive * np.diff(below.zeros),
+        losses[1:] - costs.false_negative * np.diff(below.ones),
+    )
+    open_blocks = np.flatnonzero(bound <= reach * np.maximum(errors[:-1], errors[1:]))
+    inside = [np.arange(ends[block], ends[block + 1]) for block in open_blocks]
+    places = np.concatenate([*inside, [len(ranked)]]).astype(np.int64)
+    places = places[np.append(ranked.first_of_score(places[:-1]), True)]
+    below = ranked.below(places)
+    excess = total_losses(below, total, costs) - least
+    return Near(places, excess, spread(below, chosen, costs)).within(reach)
+
+
+def _block_ends(ranked: Ranked) -> NDArray[np.int64]:
+    """Cuts from the lowest to the highest with about as many samples between each two."""
+    even = np.linspace(0, len(ranked) - 1, min(_BLOCKS, len(ranked))).astype(np.int64)
+    first = np.searchsorted(ranked.scores, ranked.scores[even])
+    return np.append(np.unique(first), len(ranked))
+
+
+def distance(ranked: Ranked, best: int, place: int, costs: Costs) -> float:
+    """Return how many standard errors more than the best one a cut costs. O(log n).
+
+    For a threshold that was named before the samples were seen, `NAMED` tells which distance is
+    too large to be chance.
+    """
+    at, chosen, total = ranked.below([place]), ranked.below([best]), ranked.all()
+    excess = total_losses(at, total, costs) - total_losses(chosen, total, costs)
+    error = float(spread(at, chosen, costs)[0])
+    return float(excess[0]) / error if error else 0.0
+
+
+def regret(ranked: Ranked, near: Near, costs: Costs) -> float:
+    """Return what the best cut of such samples costs more per weight than the best of all rows.
+
+    In whole costs; within a factor of about two.
+    """
+    ends = ranked.below(near.within(1.0).places[[0, -1]])
+    squares = float(np.diff(ends.squared)[0])
+    weight = float(ranked.all().weight[0])
+    return 0.24 * math.sqrt(costs.false_positive * costs.false_negative * squares) / weight

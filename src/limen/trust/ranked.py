@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples in order of score, and what lies below a cut.
+
+A cut is written as its place: how many samples lie below it. The samples of one score are never
+separated, so a place is the first sample of its score, or the number of all samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from limen import _core
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+__all__ = ["Below", "Ranked", "Wrong", "as_threshold", "effective"]
+
+_FINEST_BITS = 20  # binary places of the automatic unit, as in docs/limits.md
+
+
+class Below(NamedTuple):
+    """What lies below each of some cuts, by label: weights, and sums of squared weights."""
+
+    ones: NDArray[np.int64]
+    zeros: NDArray[np.int64]
+    ones_squared: NDArray[np.float64]
+    zeros_squared: NDArray[np.float64]
+
+    @property
+    def weight(self) -> NDArray[np.int64]:
+        """The weight of both labels."""
+        return self.ones + self.zeros
+
+    @property
+    def squared(self) -> NDArray[np.float64]:
+        """The squared weights of both labels."""
+        return self.ones_squared + self.zeros_squared
+
+
+class Wrong(NamedTuple):
+    """Answers that are wrong in one way: how many, their weight, and that squared."""
+
+    rows: int
+    weight: int
+    squared: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """Samples in ascending order of score. The order they came in leaves no trace.
+
+    Attributes
+    ----------
+    scores
+        All scores, ascending.
+    ones
+        The scores of label 1, ascending; not used where there are weights.
+    labels, weights
+        Labels and whole weights in order of score, label and weight; None where all weigh 1.
+    sums
+        What lies below each place; None where all weigh 1.
+    """
+
+    scores: NDArray[np.float64]
+    ones: NDArray[np.float64]
+    labels: NDArray[np.uint8] | None = None
+    weights: NDArray[np.int64] | None = None
+    sums: Below | None = None
+
+    @classmethod
+    def of(cls, scores: Any, labels: Any, weights: Any = None) -> Ranked:
+        """Rank columns that `limen.columns` has read and the core has found sound. O(n log n).
+
+        >>> Ranked.of(np.array([0.5, 0.2]), np.array([1, 0], np.uint8)).scores
+        array([0.2, 0.5])
+        """
+        if weights is None:
+            # Two plain sorts: much faster than one that carries the labels along.
+            return cls(np.sort(scores) + 0.0, np.sort(scores[labels.view(bool)]))
+        whole = _whole(weights)
+        order = np.argsort(scores)
+        if not np.all(scores[order[1:]] > scores[order[:-1]]):
+            # Equal scores in an order of their own, so that sums of squares round alike.
+            order = np.lexsort((whole, labels, scores))
+        order = order[whole[order] > 0]
+        return cls._weighted(scores[order] + 0.0, labels[order], whole[order])
+
+    @classmethod
+    def _weighted(cls, scores: Any, labels: Any, weights: Any) -> Ranked:
+        positive = labels == 1
+        squares = weights.astype(np.float64) ** 2
+        sums = Below(
+            _sums(np.where(positive, weights, 0)),
+            _sums(np.where(positive, 0, weights)),
+            _sums(np.where(positive, squares, 0)),
+            _sums(np.where(positive, 0, squares)),
+        )
+        return cls(scores, scores[positive], labels, weights, sums)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def below(self, places: Any) -> Below:
+        """Tell what lies below the cuts at these places. O(log n) each."""
+        at = np.asarray(places, np.int64)
+        if self.sums is not None:
+            taken: list[Any] = [column[at] for column in self.sums]
+            return Below(*taken)
+        ones = np.full(len(at), len(self.ones))
+        inner = at < len(self)
+        ones[inner] = np.searchsorted(self.ones, self.scores[at[inner]])
+        zeros = at - ones
+        return Below(ones, zeros, ones.astype(np.float64), zeros.astype(np.float64))
+
+    def all(self) -> Below:
+        """Tell what all samples weigh."""
+        return self.below([len(self)])
+
+    def weight_below(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tell what the samples of both labels below these cuts weigh. O(1) each."""
+        return places if self.sums is None else self.sums.ones[places] + self.sums.zeros[places]
+
+    @property
+    def effective(self) -> float:
+        """How many samples of equal weight would tell as much."""
+        return effective(self.all().weight[0], self.all().squared[0])
+
+    def place(self, threshold: float) -> int:
+        """Count the samples that a threshold answers 0; nan answers 0 to all. O(log n)."""
+        return int(np.searchsorted(self.scores, threshold))
+
+    def threshold(self, place: int) -> float:
+        """Return the number to publish for a cut. O(log n)."""
+        lower = float(self.scores[place - 1]) if place else None
+        upper = float(self.scores[place]) if place < len(self) else None
+        return _core.threshold_of(lower, upper)
+
+    def cuts(self) -> NDArray[np.int64]:
+        """Return the places of all cuts, one more than there are distinct scores. O(n)."""
+        inner = np.flatnonzero(self.scores[1:] != self.scores[:-1]) + 1
+        return np.concatenate([[0], inner, [len(self)]])
+
+    def first_of_score(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether a place is a cut: no sample before it has the same score."""
+        first: NDArray[np.bool_] = self.scores[places] != self.scores[places - 1]
+        first[places == 0] = True
+        return first
+
+    def wrong(self, threshold: float) -> tuple[Wrong, Wrong]:
+        """Tell the false positives and the false negatives of any threshold. O(log n)."""
+        place = self.place(threshold)
+        missed = int(np.searchsorted(self.ones, threshold))
+        below, total = self.below([place]), self.all()
+        alarms = (len(self) - place) - (len(self.ones) - missed)
+        zeros, squared = total.zeros - below.zeros, total.zeros_squared - below.zeros_squared
+        return (
+            Wrong(alarms, int(zeros[0]), float(squared[0])),
+            Wrong(missed, int(below.ones[0]), float(below.ones_squared[0])),
+        )
+
+    def split(self, fold: int, folds: int) -> tuple[Ranked, Ranked]:
+        """Part the samples of each label in order of score: every so many, and the others."""
+        positive = self._positive()
+        rank = np.where(positive, np.cumsum(positive), np.cumsum(~positive)) - 1
+        tested = rank % folds == fold
+        return self._part(tested, positive), self._part(~tested, positive)
+
+    def _positive(self) -> NDArray[np.bool_]:
+        """Whether each sample has label 1; within a score, in any order."""
+        positive = np.zeros(len(self), bool)
+        if self.labels is None:
+            places = np.searchsorted(self.scores, self.ones)
+            places += np.arange(len(places)) - np.searchsorted(self.ones, self.ones)
+            positive[places] = True
+        else:
+            positive[:] = self.labels
+        return positive
+
+    def _part(self, held: NDArray[np.bool_], positive: NDArray[np.bool_]) -> Ranked:
+        if self.labels is None or self.weights is None:
+            return Ranked(self.scores[held], self.scores[held & positive])
+        return Ranked._weighted(self.scores[held], self.labels[held], self.weights[held])
+
+
+def as_threshold(value: Any, name: str) -> float:
+    """Read a threshold; ``-inf``, ``inf`` and nan are thresholds too.
+
+    >>> as_threshold(1, "current")
+    1.0
+    """
+    if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a threshold, which is a number, got {value!r}.")
+    return float(value)
+
+
+def effective(weight: Any, squared: Any) -> float:
+    """How many equal weights tell as much as weights of this sum and this sum of squares."""
+    return float(weight) ** 2 / float(squared) if squared else 0.0
+
+
+def _sums(values: Any) -> Any:
+    """Add up what lies before each place, and all."""
+    sums = np.zeros(len(values) + 1, values.dtype)
+    np.cumsum(values, out=sums[1:])
+    return sums
+
+
+def _whole(weights: Any) -> Any:
+    """Weights as whole numbers of the largest unit that holds them, as the core holds them."""
+    if weights.dtype == np.int64 or np.all(weights == np.rint(weights)):
+        return weights.astype(np.int64)
+    units = np.rint(np.ldexp(weights, _FINEST_BITS))
+    while not np.any(units % 2):
+        units = units / 2
+    return units.astype(np.int64)

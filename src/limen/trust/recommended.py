@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The threshold to use on new rows, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from limen import _core
+from limen.columns import samples_with_labels
+from limen.online import OnlineThreshold
+from limen.optimum import Optimum, answer
+from limen.trust.cross_fit import LEAST, CrossFitted, cross_fit
+from limen.trust.intervals import NAMED, Costs, cuts_near, distance, reach_of, regret
+from limen.trust.ranked import Ranked, as_threshold, effective
+from limen.trust.rule import recommended_place
+from limen.units import exact_costs, exact_positive
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from numpy.typing import ArrayLike
+
+    from limen.units import Cost
+
+__all__ = ["Recommendation", "recommend"]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A threshold for new rows, and how sure the samples make us of it.
+
+    Attributes
+    ----------
+    threshold
+        The recommended one: of the cuts that the samples cannot tell from the cheapest, the one
+        nearest to what a simple model of ranks expects.
+    optimum
+        The exact optimum of the samples, as `limen.optimal_threshold` finds it.
+    interval
+        The lowest and the highest threshold of which, at this confidence, one cannot say that it
+        is not the best for all rows. Ends are thresholds like any other: ``-inf`` says 1 to all,
+        ``inf`` says 1 to none, and ``nan``, where ``inf`` was seen as a score, also to none.
+    confidence
+        How often such an interval holds the best threshold of all rows.
+    regret
+        What the exact optimum of so many samples costs more per row than the best threshold of
+        all rows, roughly: within a factor of about two.
+    samples
+        How many samples all this rests on; those of weight 0 do not count.
+    current, keep
+        The threshold in use, where it was given, and whether it lies inside the interval. While
+        it does, keep it: these samples do not say that another is better.
+    reason
+        All this in one sentence.
+
+    Notes
+    -----
+    Holds a copy of the scores in ascending order, of which `cost` and `distance` are told.
+
+    Examples
+    --------
+    >>> import limen
+    >>> scores = [i / 64 for i in range(64)]
+    >>> labels = [int(i * i % 64 < i) for i in range(64)]
+    >>> found = limen.recommend(scores, labels, false_negative=2, current=0.875)
+    >>> found
+    Recommendation(threshold=0.1953125, interval=(-inf, 0.5078125), confidence=0.95, keep=False)
+    >>> found.predict([0.05, 0.7])
+    array([0, 1])
+    >>> print(found.cost())
+    0.2031 per row (0.09546 to 0.3108)
+    """
+
+    threshold: float
+    optimum: Optimum = field(repr=False)
+    interval: tuple[float, float]
+    confidence: float
+    regret: float = field(repr=False)
+    samples: int = field(repr=False)
+    current: float | None = field(repr=False)
+    keep: bool | None
+    _ranked: Ranked = field(repr=False, compare=False)
+    _best: int = field(repr=False, compare=False)
+    _costs: Costs = field(repr=False, compare=False)
+    _scale: Fraction = field(repr=False, compare=False)
+
+    @property
+    def reason(self) -> str:
+        """What to do and why, in one sentence."""
+        return _reason(self)
+
+    def predict(self, scores: ArrayLike) -> Any:
+        """Answer 1 or 0 to each score by the recommended threshold. O(n)."""
+        return answer(scores, self.threshold)
+
+    def cost(self) -> CrossFitted:
+        """Tell what a new row will cost, by cross-fitting. O(n), once.
+
+        The loss of a threshold on the samples that chose it is too good. Here every row is judged
+        by a threshold that was chosen without it, by the same rule, in five folds. Raises
+        ValueError when less than seven samples of a label are held.
+        """
+        return self._cost
+
+    @cached_property
+    def _cost(self) -> CrossFitted:
+        return cross_fit(self._ranked, self._costs, self._scale, self.confidence)
+
+    def labels_needed(self, target: Cost) -> int:
+        """Tell how many labels bring the regret per row down to a target, roughly. O(1).
+
+        Counts all labels, those held included. Never less than the ten that a recommendation
+        needs at least.
+        """
+        ratio: float = self.regret / float(exact_positive(target, "target"))
+        return max(2 * LEAST, math.ceil(self.samples * math.pow(ratio, 1.5)))
+
+    def distance(self, threshold: float) -> float:
+        """Tell how much more a threshold costs than the optimum, in standard errors. O(log n).
+
+        For one threshold that was named before the samples were seen. See `rules_out`.
+        """
+        place = self._ranked.place(as_threshold(threshold, "threshold"))
+        return distance(self._ranked, self._best, place, self._costs)
+
+    def rules_out(self, threshold: float) -> bool:
+        """Whether the samples say that a named threshold is not the best one. O(log n).
+
+        A test at the confidence of this recommendation, for one threshold that was named before
+        the samples were seen, and for one look: who looks again and again needs
+        `limen.Evidence`.
+        """
+        return self.distance(threshold) > reach_of(self.confidence, NAMED)
+
+
+def recommend(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost = 1,
+    false_negative: Cost = 1,
+    weights: ArrayLike | None = None,
+    current: float | None = None,
+    confidence: float = 0.95,
+) -> Recommendation:
+    """Recommend a threshold for new rows, and tell how sure it is. O(n log n).
+
+    Parameters
+    ----------
+    scores, labels, false_positive, false_negative
+        As for `limen.optimal_threshold`.
+    weights
+        How much each row matters; a weight of 0 leaves it out. Unequal weights tell less than as
+        many equal ones, which is counted in. A row that stands for several equal ones belongs in
+        as many rows, else the answer is less sure than it could be.
+    current
+        The threshold in use, if there is one: `keep` tells whether to keep it.
+    confidence
+        0.8, 0.9, 0.95 or 0.99.
+
+    Raises
+    ------
+    ValueError
+        When there are less than five samples of either label: nobody could recommend anything.
+
+    Notes
+    -----
+    The samples must be like the rows to come, and not those that the classifier was trained on.
+    The answer does not depend on the order of rows, nor on the scale of the scores. With very many
+    samples it becomes the exact optimum. See docs/trust.md.
+
+    Examples
+    --------
+    >>> import limen
+    >>> scores = [i / 64 for i in range(64)]
+    >>> labels = [int(i * i % 64 < i) for i in range(64)]
+    >>> limen.recommend(scores, labels).reason
+    'Use 0.3047, which 64 samples do not tell from their exact optimum 0.4141: with 95 % \
+confidence the best threshold lies between 0.02344 and 0.4922.'
+    """
+    reach = reach_of(confidence)
+    if current is not None:
+        current = as_threshold(current, "current")
+    columns = samples_with_labels(scores, labels, weights)
+    model = OnlineThreshold(false_positive=false_positive, false_negative=false_negative)
+    optimum = Optimum(*_core.select_threshold(*columns, model))
+    ranked = Ranked.of(*columns)
+    _require_enough(ranked, current)
+    *whole, scale = exact_costs(false_positive, false_negative)
+    costs = Costs(*whole)
+    best = len(ranked) if optimum.upper is None else ranked.place(optimum.upper)
+    near = cuts_near(ranked, best, costs, reach)  # which reaches further than anything below
+    threshold = ranked.threshold(recommended_place(ranked, near, costs))
+    low, high = int(near.places[0]), int(near.places[-1])
+    interval = ranked.threshold(low), ranked.threshold(high)
+    keep = None if current is None else low <= ranked.place(current) <= high
+    return Recommendation(
+        threshold=threshold,
+        optimum=optimum,
+        interval=interval,
+        confidence=confidence,
+        regret=regret(ranked, near, costs) * float(scale),
+        samples=len(ranked),
+        current=current,
+        keep=keep,
+        _ranked=ranked,
+        _best=best,
+        _costs=costs,
+        _scale=scale,
+    )
+
+
+def _require_enough(ranked: Ranked, current: float | None) -> None:
+    """Raise ValueError where a label has too few samples, or weights that tell as little."""
+    total = ranked.all()
+    told = {
+        1: (len(ranked.ones), effective(total.ones[0], total.ones_squared[0])),
+        0: (len(ranked) - len(ranked.ones), effective(total.zeros[0], total.zeros_squared[0])),
+    }
+    for label, (count, worth) in told.items():
+        if worth < LEAST * (1 - 1e-9):
+            weighing = f", whose weights tell as much as {worth:.1f}" if count >= LEAST else ""
+            until = (
+                "use the threshold of a larger group"
+                if current is None
+                else f"keep the current threshold {current!r}"
+            )
+            raise ValueError(
+                f"a threshold cannot be recommended from {count} samples of label "
+                f"{label}{weighing}: it takes {LEAST} of each label. Until there are more, "
+                f"{until}."
+            )
+
+
+def _reason(found: Recommendation) -> str:
+    """Say in one sentence what to do and why."""
+    low, high = found.interval
+    if low == -math.inf and not high < math.inf:
+        where = "may lie anywhere"
+    elif low == -math.inf:
+        where = f"lies at {high:.4g} or below"
+    elif not high < math.inf:
+        where = f"lies at {low:.4g} or above"
+    else:
+        where = f"lies between {low:.4g} and {high:.4g}"
+    best = f"with {found.confidence * 100:g} % confidence the best threshold {where}"
+    held, number = f"{found.samples:,} samples", f"{found.threshold:.4g}"
+    if found.keep:
+        return f"Keep {found.current:.4g}: {best}, and {held} do not rule this one out."
+    if found.current is not None:
+        return f"Change {found.current:.4g} to {number}: {best}."
+    if found.threshold == found.optimum.threshold:
+        return f"Use {number}, the exact optimum of {held}: {best}."
+    exact = f"{found.optimum.threshold:.4g}"
+    return f"Use {number}, which {held} do not tell from their exact optimum {exact}: {best}."

@@ -1,0 +1,485 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recommended threshold, its interval and its cost on new rows."""
+
+from __future__ import annotations
+
+import csv
+import math
+import pickle
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import limen
+from limen.trust.intervals import NAMED, SAFE, SMOOTH, Costs, cuts_near, distance, total_losses
+from limen.trust.rank_model import rank_model
+from limen.trust.ranked import Ranked
+from limen.trust.rule import allowed_reach, best_place, recommended_place
+
+OPEN = Path(__file__).parents[2] / "shared" / "data" / "open"
+needs_data = pytest.mark.skipif(not OPEN.exists(), reason="the shared data sets are not here")
+
+# File, rows, costs; exact loss, slope, offset, distinct scores below, threshold, its loss, and
+# the interval at the reach of a smooth minimum.
+VECTORS = """
+adult_lr 1000 1 5 318 2.264739 -2.016869 556 0.15671321565133162 322 0.0803968 0.2605005
+adult_lr 16281 1 20 7616 2.495057 -2.188654 6033 0.04809959616141543 7622 0.0343594 0.0860967
+pima_glucose 768 1 5 399 1.262879 -0.814810 38 99.5 399 94.5 108.5
+german_credit_cv_hgb 750 1 5 417 1.047598 -1.032849 192 0.02404077388203779 417 0.0200603 0.0700222
+sms_spam_mnb 1000 5 1 26 4.959236 -5.990981 872 -1.1874975018064617 27 -1.7102536 -0.5610597
+spambase_tree 4597 20 1 1779 3.080004 -0.946102 56 0.9658181818181818 1779 0.9589591 inf
+fte_nba_games 1000 1 1 307 1.022084 0.427711 330 0.546949989778519 307 0.3716602 0.6456710
+cifar10_wrn_conf 1000 20 1 272 2.138233 3.885087 296 0.9990490078926086 278 0.9977507 0.9999635
+wdbc_gnb 100 1 100 5 4.427655 1.792398 7 4.3104830630716045e-16 28 -inf 2.2656e-06
+two_class_example 500 5 1 109 3.494680 0.157022 331 0.9342235218875063 113 0.8522697 0.9754424
+"""
+
+# File, rows, costs; cost per row by five folds, its standard error, rows with a cost.
+FOLDS = """
+adult_lr 1000 1 5 0.325 0.0248872 245
+adult_lr 16281 1 20 0.4689515 0.0114637 6096
+pima_glucose 768 1 5 0.5195312 0.0294544 335
+german_credit_cv_hgb 750 1 5 0.5626667 0.0293501 362
+fte_nba_games 1000 1 1 0.312 0.0146511 312
+two_class_example 500 5 1 0.228 0.0259236 98
+"""
+
+
+def each(table: str) -> Any:
+    rows = [line.split() for line in table.split("\n") if line]
+    return [pytest.param(row, id=" ".join(row[:4])) for row in rows]
+
+
+@cache
+def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+    with (OPEN / f"{name}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return np.array([float(r["score"]) for r in rows]), np.array([int(r["label"]) for r in rows])
+
+
+def first(name: str, n: str, fp: str, fn: str) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
+    scores, labels = rows_of(name)
+    return (
+        scores[: int(n)],
+        labels[: int(n)],
+        {"false_positive": int(fp), "false_negative": int(fn)},
+    )
+
+
+def ranked_of(scores: Any, labels: Any, weights: Any = None) -> Ranked:
+    return Ranked.of(*limen.columns.samples_with_labels(scores, labels, weights))
+
+
+def drawn(n: int, seed: int = 0, levels: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    scores = rng.random(n) if levels is None else rng.integers(0, levels, n) / levels
+    return scores, (rng.random(n) < 0.1 + 0.8 * scores).astype(int)
+
+
+@needs_data
+@pytest.mark.parametrize("row", each(VECTORS))
+def test_the_rule_gives_the_known_answers(row: list[str]) -> None:
+    scores, labels, given = first(*row[:4])
+    exact, slope, offset, below, threshold, loss, low, high = map(float, row[4:])
+    found = limen.recommend(scores, labels, **given)
+    ranked, costs = ranked_of(scores, labels), Costs(**given)
+    model = rank_model(ranked)
+    near = cuts_near(ranked, best_place(ranked, costs), costs, SMOOTH[0.95]).places
+
+    assert exact == found.optimum.loss
+    assert abs(slope - model.slope) < 1e-6
+    assert abs(offset - model.offset) < 1e-6
+    assert threshold == found.threshold
+    assert below == len(np.unique(scores[scores < found.threshold]))
+    assert [loss] == total_losses(ranked.below([ranked.place(threshold)]), ranked.all(), costs)
+    assert (low, high) == pytest.approx(
+        (ranked.threshold(near[0]), ranked.threshold(near[-1])), abs=6e-8
+    )
+
+
+@needs_data
+@pytest.mark.parametrize("row", each(FOLDS))
+def test_five_folds_give_the_known_cost(row: list[str]) -> None:
+    scores, labels, given = first(*row[:4])
+    mean, error, errors = map(float, row[4:])
+    cost = limen.recommend(scores, labels, **given).cost()
+
+    assert (mean, error) == pytest.approx((cost.mean, cost.standard_error), abs=6e-8)
+    assert errors == cost.errors
+    assert cost.interval == pytest.approx(
+        (cost.mean - 1.959964 * cost.standard_error, cost.mean + 1.959964 * cost.standard_error)
+    )
+
+
+@pytest.mark.parametrize("levels", [None, 15])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_five_folds_are_what_one_would_do_by_hand(levels: Any, weighted: bool) -> None:
+    """Every fifth row of a label by score, then weight, judged by the rule on the other rows."""
+    scores, labels = drawn(120, levels=levels)
+    weights = np.random.default_rng(5).integers(1, 6, 120) / 4 if weighted else np.ones(120)
+    fold = np.empty(120, int)
+    for label in (0, 1):
+        rows = sorted(np.flatnonzero(labels == label), key=lambda row: (scores[row], weights[row]))
+        fold[rows] = np.arange(len(rows)) % 5
+    cost = np.empty(120)
+    for each in range(5):
+        others, tested = fold != each, fold == each
+        given = {"false_negative": 3, "weights": weights[others] if weighted else None}
+        answers = limen.recommend(scores[others], labels[others], **given).predict(scores[tested])
+        cost[tested] = np.where(labels[tested] == 1, 3 * (answers == 0), answers)
+    mean = (weights * cost).sum() / weights.sum()
+    error = math.sqrt(((weights * (cost - mean)) ** 2).sum()) / weights.sum()
+
+    found = limen.recommend(
+        scores, labels, false_negative=3, weights=weights if weighted else None
+    ).cost()
+
+    assert np.count_nonzero(cost) == found.errors
+    assert (mean, error) == pytest.approx((found.mean, found.standard_error), rel=1e-12)
+
+
+@needs_data
+def test_a_named_threshold_is_as_far_as_known() -> None:
+    scores, labels, given = first("adult_lr", "1000", "1", "5")
+    found = limen.recommend(scores, labels, **given)
+
+    assert 5.499493 == pytest.approx(found.distance(0.5), abs=5e-7)
+    assert found.rules_out(0.5)
+    assert not found.rules_out(found.threshold)
+    assert 0 == found.distance(found.optimum.threshold)
+
+
+def brute_force(ranked: Ranked, costs: Costs, reach: float) -> list[int]:
+    """The cuts within reach, from sums over the samples between each and the best."""
+    scores, labels = ranked.scores.tolist(), ranked._positive().tolist()
+    weights = [1] * len(scores) if ranked.weights is None else ranked.weights.tolist()
+    cuts = [
+        c for c in range(len(scores) + 1) if c in (0, len(scores)) or scores[c] != scores[c - 1]
+    ]
+
+    def loss(cut: int) -> int:
+        missed = sum(w for w, y in zip(weights[:cut], labels[:cut], strict=True) if y)
+        alarms = sum(w for w, y in zip(weights[cut:], labels[cut:], strict=True) if not y)
+        return costs.false_negative * missed + costs.false_positive * alarms
+
+    best = max(c for c in cuts if loss(c) == min(map(loss, cuts)))
+
+    def error(cut: int) -> float:
+        low, high = sorted((cut, best))
+        ones = sum(w * w for w, y in zip(weights[low:high], labels[low:high], strict=True) if y)
+        zeros = sum(w * w for w in weights[low:high]) - ones
+        p, n = costs
+        return math.sqrt(max(n * n * ones + p * p * zeros, p * n * (ones + zeros)))
+
+    assert best == best_place(ranked, costs)
+    return [c for c in cuts if loss(c) - loss(best) <= reach * error(c)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 1), st.integers(1, 3)), min_size=1, max_size=30
+    ),
+    st.sampled_from([Costs(1, 1), Costs(1, 5), Costs(20, 1), Costs(3, 7)]),
+    st.booleans(),
+    st.sampled_from([0.5, 1.0, 2.31]),
+)
+def test_the_cuts_near_the_best_are_those_of_plain_sums(
+    rows: list[tuple[int, int, int]], costs: Costs, weighted: bool, reach: float
+) -> None:
+    scores, labels, weights = map(list, zip(*rows, strict=True))
+    ranked = ranked_of(scores, labels, weights if weighted else None)
+    near = cuts_near(ranked, best_place(ranked, costs), costs, reach)
+
+    assert brute_force(ranked, costs, reach) == near.places.tolist()
+
+
+@pytest.mark.parametrize("levels", [None, 1500])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_cut_within_reach_is_left_out_where_blocks_are(levels: Any, weighted: bool) -> None:
+    scores, labels = drawn(5_000, levels=levels)
+    weights = np.random.default_rng(1).integers(1, 9, len(scores)) if weighted else None
+    ranked, costs = ranked_of(scores, labels, weights), Costs(1, 3)
+    best, every = best_place(ranked, costs), ranked.cuts()
+    least = total_losses(ranked.below([best]), ranked.all(), costs)
+    excess = total_losses(ranked.below(every), ranked.all(), costs) - least
+    far = [distance(ranked, best, int(place), costs) for place in every[::7]]
+
+    near = cuts_near(ranked, best, costs, 2.31)
+
+    assert set(every[::7][np.array(far) <= 2.31].tolist()) == set(near.places.tolist()) & set(
+        every[::7].tolist()
+    )
+    assert dict(zip(every.tolist(), excess.tolist(), strict=True)).items() >= set(
+        zip(near.places.tolist(), near.excess.tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("weights", [None, "whole", "tenths"])
+@pytest.mark.parametrize("costs", [(1, 5), (0.1, 0.3), (Fraction(1, 3), 2)])
+def test_the_optimum_is_that_of_optimal_threshold(weights: Any, costs: Any) -> None:
+    scores, labels = drawn(300, levels=40)
+    ws = np.random.default_rng(2).integers(0, 9, 300)
+    given: dict[str, Any] = {"false_positive": costs[0], "false_negative": costs[1]}
+    given["weights"] = {None: None, "whole": ws, "tenths": ws / 10}[weights]
+
+    found = limen.recommend(scores, labels, **given)
+
+    assert limen.optimal_threshold(scores, labels, **given) == found.optimum
+    assert 0 == found.distance(found.optimum.threshold)
+
+
+def answers(found: limen.Recommendation) -> tuple[Any, ...]:
+    return (
+        *(found.threshold, found.optimum, found.interval, found.regret, found.keep),
+        *(found.cost(), found.labels_needed(0.01), found.distance(0.3), found.reason),
+    )
+
+
+@pytest.mark.parametrize("levels", [None, 12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_order_of_rows_leaves_no_trace(levels: Any, weighted: bool) -> None:
+    scores, labels = drawn(400, levels=levels)
+    rng = np.random.default_rng(3)
+    weights = rng.random(400) * 10
+    told = set()
+    for _ in range(4):
+        order = rng.permutation(400)
+        found = limen.recommend(
+            scores[order],
+            labels[order],
+            weights=weights[order] if weighted else None,
+            false_negative=3,
+            current=0.4,
+        )
+        told.add(answers(found))
+
+    assert 1 == len(told)
+
+
+@pytest.mark.parametrize("levels", [None, 12])
+def test_a_monotone_transform_of_the_scores_changes_no_answer(levels: Any) -> None:
+    scores, labels = drawn(2_000, levels=levels)
+    plain = limen.recommend(scores, labels, false_negative=4)
+    bent = limen.recommend(np.exp(5 * scores) - 7, labels, false_negative=4)
+
+    assert (plain.predict(scores) == bent.predict(np.exp(5 * scores) - 7)).all()
+    assert plain.cost() == bent.cost()
+    assert plain.regret == bent.regret
+    for ours, theirs in zip(plain.interval, bent.interval, strict=True):
+        assert ((scores >= ours) == (np.exp(5 * scores) - 7 >= theirs)).all()
+
+
+def test_infinite_scores_are_scores_like_others() -> None:
+    scores, labels = drawn(200, levels=10)
+    bent = np.where(scores == 0, -np.inf, np.where(scores == scores.max(), np.inf, scores))
+    plain, far = (limen.recommend(each, labels) for each in (scores, bent))
+
+    assert (plain.predict(scores) == far.predict(bent)).all()
+    assert plain.cost() == far.cost()
+
+
+def test_no_threshold_reaches_an_infinite_score_that_is_answered_0() -> None:
+    found = limen.recommend([1.0] * 20 + [np.inf] * 20, [0] * 15 + [1] * 5 + [0] * 15 + [1] * 5)
+
+    assert math.isnan(found.interval[1])
+    assert [0, 0] == found.predict([1.0, np.inf]).tolist()
+    assert "or above" in found.reason or "anywhere" in found.reason
+
+
+def test_scores_that_tell_nothing_give_one_of_the_two_ends() -> None:
+    found = limen.recommend([0.5] * 40, [1] * 10 + [0] * 30)
+
+    assert math.inf == found.threshold
+    assert 10 == found.optimum.loss
+    assert math.inf == found.interval[1]
+
+
+def test_perfect_separation_is_kept() -> None:
+    found = limen.recommend([0.1] * 50 + [0.9] * 50, [0] * 50 + [1] * 50)
+
+    assert 0.5 == found.threshold == found.optimum.threshold
+    assert (0.5, 0.5) == found.interval
+    assert 0 == found.regret
+    assert 10 == found.labels_needed(0.01)
+    assert "the exact optimum" in found.reason
+    assert found.cost().few
+    assert "from only 0 errors" in str(found.cost())
+    assert (0, pytest.approx(-math.log(0.05) / 100)) == found.cost().interval
+
+
+def test_equal_weights_are_no_weights() -> None:
+    scores, labels = drawn(500)
+    plain = limen.recommend(scores, labels, false_negative=3)
+    for weight in (1, 7, 0.25):
+        found = limen.recommend(
+            scores, labels, false_negative=3, weights=np.full(len(scores), weight)
+        )
+        assert plain.threshold == found.threshold
+        assert plain.interval == found.interval
+        assert plain.regret == pytest.approx(found.regret)
+        assert plain.cost().mean == pytest.approx(found.cost().mean)
+        assert plain.cost().standard_error == pytest.approx(found.cost().standard_error)
+
+
+def test_a_weight_of_0_leaves_a_row_out() -> None:
+    scores, labels = drawn(300)
+    weights = np.arange(300) % 3
+    kept = weights > 0
+
+    assert answers(limen.recommend(scores, labels, weights=weights)) == answers(
+        limen.recommend(scores[kept], labels[kept], weights=weights[kept])
+    )
+
+
+def test_unequal_weights_make_the_interval_wider() -> None:
+    scores, labels = drawn(2_000)
+    even = ranked_of(scores, labels)
+    uneven = ranked_of(scores, labels, np.random.default_rng(4).pareto(2, 2_000) + 1)
+
+    assert 2_000 == even.effective
+    assert uneven.effective < 1_500
+
+
+def test_costs_scale_what_is_told_and_not_what_is_chosen() -> None:
+    scores, labels = drawn(500)
+    euro = limen.recommend(scores, labels, false_positive=1, false_negative=5)
+    cents = limen.recommend(scores, labels, false_positive=100, false_negative=500)
+
+    assert (euro.threshold, euro.interval) == (cents.threshold, cents.interval)
+    assert cents.regret == pytest.approx(100 * euro.regret)
+    assert cents.cost().mean == pytest.approx(100 * euro.cost().mean)
+    assert cents.labels_needed(1) == euro.labels_needed(0.01)
+
+
+@pytest.mark.parametrize(
+    ("counts", "current", "words"),
+    [
+        ((4, 50), None, "4 samples of label 1: it takes 5 of each label"),
+        ((50, 4), 0.5, "4 samples of label 0: .* keep the current threshold 0.5"),
+        ((0, 0), None, "0 samples of label 1"),
+        ((50, 0), None, "larger group"),
+    ],
+)
+def test_less_than_five_samples_of_a_label_are_refused(
+    counts: tuple[int, int], current: float | None, words: str
+) -> None:
+    labels = [1] * counts[0] + [0] * counts[1]
+    with pytest.raises(ValueError, match=words):
+        limen.recommend(np.linspace(0, 1, len(labels)), labels, current=current)
+
+
+def test_one_heavy_sample_is_not_five() -> None:
+    weights = [1000] + [1] * 59
+    with pytest.raises(ValueError, match=r"whose weights tell as much as 1\.\d"):
+        limen.recommend(np.linspace(0, 1, 60), [1] * 30 + [0] * 30, weights=weights)
+
+
+def test_five_of_each_are_enough_to_recommend_and_seven_for_the_cost() -> None:
+    five = limen.recommend(np.arange(10), [0] * 5 + [1] * 5)
+
+    assert 4.5 == five.threshold
+    with pytest.raises(ValueError, match="at least 7 of each"):
+        five.cost()
+    assert limen.recommend(np.arange(14), [0] * 7 + [1] * 7).cost().errors <= 1
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.96, 1, "0.95", None, [0.95], math.nan])
+def test_other_confidences_are_refused(confidence: Any) -> None:
+    with pytest.raises(ValueError, match=r"confidence must be one of 0.8, 0.9, 0.95, 0.99, got"):
+        limen.recommend([0.1] * 10, [0, 1] * 5, confidence=confidence)
+
+
+def test_more_confidence_makes_a_wider_interval() -> None:
+    scores, labels = drawn(1_000)
+    found = [limen.recommend(scores, labels, confidence=level).interval for level in SAFE]
+
+    assert sorted(found, key=lambda ends: ends[1] - ends[0]) == found
+    assert found[0] != found[-1]
+
+
+def test_a_current_threshold_is_kept_inside_the_interval_only() -> None:
+    scores, labels = drawn(3_000)
+    free = limen.recommend(scores, labels)
+    low, high = free.interval
+    inside = limen.recommend(scores, labels, current=(low + high) / 2)
+    outside = limen.recommend(scores, labels, current=high + 0.01)
+
+    assert free.keep is None
+    assert inside.keep is True
+    assert outside.keep is False
+    assert free.threshold == inside.threshold == outside.threshold
+    assert inside.reason.startswith("Keep ")
+    assert outside.reason.startswith("Change ")
+    assert free.reason.startswith("Use ")
+    for end in (low, high):
+        assert limen.recommend(scores, labels, current=end).keep
+
+
+def test_errors_name_the_place_and_the_value() -> None:
+    with pytest.raises(ValueError, match="nan"):
+        limen.recommend([0.1, math.nan] * 10, [0, 1] * 10)
+    with pytest.raises(ValueError, match=r"labels\[3\]"):
+        limen.recommend([0.1] * 20, [0, 1, 0, 2] * 5)
+    with pytest.raises(ValueError, match="weight"):
+        limen.recommend([0.1] * 20, [0, 1] * 10, weights=[1, -1] * 10)
+    with pytest.raises(TypeError, match="current must be a threshold"):
+        limen.recommend([0.1] * 20, [0, 1] * 10, current="0.5")
+    with pytest.raises(ValueError, match="target must be a positive"):
+        limen.recommend(np.arange(10), [0] * 5 + [1] * 5).labels_needed(0)
+
+
+def test_many_samples_bring_the_recommended_threshold_to_the_exact_one() -> None:
+    gaps = []
+    for n in (300, 3_000, 30_000):
+        costs = Costs(1, 2)
+        moved = []
+        for seed in range(8):
+            ranked = ranked_of(*drawn(n, seed))
+            best = best_place(ranked, costs)
+            near = cuts_near(ranked, best, costs, allowed_reach(ranked))
+            moved.append(abs(recommended_place(ranked, near, costs) - best) / n)
+        gaps.append(np.mean(moved))
+
+    assert sorted(gaps, reverse=True) == gaps
+
+
+def test_a_recommendation_is_a_value() -> None:
+    scores, labels = drawn(100)
+    found, again = limen.recommend(scores, labels), limen.recommend(scores, labels)
+    cost = found.cost()
+
+    assert found == again
+    assert found.cost() is cost
+    with pytest.raises(AttributeError):
+        found.threshold = 0.5  # type: ignore[misc]
+    assert found == pickle.loads(pickle.dumps(found))
+    scores[:] = 0
+    assert again.cost() == cost
+
+
+def test_frames_are_read_like_everywhere() -> None:
+    polars = pytest.importorskip("polars")
+    scores, labels = drawn(100)
+    frame = polars.DataFrame({"score": scores, "label": labels})
+
+    assert limen.recommend(scores, labels) == limen.recommend(frame["score"], frame["label"])
+
+
+def test_the_tables_are_what_the_simulation_gave() -> None:
+    """The numbers of benchmarks/results/trust/constants.json; SAFE and NAMED lean to safety."""
+    import json
+
+    path = Path(__file__).parents[1] / "benchmarks" / "results" / "trust" / "constants.json"
+    told = json.loads(path.read_text())
+    for place, level in enumerate(told["levels"]):
+        law = {name: law["quantile"][place] for name, law in told["laws"].items()}
+
+        assert SMOOTH[level] == pytest.approx(law["smooth"], abs=0.015)
+        assert law["end 2"] - 0.01 < SAFE[level] < law["wall"]
+        assert law["named"] < NAMED[level] < law["named"] + 0.06
