@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limen
-from limen.cli import commands, main, narrowing, reading, rows, tables, text
+from limen.cli import commands, duckdb_reader, inputs, line_reader, main, out_of_core, rows
 from limen.cli import watch as following
 from limen.cli.options import parser
 from limen.demo import load_phishing, phishing_csv
@@ -195,7 +195,7 @@ def test_json_tells_what_the_library_tells(run) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_every_format_gives_the_same_answer_by_either_reader(run, monkeypatch, name, by) -> None:
     extra = write_all_formats()
-    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    monkeypatch.setattr(inputs, "_SMALL", 2**40 if by == "lines" else 0)
     told = json.loads(
         run(
             *("fit", name, "--weight-column", "weight", "--group-column", "team", "--json"),
@@ -224,11 +224,11 @@ def test_the_two_readers_agree_on_odd_but_right_text(run, monkeypatch) -> None:
     )
     Path("odd.csv").write_text(odd, newline="")
     columns = rows.Columns()
-    by_line = reading.read(["odd.csv"], None, columns)
+    by_line = inputs.read(["odd.csv"], None, columns)
     stumbled = []
-    monkeypatch.setattr(reading, "_SMALL", 0)
-    monkeypatch.setattr(reading, "read_text", lambda *given: stumbled.append(given))
-    by_table = reading.read(["odd.csv"], None, columns)
+    monkeypatch.setattr(inputs, "_SMALL", 0)
+    monkeypatch.setattr(inputs, "read_text", lambda *given: stumbled.append(given))
+    by_table = inputs.read(["odd.csv"], None, columns)
 
     assert [] == stumbled
     assert sorted(zip(by_line.scores.tolist(), by_line.labels.tolist(), strict=True)) == sorted(
@@ -242,7 +242,7 @@ def test_the_two_readers_agree_on_odd_but_right_text(run, monkeypatch) -> None:
 def test_any_label_may_be_the_positive_one(run, monkeypatch, by, positive) -> None:
     two = "two" if positive == "two" else "2"
     Path("classes.csv").write_text(f"score,label\n0.1,1\n0.2,{two}\n0.3,three\n0.4,{two}\n")
-    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    monkeypatch.setattr(inputs, "_SMALL", 2**40 if by == "lines" else 0)
     told = json.loads(run("fit", "classes.csv", "--positive", positive, "--json")[1])
 
     assert (2, 0.35) == (told["positives"], told["threshold"])
@@ -282,7 +282,7 @@ def test_every_text_means_the_same_to_every_reader(
     content = SAME[case].encode()
     name = "same.ndjson" if "NDJSON" in case else "same.csv"
     Path(name).write_bytes(content)
-    monkeypatch.setattr(reading, "_SMALL", 0 if by == "duckdb" else 2**40)
+    monkeypatch.setattr(inputs, "_SMALL", 0 if by == "duckdb" else 2**40)
     if by == "bit by bit":
         monkeypatch.setattr(following, "_CHUNK", 3)
     if by in ("lines", "duckdb", "pipe"):
@@ -329,7 +329,7 @@ def test_a_pipe_gives_every_row(tmp_path: Path, way: str, kind: str, packed: boo
 def test_a_pipe_among_large_files_is_read_once(run, piped, monkeypatch) -> None:
     Path("large.csv").write_text(phishing_csv())
     name = piped(phishing_csv().encode())
-    monkeypatch.setattr(reading, "_most_rows", lambda: 100)
+    monkeypatch.setattr(inputs, "_most_rows", lambda: 100)
     told = json.loads(run("fit", "large.csv", name, "--format", "csv", "--json")[1])
 
     assert 2500 == told["samples"]
@@ -610,7 +610,7 @@ def test_scores_of_chance_are_not_told_to_run_the_other_way(run, seed) -> None:
 def test_scores_that_run_the_other_way_are_told_of_large_files_too(run, monkeypatch) -> None:
     lines = [f"{place / 1000!r},{int(place < 500)}\n" for place in range(1000)]
     Path("down.csv").write_text("score,label\n" + "".join(lines))
-    monkeypatch.setattr(reading, "_most_rows", lambda: 100)
+    monkeypatch.setattr(inputs, "_most_rows", lambda: 100)
     monkeypatch.setattr(commands, "read", None)
 
     assert "seem to run the other way" in run("fit", "down.csv")[2]
@@ -668,7 +668,7 @@ def test_counting_labels_stops_at_what_is_malformed_and_names_the_first_place(ru
 
 
 def test_a_long_file_is_not_counted_to_its_end(run, monkeypatch) -> None:
-    monkeypatch.setattr(text, "COUNTED", 10)
+    monkeypatch.setattr(line_reader, "COUNTED", 10)
     monkeypatch.setattr(rows, "COUNTED", 10)
     Path("long.csv").write_text("score,label\n" + "0.1,ok\n" * 100)
 
@@ -728,7 +728,7 @@ def test_narrowed_rows_have_the_cheapest_cut_of_all(
     costs = {"false_positive": positive, "false_negative": negative}
     values = ", ".join(f"('{score!r}'::DOUBLE, {label})" for score, label in rows)
     sql = f"SELECT * FROM (VALUES {values}) AS rows(score, label)"
-    few = narrowing.narrow(CONNECTION, sql, [], **costs, most=most, buckets=buckets)
+    few = out_of_core.narrow(CONNECTION, sql, [], **costs, most=most, buckets=buckets)
     best = limen.optimal_threshold(few.scores, few.labels, weights=few.weights, **costs)
     scores, labels = zip(*rows, strict=True)
 
@@ -740,7 +740,7 @@ def test_narrowed_rows_have_the_cheapest_cut_of_all(
 def test_files_that_memory_does_not_hold_give_the_same_answer(run, monkeypatch, name) -> None:
     write_all_formats()
     expected = run("fit", name, "--false-negative", "5", "--json")
-    monkeypatch.setattr(reading, "_most_rows", lambda: 100)
+    monkeypatch.setattr(inputs, "_most_rows", lambda: 100)
     monkeypatch.setattr(commands, "read", None)
 
     assert expected == run("fit", name, "--false-negative", "5", "--json")
@@ -752,7 +752,7 @@ def test_a_file_that_memory_does_not_hold_is_narrowed_to_few_rows(run) -> None:
         "FROM range(100000) AS rows(i)"
     )
     costs = {"false_positive": 1, "false_negative": 5}
-    few = narrowing.narrow(CONNECTION, sql, [], **costs, most=5_000, buckets=256)
+    few = out_of_core.narrow(CONNECTION, sql, [], **costs, most=5_000, buckets=256)
 
     assert len(few.scores) < 6_000
     assert 100_000 == few.rows
@@ -762,7 +762,7 @@ def test_a_file_that_memory_does_not_hold_is_narrowed_to_few_rows(run) -> None:
 def test_what_is_wrong_is_told_of_large_files_too(run, monkeypatch, content) -> None:
     Path("bad.csv").write_bytes(content)
     expected = run("fit", "bad.csv")
-    monkeypatch.setattr(reading, "_most_rows", lambda: 0)
+    monkeypatch.setattr(inputs, "_most_rows", lambda: 0)
 
     assert expected == run("fit", "bad.csv")
 
@@ -853,7 +853,7 @@ def test_malformed_text_is_told_with_its_place_and_nothing_is_written(
 ) -> None:
     content, expected, told = MALFORMED[case]
     Path("bad.csv").write_bytes(content)
-    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    monkeypatch.setattr(inputs, "_SMALL", 2**40 if by == "lines" else 0)
     code, out, err = run("fit", "bad.csv")
 
     assert (expected, "") == (code, out)
@@ -907,7 +907,7 @@ NDJSON = {
 def test_malformed_ndjson_is_told_with_its_place(run, monkeypatch, case, by) -> None:
     content, told = NDJSON[case]
     Path("bad.ndjson").write_text(content)
-    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    monkeypatch.setattr(inputs, "_SMALL", 2**40 if by == "lines" else 0)
     code, out, err = run("fit", "bad.ndjson")
 
     assert (3, "") == (code, out)
@@ -945,7 +945,7 @@ def test_what_is_no_text_is_called_by_its_name(run, watch, piped, monkeypatch, n
     if name == "parquet" and by in ("lines", "duckdb"):
         pytest.skip("it is read")
     Path(name).write_bytes(content)
-    monkeypatch.setattr(reading, "_SMALL", 0 if by == "duckdb" else 2**40)
+    monkeypatch.setattr(inputs, "_SMALL", 0 if by == "duckdb" else 2**40)
     if by == "pipe":
         name = piped(content)
     code, out, err = watch(content) if by == "watch" else run("fit", name)
@@ -958,7 +958,7 @@ def test_what_is_no_text_is_called_by_its_name(run, watch, piped, monkeypatch, n
 
 def test_a_line_longer_than_all_is_told_to_end_in_cr(run, monkeypatch) -> None:
     Path("mac.csv").write_bytes(b"score,label\r" + b"0.1,0\r" * 1000)
-    monkeypatch.setattr(text, "LONGEST_LINE", 2**10)
+    monkeypatch.setattr(line_reader, "LONGEST_LINE", 2**10)
 
     assert r"line 1: there is a CR (\r) inside the line" in run("fit", "mac.csv")[2]
 
@@ -966,7 +966,7 @@ def test_a_line_longer_than_all_is_told_to_end_in_cr(run, monkeypatch) -> None:
 @pytest.mark.parametrize("by", ["lines", "duckdb", "watch", "parquet"])
 def test_a_weight_that_would_be_lost_is_told_with_its_place(run, watch, monkeypatch, by) -> None:
     Path("w.csv").write_text("score,label,w\n0.1,0,1\n0.2,1,0\n0.3,1,1e-10\n")
-    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    monkeypatch.setattr(inputs, "_SMALL", 2**40 if by == "lines" else 0)
     given = ("--weight-column", "w")
     if by == "watch":
         code, _, err = watch(Path("w.csv").read_bytes(), *given)
@@ -1024,7 +1024,7 @@ def test_wrong_gzip_is_told(run, monkeypatch, wrong, by) -> None:
         "damaged": packed[:40] + b"\xff" * 40 + packed[80:],
     }[wrong]
     Path("bad.csv.gz").write_bytes(content)
-    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
+    monkeypatch.setattr(inputs, "_SMALL", 2**40 if by == "lines" else 0)
     code, out, err = run("fit", "bad.csv.gz")
 
     assert (3, "") == (code, out)
@@ -1038,8 +1038,8 @@ def test_a_very_long_line_is_refused_without_holding_it(run, monkeypatch, by) ->
     with open("bad.csv", "wb") as file:
         file.write(b"score,label\n0.1,0\n")
         file.truncate(2**30)
-    monkeypatch.setattr(reading, "_SMALL", 2**40 if by == "lines" else 0)
-    monkeypatch.setattr(text, "LONGEST_LINE", 2**20)
+    monkeypatch.setattr(inputs, "_SMALL", 2**40 if by == "lines" else 0)
+    monkeypatch.setattr(line_reader, "LONGEST_LINE", 2**20)
     code, out, err = run("fit", "bad.csv")
 
     assert (3, "") == (code, out)
@@ -1051,7 +1051,7 @@ def test_without_duckdb_text_is_read_and_parquet_tells_what_it_needs(
     run, monkeypatch, name: str, code: int
 ) -> None:
     write_all_formats()
-    monkeypatch.setattr(reading, "_SMALL", 0)
+    monkeypatch.setattr(inputs, "_SMALL", 0)
     monkeypatch.setitem(sys.modules, "duckdb", None)
     found, _, err = run("fit", name)
 
@@ -1346,7 +1346,7 @@ def test_duckdb_draws_no_bar_of_its_own(monkeypatch, watched) -> None:
         "current_setting('enable_progress_bar'), current_setting('enable_progress_bar_print')"
     )
 
-    assert [(watched, False)] == tables.connected().execute(f"SELECT {settings}").fetchall()
+    assert [(watched, False)] == duckdb_reader.connected().execute(f"SELECT {settings}").fetchall()
 
 
 @pytest.mark.parametrize(

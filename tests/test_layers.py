@@ -12,102 +12,26 @@ import limen
 
 PACKAGE = Path(limen.__file__).parent
 
-# A module may import from limen only what stands in its row.
-ALLOWED: dict[str, set[str]] = {
-    "paper": set(),
-    "digits": set(),
-    "errors": {"metrics"},  # for a type alone
-    "units": set(),
-    "files": set(),
-    "storage": {"files"},
-    "times": {"arrays", "storage"},
-    "arrays": set(),
-    "columns": {"_core", "arrays"},
-    "losses": {"arrays", "columns"},
-    "optimum": {"_core", "arrays", "columns"},
-    "metrics": {"_core", "errors", "optimum", "units"},
-    "hull": {"_core", "arrays", "columns", "metrics"},
-    "held": {"_core", "columns", "storage", "units"},
-    "online": {"_core", "columns", "held", "optimum", "units"},
-    "batch": {"_core", "columns", "online", "optimum", "units"},
-    "calibrator": {"_core", "columns", "held", "hull", "metrics", "optimum", "units"},
-    "groups": {"arrays", "batch", "columns", "optimum", "storage", "units"},
-    "__init__": {
-        *("batch", "calibrator", "columns", "errors", "fading", "groups"),
-        *("held", "hull", "ledger", "losses", "metrics", "online"),
-        *("optimum", "storage", "trust", "windows"),
-    },
-    "trust": {"trust.cross_fit", "trust.evidence", "trust.recommended"},
-    "trust.ranked": {"_core"},
-    "trust.intervals": {"trust.ranked"},
-    "trust.rank_model": {"trust.intervals", "trust.ranked"},
-    "trust.rule": {"trust.intervals", "trust.rank_model", "trust.ranked"},
-    "trust.cross_fit": {"trust.intervals", "trust.ranked", "trust.rule"},
-    "trust.recommended": {
-        *("_core", "columns", "online", "optimum", "units"),
-        *("trust.cross_fit", "trust.intervals", "trust.ranked", "trust.rule"),
-    },
-    "trust.evidence": {"columns", "errors", "storage", "times", "trust.ranked", "units"},
-    "wrapping": {"arrays", "storage"},
-    "windows": {"columns", "storage", "times", "wrapping"},
-    "prices": {"units"},
-    "fading": {"errors", "hull", "metrics", "optimum", "times", "units", "wrapping"},
-    "entries": {"storage", "times"},
-    "ledger": {"entries", "fading", "prices", "storage", "times", "units", "wrapping"},
-    "plots": {"plots.blocks", "plots.history", "plots.loss_curve", "plots.roc_hull"},
-    "plots.display": {"columns", "digits", "units"},
-    "plots.blocks": {"calibrator", "hull", "plots.display", "units"},
-    "plots.history": {"online", "plots.display", "times", "units", "windows"},
-    "plots.loss_curve": {"batch", "plots.display", "units"},
-    "plots.roc_hull": {"calibrator", "metrics", "plots.display", "units"},
-    "river": {"calibrator", "hull", "online", "optimum", "units", "windows", "wrapping"},
-    "sklearn": {"sklearn.calibrated", "sklearn.threshold"},
-    "sklearn.wrapper": {"columns", "units"},
-    "sklearn.pool": {"columns"},
-    "sklearn.threshold": {
-        *("batch", "calibrator", "errors", "losses", "metrics", "online"),
-        *("optimum", "sklearn.pool", "sklearn.wrapper", "units"),
-    },
-    "sklearn.calibrated": {
-        *("arrays", "calibrator", "columns", "hull", "sklearn.pool", "sklearn.wrapper", "units"),
-    },
-    "demo": set(),
-    "page": set(),
-    "demo.__main__": {"", "demo", "digits"},
-    "cli.outcome": set(),
-    "cli.options": {"", "cli.outcome"},
-    "cli.completion": {"cli.options", "cli.outcome"},
-    "cli.progress": set(),
-    "cli.rows": {"cli.outcome"},
-    "cli.text": {"cli.outcome", "cli.rows"},
-    "cli.tables": {"cli.outcome", "cli.progress", "cli.rows", "cli.text"},
-    "cli.narrowing": {"cli.progress", "cli.tables", "units"},
-    "cli.reading": {
-        *("cli.narrowing", "cli.outcome", "cli.progress", "cli.rows", "cli.tables", "cli.text"),
-        *("cli.telling", "columns"),
-    },
-    "cli.telling": {"cli.outcome", "digits", "files", "metrics"},  # metrics for a type alone
-    "cli.commands": {
-        *("cli.outcome", "cli.reading", "cli.rows", "cli.telling"),
-        *("batch", "calibrator", "demo", "demo.__main__", "digits", "errors", "metrics"),
-        *("groups", "online", "units"),
-    },
-    "cli.journal": {"cli.outcome", "files", "storage"},  # storage for a type alone
-    "cli.watch": {
-        *("cli.journal", "cli.options", "cli.outcome", "cli.rows", "cli.telling"),
-        *("digits", "fading", "ledger", "online", "storage", "windows"),
-    },
-    "cli.models": {
-        *("", "cli.commands", "cli.journal", "cli.options", "cli.outcome", "cli.telling"),
-        *("digits", "errors", "units"),
-    },
-    "cli.report": {
-        *("", "cli.commands", "cli.reading", "cli.telling"),
-        *("calibrator", "digits", "metrics"),
-    },
-    "cli": {"cli.options", "cli.outcome"},
-    "__main__": {"cli"},
-}
+# From the bottom up. A module may import from its own layer and from those below it. A package
+# stands for all that is in it, and a layer is one sentence:
+LAYERS = (
+    # numbers and bytes, which know nothing of samples
+    ("_core", "digits", "storage", "units"),
+    # what callers hand in, and values that are handed out
+    ("arrays", "columns", "errors", "hull", "losses", "metrics", "optimum", "times"),
+    # samples held, answers out
+    ("batch", "calibrator", "groups", "model", "online"),
+    # for how long they are held, and how sure the answers are
+    ("memory", "trust"),
+    # at home in other libraries, one each
+    ("demo", "page", "plots", "river", "sklearn"),
+    # what people start
+    ("cli", "__main__"),
+)
+ALONE = {"paper", "page"}  # import nothing of limen
+ADAPTERS = {"plots", "river", "sklearn"}  # import nothing of one another
+
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names} | {"paper": 0}
 
 
 def imports_of(source: str) -> set[str]:
@@ -116,8 +40,7 @@ def imports_of(source: str) -> set[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module == "limen":
             names = {alias.name for alias in node.names}
-            modules = {name for name in names if name in ALLOWED or name == "_core"}
-            found |= modules or {""}
+            found |= {name for name in names if name in LEVEL} or {""}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("limen."):
             found.add((node.module or "").removeprefix("limen."))
         elif isinstance(node, ast.Import):
@@ -129,24 +52,39 @@ def imports_of(source: str) -> set[str]:
     return found
 
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
+def room_of(path: Path) -> str:
+    """The module or package right inside limen that a file belongs to."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def test_every_module_has_its_row() -> None:
-    found = {module_name(path) for path in PACKAGE.rglob("*.py")}
+def imported_rooms() -> dict[str, set[str]]:
+    """What each room imports; the package itself counts as its highest public room."""
+    found: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        names = {name.split(".")[0] or "memory" for name in imports_of(path.read_text())}
+        found.setdefault(room_of(path), set()).update(names - {room_of(path), "__version__"})
+    return found
 
-    assert set(ALLOWED) == found
+
+def test_every_room_has_its_layer() -> None:
+    assert set(LEVEL) - {"_core"} == set(imported_rooms()) - {"__init__"}
 
 
 def test_imports_point_down_only() -> None:
     upwards = {
-        module_name(path): imports_of(path.read_text()) - ALLOWED[module_name(path)]
-        for path in PACKAGE.rglob("*.py")
+        room: {name for name in names if LEVEL[name] > LEVEL[room]}
+        for room, names in imported_rooms().items()
+        if room != "__init__"
     }
 
-    assert {} == {name: wrong for name, wrong in upwards.items() if wrong}
+    assert {} == {room: names for room, names in upwards.items() if names}
+
+
+def test_what_stands_alone_imports_nothing_and_adapters_nothing_of_one_another() -> None:
+    rooms = imported_rooms()
+
+    assert [] == [room for room in ALONE if rooms[room]]
+    assert [] == [room for room in ADAPTERS if rooms[room] & ADAPTERS]
 
 
 def test_importing_limen_loads_numpy_and_the_standard_library_only() -> None:

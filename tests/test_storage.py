@@ -39,7 +39,7 @@ from limen import (
     OnlineCut,
     OnlineThreshold,
 )
-from limen.entries import entries_of
+from limen.memory.entries import entries_of
 from limen.storage import Storable
 
 START = datetime(2026, 1, 1)

@@ -18,7 +18,7 @@ import pytest
 
 import limen
 from limen.cli import journal, main, watch
-from limen.cli.outcome import Failure
+from limen.cli.exits import Failure
 from limen.demo import load_phishing, phishing_csv
 
 SCORES, LABELS = load_phishing()

@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     from limen.batch import loss_curve, optimal_cut, optimal_threshold
     from limen.calibrator import OnlineCalibrator, isotonic
     from limen.errors import Infeasible, NotHeld
-    from limen.fading import Fading
     from limen.groups import Grouped, GroupOptima, by_group
-    from limen.held import merge
     from limen.hull import Blocks, RocHull
-    from limen.ledger import Ledger
+    from limen.memory.fading import Fading
+    from limen.memory.ledger import Ledger
+    from limen.memory.windows import LastN, LastPeriod
     from limen.metrics import BestCut, Confusion
+    from limen.model import merge
     from limen.online import OnlineCut, OnlineThreshold
     from limen.optimum import LossCurve, Optimum
     from limen.storage import from_bytes, load
     from limen.trust import Evidence, Recommendation, recommend
-    from limen.windows import LastN, LastPeriod
 
 __all__ = [
     "BestCut",
@@ -58,8 +58,21 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = (
-    *("batch", "calibrator", "columns", "errors", "fading", "groups", "held", "hull"),
-    *("ledger", "losses", "metrics", "online", "optimum", "storage", "trust", "units", "windows"),
+    "batch",
+    "calibrator",
+    "columns",
+    "errors",
+    "groups",
+    "hull",
+    "losses",
+    "memory",
+    "metrics",
+    "model",
+    "online",
+    "optimum",
+    "storage",
+    "trust",
+    "units",
 )
 
 

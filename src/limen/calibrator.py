@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from limen import _core
 from limen.columns import samples_with_labels
-from limen.held import Labelled
 from limen.hull import Between, Blocks, RocHull, each_probability
 from limen.metrics import BestCut, Confusion, Cuts, Metric, as_metric, best_cut, demands_of
+from limen.model import Labelled
 from limen.optimum import LossCurve, Optimum, answer
 from limen.units import Cost, exact_costs, exact_unit, unit_parts
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from limen import _core
 from limen.columns import samples_with_losses
-from limen.held import Held, Labelled
+from limen.model import Held, Labelled
 from limen.optimum import LossCurve, Optimum, answer
 from limen.units import Cost, exact_costs, exact_unit, unit_parts
 

@@ -19,10 +19,10 @@ except ImportError as error:
 
 from limen.calibrator import OnlineCalibrator
 from limen.hull import Between
+from limen.memory.windows import in_window
+from limen.memory.wrapping import Window
 from limen.online import OnlineThreshold
 from limen.units import Cost
-from limen.windows import in_window
-from limen.wrapping import Window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

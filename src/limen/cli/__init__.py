@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command ``limen``: from files to a threshold, without a line of Python.
 
-Data goes to standard output, talk to standard error. `limen.cli.outcome` lists the exit codes.
+Data goes to standard output, talk to standard error. `limen.cli.exits` lists the exit codes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from limen.cli.outcome import FAILED, INTERRUPTED, PIPE_CLOSED, Failure
+from limen.cli.exits import FAILED, INTERRUPTED, PIPE_CLOSED, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,8 @@ _HOMES = {
     "compare": "commands",
     "watch": "watch",
     "report": "report",
-    "merge": "models",
-    "show": "models",
+    "merge": "saved",
+    "show": "saved",
     "demo": "commands",
     "completion": "completion",
 }

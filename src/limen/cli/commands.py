@@ -17,10 +17,10 @@ import numpy as np
 from limen import metrics
 from limen.batch import loss_curve, optimal_threshold
 from limen.calibrator import OnlineCalibrator
-from limen.cli.outcome import BAD_INPUT, INFEASIBLE, USAGE, Failure
-from limen.cli.reading import Samples, read, read_narrowed
+from limen.cli.exits import BAD_INPUT, INFEASIBLE, USAGE, Failure
+from limen.cli.inputs import Samples, read, read_narrowed
+from limen.cli.output import Told, as_json, bold, require_writable, say, written
 from limen.cli.rows import Columns
-from limen.cli.telling import Told, as_json, bold, require_writable, say, written
 from limen.digits import gap, plain, within
 from limen.errors import Infeasible
 from limen.groups import Grouped

@@ -6,8 +6,8 @@ from __future__ import annotations
 from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any, cast
 
+from limen.cli.exits import FAILED, Failure
 from limen.cli.options import METRICS, parser
-from limen.cli.outcome import FAILED, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,8 +19,8 @@ import struct
 import zlib
 from typing import IO, TYPE_CHECKING, Any
 
-from limen.cli.outcome import BAD_INPUT, FAILED, USAGE, Failure
-from limen.files import begun, replace, sync_folder, write_all
+from limen.cli.exits import BAD_INPUT, FAILED, USAGE, Failure
+from limen.storage.files import begun, replace, sync_folder, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

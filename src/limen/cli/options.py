@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from limen import __version__
-from limen.cli.outcome import USAGE
+from limen.cli.exits import USAGE
 
 __all__ = ["METRICS", "SHELLS", "parser", "period_text"]
 

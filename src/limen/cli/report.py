@@ -25,8 +25,8 @@ from limen.cli.commands import (
     typed,
     upside_down,
 )
-from limen.cli.reading import Samples, read
-from limen.cli.telling import Told, require_writable, say, written
+from limen.cli.inputs import Samples, read
+from limen.cli.output import Told, require_writable, say, written
 from limen.digits import gap, plain, within
 from limen.metrics import cost
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a line of CSV or NDJSON means: the values that are asked for, or the place of what is wrong.
 
-Files and streams are read by this one decoder. It needs nothing but Python. `limen.cli.tables` is
-the fast way to the same values; where it stumbles, this one is asked again and names the line.
+Files and streams are read by this one decoder. It needs nothing but Python.
+`limen.cli.duckdb_reader` is the fast way to the same values; where it stumbles, this one is asked
+again and names the line.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from limen.cli.outcome import BAD_INPUT, Failure
+from limen.cli.exits import BAD_INPUT, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

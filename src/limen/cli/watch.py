@@ -21,9 +21,10 @@ from itertools import chain
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
+from limen.cli.exits import BAD_INPUT, INTERRUPTED, USAGE, Failure
 from limen.cli.journal import Journal
 from limen.cli.options import period_text
-from limen.cli.outcome import BAD_INPUT, INTERRUPTED, USAGE, Failure
+from limen.cli.output import as_line, say
 from limen.cli.rows import (
     LONGEST_LINE,
     Columns,
@@ -41,13 +42,12 @@ from limen.cli.rows import (
     shown,
     values_of,
 )
-from limen.cli.telling import as_line, say
 from limen.digits import within
-from limen.fading import Fading
-from limen.ledger import Ledger
+from limen.memory.fading import Fading
+from limen.memory.ledger import Ledger
+from limen.memory.windows import LastN, LastPeriod
 from limen.online import OnlineThreshold
 from limen.storage import load
-from limen.windows import LastN, LastPeriod
 
 if TYPE_CHECKING:
     from argparse import Namespace

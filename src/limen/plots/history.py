@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from limen.memory.windows import in_window
 from limen.online import OnlineThreshold
 from limen.plots.display import BLUE, ORANGE, Display, labelled
 from limen.times import as_times
-from limen.windows import in_window
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

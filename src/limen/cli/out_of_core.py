@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.cli.duckdb_reader import Stumbled
 from limen.cli.progress import polling
-from limen.cli.tables import Stumbled
 from limen.units import exact_costs
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from limen.cli.outcome import BAD_INPUT, NOT_FOUND, Failure
+from limen.cli.exits import BAD_INPUT, NOT_FOUND, Failure
+from limen.cli.line_reader import csv_header, is_gzip
 from limen.cli.progress import on_terminal, polling
 from limen.cli.rows import MANY_LABELS, Columns, refuse_column, which_labels
-from limen.cli.text import csv_header, is_gzip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

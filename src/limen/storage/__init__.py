@@ -21,7 +21,7 @@ from uuid import UUID
 
 import numpy as np
 
-from limen.files import replace
+from limen.storage.files import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

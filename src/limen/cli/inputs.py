@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.cli.narrowing import Narrowed, narrow
-from limen.cli.outcome import BAD_INPUT, NOT_FOUND, USAGE, Failure
-from limen.cli.progress import counting
-from limen.cli.rows import Columns
-from limen.cli.tables import (
+from limen.cli.duckdb_reader import (
     Part,
     Stumbled,
     connected,
@@ -24,8 +20,12 @@ from limen.cli.tables import (
     read_table,
     text_query,
 )
-from limen.cli.telling import require_distinct
-from limen.cli.text import Collected, is_gzip, is_regular, name_of, read_text
+from limen.cli.exits import BAD_INPUT, NOT_FOUND, USAGE, Failure
+from limen.cli.line_reader import Collected, is_gzip, is_regular, name_of, read_text
+from limen.cli.out_of_core import Narrowed, narrow
+from limen.cli.output import require_distinct
+from limen.cli.progress import counting
+from limen.cli.rows import Columns
 from limen.columns import as_scores
 
 if TYPE_CHECKING:

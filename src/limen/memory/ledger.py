@@ -15,12 +15,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.entries import EMPTY, GONE, HELD, OPEN, WAITING, YOUNG, Entry, entries_of, entry_columns
-from limen.fading import Fading
-from limen.prices import Prices
+from limen.memory.entries import (
+    EMPTY,
+    GONE,
+    HELD,
+    OPEN,
+    WAITING,
+    YOUNG,
+    Entry,
+    entries_of,
+    entry_columns,
+)
+from limen.memory.fading import Fading
+from limen.memory.prices import Prices
+from limen.memory.wrapping import (
+    Row,
+    Window,
+    Wrapper,
+    by_position,
+    parameters,
+    rebuild,
+    require_empty,
+)
 from limen.storage import id_column, ids_of, plain_number, whole_number
 from limen.times import Period, Time, Timeline, as_period, as_time, plain_time, require_one_kind
-from limen.wrapping import Row, Window, Wrapper, by_position, parameters, rebuild, require_empty
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

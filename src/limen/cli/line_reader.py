@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from limen.cli.outcome import BAD_INPUT, FAILED, NOT_FOUND, Failure
+from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, Failure
 from limen.cli.rows import (
     COUNTED,
     GZIP,

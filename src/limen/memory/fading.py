@@ -16,11 +16,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from limen.errors import Infeasible
 from limen.hull import Blocks, RocHull
+from limen.memory.wrapping import (
+    Row,
+    Window,
+    by_position,
+    rebuild,
+    refuse_use,
+    require_empty,
+    rows_of,
+)
 from limen.metrics import BestCut, Confusion, Metric
 from limen.optimum import LossCurve, Optimum
 from limen.times import Period, Time, as_period, as_time, as_times, plain_time
 from limen.units import exact_unit
-from limen.wrapping import Row, Window, by_position, rebuild, refuse_use, require_empty, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import limen
 from limen.cli.commands import aim_of, asked, costs_of, unmet
+from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
 from limen.cli.journal import has_more
 from limen.cli.options import period_text
-from limen.cli.outcome import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
-from limen.cli.telling import as_line, require_distinct, require_writable, say
+from limen.cli.output import as_line, require_distinct, require_writable, say
 from limen.digits import within
 from limen.errors import Infeasible
 from limen.units import exact_costs

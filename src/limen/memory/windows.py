@@ -19,19 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from limen.columns import require_same_length
-from limen.storage import whole_number
-from limen.times import (
-    Period,
-    Time,
-    Timeline,
-    as_period,
-    as_time,
-    as_times,
-    plain_time,
-    time_column,
-    times_of,
-)
-from limen.wrapping import (
+from limen.memory.wrapping import (
     Row,
     Window,
     by_position,
@@ -44,6 +32,18 @@ from limen.wrapping import (
     sample_columns,
     samples_of,
     sorted_columns,
+)
+from limen.storage import whole_number
+from limen.times import (
+    Period,
+    Time,
+    Timeline,
+    as_period,
+    as_time,
+    as_times,
+    plain_time,
+    time_column,
+    times_of,
 )
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from limen.cli.outcome import FAILED, USAGE, Failure
+from limen.cli.exits import FAILED, USAGE, Failure
 from limen.digits import within
-from limen.files import replacing
+from limen.storage.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
