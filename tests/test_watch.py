@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import limen
-from limen.cli import journal, main, watch
-from limen.cli.exits import Failure
+from limen.cli import main, watch
 from limen.demo import load_phishing, phishing_csv
+from limen.storage import journal
 
 SCORES, LABELS = load_phishing()
 COSTS = ("--false-negative", "5")
@@ -466,8 +466,8 @@ def resumed() -> tuple[int, str]:
     kept = journal.Journal("kept.limen")
     try:
         return len(list(kept.resume())), ""
-    except Failure as failure:
-        return -1, str(failure)
+    except journal.Damaged as damaged:
+        return -1, str(damaged)
     finally:
         kept.close()
 

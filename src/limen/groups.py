@@ -13,7 +13,8 @@ import numpy as np
 from limen.arrays import as_array, readable
 from limen.batch import optimal_threshold
 from limen.columns import ordered_scores, require_same_length, samples_with_labels
-from limen.storage import Storable, id_column, ids_of, whole_number
+from limen.storage import Storable
+from limen.storage.packing import id_column, ids_of, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times and periods: plain numbers or datetimes, never mixed, and what comes up when.
+"""Times and periods: plain numbers or datetimes, never mixed.
 
 A datetime with a time zone is held in UTC, where subtracting a period means what it says on
 every day of the year. Everything here is exact to the microsecond, or to the number given.
@@ -8,42 +8,19 @@ every day of the year. Everything here is exact to the microsecond, or to the nu
 from __future__ import annotations
 
 import math
-from collections import deque
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from heapq import heappop, heappush
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from limen.arrays import readable
-from limen.storage import number_column, plain_list, plain_number
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = [
-    "Period",
-    "Time",
-    "Timeline",
-    "as_period",
-    "as_time",
-    "as_times",
-    "plain_time",
-    "require_one_kind",
-    "time_column",
-    "times_of",
-]
+__all__ = ["Period", "Time", "as_period", "as_time", "as_times", "require_one_kind"]
 
 Time: TypeAlias = int | float | datetime
 Period: TypeAlias = int | float | timedelta
-
-_EPOCH = datetime(1970, 1, 1)
-_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-_Thing = TypeVar("_Thing")
 
 
 def _from_numpy(value: Any) -> Any:
@@ -158,48 +135,6 @@ def as_times(times: Any, dated: bool, name: str = "times") -> list[Time]:
     return [as_time(value, dated, f"{name}[{at}]") for at, value in enumerate(values)]
 
 
-def plain_time(time: Any) -> Any:
-    """Write a whole number as int, so that 1 and 1.0 are stored alike; None stays None.
-
-    >>> plain_time(1.0), plain_time(None)
-    (1, None)
-    """
-    return plain_number(time) if isinstance(time, Real) else time
-
-
-def time_column(times: list[Any]) -> tuple[str, Any]:
-    """Make numbers of times of one kind, and name the kind. O(n).
-
-    >>> time_column([datetime(1970, 1, 1, 0, 0, 1)])
-    ('naive', array([1000000]))
-    """
-    if not times or not isinstance(times[0], datetime):
-        return "number", number_column(times)
-    naive = times[0].tzinfo is None
-    epoch = _EPOCH if naive else _EPOCH_UTC
-    numbers = [(time - epoch) // _MICROSECOND for time in times]
-    return "naive" if naive else "utc", np.array(numbers, np.int64)
-
-
-def times_of(column: tuple[str, Any]) -> list[Any]:
-    """Bring back the times that `time_column` described. O(n).
-
-    >>> times_of(("number", np.array([1, 2])))
-    [1, 2]
-    """
-    kind, numbers = column
-    if kind == "number":
-        if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
-            raise ValueError("a time that is not finite")
-        return plain_list(numbers)
-    if kind not in ("naive", "utc"):
-        raise ValueError(f"no times are {kind!r}")
-    times = numbers.view("M8[us]").tolist()
-    if not all(isinstance(time, datetime) for time in times):
-        raise ValueError("a time beyond the calendar")
-    return times if kind == "naive" else [_EPOCH_UTC + (time - _EPOCH) for time in times]
-
-
 def require_one_kind(**periods: Period | None) -> bool | None:
     """Tell whether the periods are timedeltas (True) or numbers; None when there are none.
 
@@ -212,59 +147,3 @@ def require_one_kind(**periods: Period | None) -> bool | None:
         listed = ", ".join(f"{name}={period!r}" for name, period in given.items())
         raise TypeError(f"periods must be all numbers or all timedeltas, got {listed}.")
     return next(iter(kinds), None)
-
-
-class Timeline(Generic[_Thing]):
-    """Things that come up in the order of their times, whatever order they came in.
-
-    `add` takes O(1) for a thing that is not older than all before, else O(log n). Things of
-    one time come up in the order in which they were added.
-
-    >>> line = Timeline()
-    >>> for time, thing in [(1, "a"), (4, "b"), (2, "late")]:
-    ...     line.add(time, thing)
-    >>> list(line.until(3)), len(line)
-    (['a', 'late'], 1)
-    """
-
-    __slots__ = ("_added", "_late", "_line")
-
-    def __init__(self) -> None:
-        self._line: deque[tuple[Any, int, _Thing]] = deque()
-        self._late: list[tuple[Any, int, _Thing]] = []  # a heap
-        self._added = 0
-
-    def add(self, time: Any, thing: _Thing) -> None:
-        """Put a thing in at its time."""
-        line = self._line
-        self._added = number = self._added + 1
-        if not line or time >= line[-1][0]:
-            line.append((time, number, thing))
-        else:
-            heappush(self._late, (time, number, thing))
-
-    def first(self) -> tuple[Any, _Thing] | None:
-        """Look at the earliest thing and its time; None when there is none. O(1)."""
-        line, late = self._line, self._late
-        if late and (not line or late[0] < line[0]):
-            return late[0][0], late[0][2]
-        return (line[0][0], line[0][2]) if line else None
-
-    def pop(self) -> _Thing:
-        """Take out the earliest thing."""
-        line, late = self._line, self._late
-        if late and (not line or late[0] < line[0]):
-            return heappop(late)[2]
-        return line.popleft()[2]
-
-    def until(self, edge: Any) -> Iterator[_Thing]:
-        """Take out, in order, the things whose time is not after the edge."""
-        while (found := self.first()) is not None and found[0] <= edge:
-            yield self.pop()
-
-    def in_order(self) -> list[tuple[Any, _Thing]]:
-        """List everything with its time, in order; nothing is taken out. O(n log n)."""
-        return [(time, thing) for time, _, thing in sorted([*self._line, *self._late])]
-
-    def __len__(self) -> int:
-        return len(self._line) + len(self._late)

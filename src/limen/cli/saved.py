@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import limen
 from limen.cli.commands import aim_of, asked, costs_of, unmet
 from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
-from limen.cli.journal import has_more
 from limen.cli.options import period_text
 from limen.cli.output import as_line, require_distinct, require_writable, say
 from limen.digits import within
 from limen.errors import Infeasible
+from limen.storage.journal import Damaged, has_more
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
@@ -55,7 +55,11 @@ def show(options: Namespace) -> int:
                 "such as --false-negative 5.",
                 quiet=options.quiet,
             )
-        if has_more(path):
+        try:
+            more = has_more(path)
+        except Damaged as error:
+            raise Failure(str(error), BAD_INPUT) from None
+        if more:
             say(
                 f"limen: {path}.journal holds more rows, which count when limen watch goes on.",
                 quiet=options.quiet,

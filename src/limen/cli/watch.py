@@ -21,8 +21,7 @@ from itertools import chain
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
-from limen.cli.exits import BAD_INPUT, INTERRUPTED, USAGE, Failure
-from limen.cli.journal import Journal
+from limen.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, USAGE, Failure
 from limen.cli.options import period_text
 from limen.cli.output import as_line, say
 from limen.cli.rows import (
@@ -48,6 +47,7 @@ from limen.memory.ledger import Ledger
 from limen.memory.windows import LastN, LastPeriod
 from limen.online import OnlineThreshold
 from limen.storage import load
+from limen.storage.journal import Damaged, Journal
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -223,11 +223,19 @@ class _Stream:
         self._follow_by(_new_model(self.options))
         if journal is None:
             return
-        journal.lock()
-        if journal.is_there():
-            self._replay(journal)
-        else:
-            journal.begin(self.model, self._beginning())
+        try:
+            journal.lock()
+            if journal.is_there():
+                self._replay(journal)
+            else:
+                journal.begin(self.model, self._beginning())
+        except Damaged as error:
+            raise Failure(str(error), BAD_INPUT) from None
+        except OSError as error:
+            if error.errno is not None:  # else it is the journal's own message
+                raise
+            code = USAGE if isinstance(error, IsADirectoryError) else FAILED
+            raise Failure(str(error), code) from None
 
     def _follow_by(self, model: Any) -> None:
         """Use a model; learn who counts what came too late for it, or never got its other half."""

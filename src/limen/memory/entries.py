@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.storage import number_column, plain_list
-from limen.times import time_column, times_of
+from limen.storage.packing import number_column, plain_list, time_column, times_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable

@@ -27,7 +27,8 @@ from limen.memory.wrapping import (
 )
 from limen.metrics import BestCut, Confusion, Metric
 from limen.optimum import LossCurve, Optimum
-from limen.times import Period, Time, as_period, as_time, as_times, plain_time
+from limen.storage.packing import plain_time
+from limen.times import Period, Time, as_period, as_time, as_times
 from limen.units import exact_unit
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from limen.memory.entries import (
 )
 from limen.memory.fading import Fading
 from limen.memory.prices import Prices
+from limen.memory.timeline import Timeline
 from limen.memory.wrapping import (
     Row,
     Window,
@@ -37,8 +38,8 @@ from limen.memory.wrapping import (
     rebuild,
     require_empty,
 )
-from limen.storage import id_column, ids_of, plain_number, whole_number
-from limen.times import Period, Time, Timeline, as_period, as_time, plain_time, require_one_kind
+from limen.storage.packing import id_column, ids_of, plain_number, plain_time, whole_number
+from limen.times import Period, Time, as_period, as_time, require_one_kind
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

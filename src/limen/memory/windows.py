@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from limen.columns import require_same_length
+from limen.memory.timeline import Timeline
 from limen.memory.wrapping import (
     Row,
     Window,
@@ -33,18 +34,8 @@ from limen.memory.wrapping import (
     samples_of,
     sorted_columns,
 )
-from limen.storage import whole_number
-from limen.times import (
-    Period,
-    Time,
-    Timeline,
-    as_period,
-    as_time,
-    as_times,
-    plain_time,
-    time_column,
-    times_of,
-)
+from limen.storage.packing import plain_time, time_column, times_of, whole_number
+from limen.times import Period, Time, as_period, as_time, as_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable

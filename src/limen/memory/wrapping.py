@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from limen.arrays import readable
-from limen.storage import Storable, number_column, plain_list
+from limen.storage import Storable
+from limen.storage.packing import number_column, plain_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -16,7 +16,8 @@ import numpy as np
 
 from limen.columns import as_labels, as_numbers, ordered_scores, require_same_length
 from limen.errors import NotHeld
-from limen.storage import Storable, number_column, plain_list, plain_number
+from limen.storage import Storable
+from limen.storage.packing import number_column, plain_list, plain_number
 from limen.times import Period, as_period
 from limen.trust.ranked import as_threshold
 from limen.units import exact_bound, exact_costs, exact_positive

@@ -7,7 +7,9 @@ about it. To `settle` is to save the model and begin a new journal: the new one 
 under another name, then the model is replaced, then the journal. Whichever of the three steps was
 the last, one journal continues the model that is there.
 
-``FILE.lock`` is there while a process uses them. It is locked, so that one left by a kill is free.
+``FILE.lock`` exists while a process uses them. It is locked, so that one left by a kill is free.
+
+Errors are `Damaged` for what the files hold, and `OSError` for the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ import struct
 import zlib
 from typing import IO, TYPE_CHECKING, Any
 
-from limen.cli.exits import BAD_INPUT, FAILED, USAGE, Failure
 from limen.storage.files import begun, replace, sync_folder, write_all
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from limen.storage import Storable
 
-__all__ = ["Journal", "has_more"]
+__all__ = ["Damaged", "Journal", "has_more"]
 
 _DIGEST = 16  # bytes of checksum at the end of a stored model
 _MARK = b"\xff"  # begins a piece, and is in no UTF-8
@@ -35,6 +36,10 @@ _HEAD = struct.Struct("<ccII")  # the mark, what it is, bytes, checksum of them
 _CHECK = struct.Struct("<I")  # checksum of the head
 _BEGINNING = b"J"
 _LEAST = 2**26  # bytes of a journal before the model is saved again
+
+
+class Damaged(ValueError):  # noqa: N818 - reads as what happened
+    """A journal was changed, or does not continue the model beside it."""
 
 
 class Journal:
@@ -61,7 +66,7 @@ class Journal:
     def lock(self) -> None:
         """Keep other processes away, before anything else is done."""
         if os.path.isdir(self.path):
-            raise Failure(f"{self.path} is a folder. Name a file in it.", USAGE)
+            raise IsADirectoryError(f"{self.path} is a folder. Name a file in it.")
         name = f"{self.path}.lock"
         while True:
             file = -1
@@ -70,14 +75,14 @@ class Journal:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 os.close(file)
-                raise Failure(
+                raise BlockingIOError(
                     f"{self.path} is in use by another limen watch. Wait until it ends, or name "
                     "another file."
                 ) from None
             except OSError as error:
                 if file >= 0:
                     os.close(file)
-                raise Failure(f"{name} cannot be locked: {error.strerror}.", FAILED) from None
+                raise OSError(f"{name} cannot be locked: {error.strerror}.") from None
             if _is_still(file, name):
                 self._lock = file
                 return
@@ -92,7 +97,7 @@ class Journal:
         """Start with a model that is in no file yet."""
         for path in (self.path, self.beside):
             if os.path.exists(path):
-                raise Failure(
+                raise FileExistsError(
                     f"{path} is there, but not {self.beside}, so it is unknown how much of the "
                     "input the model has seen. Name another file."
                     if path == self.path
@@ -104,19 +109,18 @@ class Journal:
         """Yield what came in after the model was saved.
 
         A piece at the end that was cut off was never told to anybody; it is dropped. Damage
-        before it raises `Failure`, and the file stays as it is.
+        before it raises `Damaged`, and the file stays as it is.
         """
         base = self._base()
         self._recover(base)
         if not os.path.exists(self.beside):
-            raise Failure(f"{self.beside} is not there. Name another file to start anew.")
+            raise FileNotFoundError(f"{self.beside} is not there. Name another file to start anew.")
         with open(self.beside, "rb") as file:
             pieces = _pieces(file, self.beside)
             self.beginning, self._seed, self._size = _first(pieces)
             if self.beginning.get("base") != base:
-                raise Failure(
-                    f"{self.beside} does not continue {self.path}. Bring both back from one copy.",
-                    BAD_INPUT,
+                raise Damaged(
+                    f"{self.beside} does not continue {self.path}. Bring both back from one copy."
                 )
             for kind, payload, end in pieces:
                 yield kind, payload
@@ -140,7 +144,7 @@ class Journal:
         with open(fresh, "rb") as file:
             try:
                 beginning, _, _ = _first(_pieces(file, fresh))
-            except Failure:  # it was interrupted while this was written
+            except Damaged:  # it was interrupted while this was written
                 return
         if beginning.get("base") == base:
             os.replace(fresh, self.beside)
@@ -262,11 +266,10 @@ def _pieces(file: IO[bytes], name: str) -> Iterator[tuple[bytes, bytes, int]]:
                 yield kind, payload, at
                 continue
         if at == 0 or (head is not None and file.tell() < size) or _goes_on(file, at, seed):
-            raise Failure(
+            raise Damaged(
                 f"{name}: the piece at byte {at:,} is damaged. Nothing was changed. Bring the "
                 "file and the model beside it back from one copy, or move both away and send all "
-                "rows again.",
-                BAD_INPUT,
+                "rows again."
             )
         return
 
