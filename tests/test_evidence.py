@@ -298,8 +298,8 @@ def test_a_subclass_comes_back_as_itself() -> None:
 
 def test_made_up_bytes_are_refused() -> None:
     class Wrong(Evidence):
-        def _parts(self) -> dict[str, Any]:
-            parts = super()._parts()
+        def snapshot(self) -> dict[str, Any]:
+            parts = super().snapshot()
             parts["wins"] = (np.array([1]), np.array([-3]))
             return parts
 

@@ -266,7 +266,7 @@ class LedgerMachine(RuleBasedStateMachine):
         return (event.score, *event.outcome, *weight)
 
     def fresh(self):
-        model = self.inner()._emptied()
+        model = self.inner().empty()
         for event in self.slow.inside:
             model.update(*self.sample(event))
         return model
@@ -781,15 +781,12 @@ def test_a_cut_takes_losses_instead_of_labels():
         ledger.label("b", 1)
 
 
-class Calibrator(OnlineThreshold):
+class Calibrator(OnlineThreshold, kind="tests.Calibrator"):
     """As a model of all costs at once: it is told the costs when it is asked."""
 
-    def _begin(self, **given: Any) -> None:
-        super()._begin(false_positive=1, false_negative=1, **given)
-        self._given = given
-
     def __init__(self, *, unit: Any = None) -> None:
-        self._begin(unit=unit)
+        super().__init__(unit=unit)
+        self._given = {"unit": unit}
 
     def _at(self, costs: dict[str, Any]) -> OnlineThreshold:
         other = OnlineThreshold(**costs)

@@ -44,7 +44,7 @@ START = datetime(2026, 1, 1)
 
 def state_of(model: Any, samples: list[Any]) -> bytes:
     """The bytes of a new model of the same kind that holds these samples."""
-    fresh = model._emptied()
+    fresh = model.empty()
     for sample in samples:
         fresh.update(*sample)
     return fresh._state()

@@ -23,7 +23,7 @@ __all__ = ["OnlineCalibrator", "isotonic"]
 _MOST = 2**62
 
 
-class OnlineCalibrator(Labelled, _core.Calibrator):
+class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
     """Keep the best threshold for every cost and the calibrated probability, sample by sample.
 
     It holds the isotonic regression of the labels on the scores, exactly: the cut for any
@@ -59,14 +59,10 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
 
     __slots__ = ()
 
-    _kind = "OnlineCalibrator"
     _native = _core.Calibrator
     _capacities: ClassVar[tuple[int, int]] = (_core.hull_leaf_slots, 0)
 
     def __init__(self, *, unit: Cost | None = None) -> None:
-        self._begin(unit=unit)
-
-    def _begin(self, *, unit: Any) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         _core.Calibrator.__init__(self, *parts, self._capacities[0])
         self._given = {"unit": unit}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -226,7 +226,7 @@ def _require_count(at_least: int) -> None:
         raise ValueError(f"at_least must be a number of samples, 1 or more, got {at_least!r}.")
 
 
-class Grouped(Storable, _Answers):
+class Grouped(Storable, _Answers, kind="Grouped"):
     """Keep one model for each group, sample by sample.
 
     Each sample is held by its group and by every larger group that contains it, up to the one
@@ -259,8 +259,6 @@ class Grouped(Storable, _Answers):
     """
 
     __slots__ = ("_empty", "_models", "at_least")
-
-    _kind = "Grouped"
 
     def __init__(self, model: Any, *, at_least: int = 1) -> None:
         _require_count(at_least)
@@ -311,10 +309,6 @@ class Grouped(Storable, _Answers):
         """Return the cut for a group, seen before or not. O(depth) and what the model takes."""
         return _read(self.model(group).optimum, costs)
 
-    def copy(self) -> Grouped:
-        """Return an independent object that holds the same samples. O(n)."""
-        return deepcopy(self)
-
     def count(self, group: Hashable) -> int:
         """Return how many samples a group holds. O(1)."""
         model = self._models.get(path_of(group))
@@ -336,7 +330,8 @@ class Grouped(Storable, _Answers):
     def _threshold(self, path: Path, costs: dict[str, Any]) -> float:
         return float(_read(self._models[path].threshold, costs))
 
-    def _parts(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
+        """Describe the models of all groups, in an order that depends on the groups alone."""
         models = dict(self._models)
         everything = models.pop(EVERYTHING)
         paths = list(models)
@@ -350,12 +345,14 @@ class Grouped(Storable, _Answers):
         }
 
     @classmethod
-    def _from_parts(cls, parts: dict[str, Any]) -> Grouped:
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make an object of a `snapshot`. O(n)."""
         grouped = cls.__new__(cls)
-        Grouped.__init__(grouped, parts["empty"], at_least=whole_number(parts, "at_least", least=1))
-        paths = [EVERYTHING, *ids_of(parts["groups"])]
-        models = [parts["everything"], *parts["models"]]
-        if any(type(model) is not type(parts["empty"]) for model in models):
+        at_least = whole_number(snapshot, "at_least", least=1)
+        Grouped.__init__(grouped, snapshot["empty"], at_least=at_least)
+        paths = [EVERYTHING, *ids_of(snapshot["groups"])]
+        models = [snapshot["everything"], *snapshot["models"]]
+        if any(type(model) is not type(snapshot["empty"]) for model in models):
             raise ValueError("groups of models that differ")
         grouped._models = dict(zip(paths, models, strict=True))
         for path in paths[1:]:

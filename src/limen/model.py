@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from limen import _core
 from limen.columns import samples_with_labels
@@ -12,7 +11,7 @@ from limen.storage import Storable
 from limen.units import exact_positive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -40,11 +39,9 @@ class Held(Storable):
         def _restore(self, state: bytes) -> None: ...
         def _memory(self) -> int: ...
 
-        _begin: Callable[..., None]  # takes costs and unit by name, as they were given
-
         def __len__(self) -> int: ...
 
-    def merge(self: _Model, *others: _Model) -> None:
+    def merge(self, *others: Self) -> None:
         """Hold what others hold, besides what is held: all of it, or on an error nothing.
 
         The samples must be disjoint. The result is, bit for bit, that of one object which was
@@ -81,39 +78,35 @@ class Held(Storable):
             for name, value in self._given.items()
         }
 
-    def copy(self: _Model) -> _Model:
-        """Return an independent object that holds the same samples. O(n)."""
-        other = _rebuild(type(self), self._given, self._state())
-        if hasattr(self, "__dict__"):
-            vars(other).update(vars(self))
-        return other
+    def empty(self) -> Self:
+        """Return an object with the same costs and unit that holds nothing. O(1).
 
-    def _emptied(self: _Model) -> _Model:
-        """Return an object with the same costs and unit that holds nothing."""
-        other = type(self).__new__(type(self))
-        other._begin(**self._given)
-        return other
+        >>> from limen import OnlineThreshold
+        >>> OnlineThreshold(false_negative=5).empty()
+        <OnlineThreshold(false_positive=1, false_negative=5, unit=None): 0 samples, \
+threshold inf, loss 0.0>
+        """
+        return self._made_with(self._given)
 
-    def _parts(self) -> dict[str, Any]:
+    @classmethod
+    def _made_with(cls, settings: dict[str, Any]) -> Self:
+        # Not by cls(): a subclass may want other arguments.
+        model = cls.__new__(cls)
+        cls._stored_as.__init__(model, **settings)  # type: ignore[misc]
+        return model
+
+    def snapshot(self) -> dict[str, Any]:
+        """Describe the costs and the unit, and what is held as bytes. O(n)."""
         return {**self._given, "state": self._state()}
 
     @classmethod
-    def _from_parts(cls: type[_Model], parts: dict[str, Any]) -> _Model:
-        state = parts.pop("state")
-        return _rebuild(cls, parts, state)
-
-    def __copy__(self: _Model) -> _Model:
-        return self.copy()
-
-    def __deepcopy__(self: _Model, memo: dict[int, Any]) -> _Model:
-        other = self.copy()
-        if hasattr(self, "__dict__"):
-            vars(other).update(deepcopy(vars(self), memo))
-        return other
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        arguments = type(self), self._given, self._state()
-        return _rebuild, arguments, getattr(self, "__dict__", None) or None
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make a model of a `snapshot`. O(n)."""
+        settings = dict(snapshot)
+        state = settings.pop("state")
+        model = cls._made_with(settings)
+        model._restore(state)
+        return model
 
     def __sizeof__(self) -> int:
         return self._memory()
@@ -126,14 +119,6 @@ class Held(Storable):
     def _shown(self) -> str:
         """Tell more in a repr than the samples held."""
         return ""
-
-
-def _rebuild(cls: type[_Model], given: dict[str, Any], state: bytes) -> _Model:
-    # Not by cls(): a subclass may want other arguments.
-    model = cls.__new__(cls)
-    model._begin(**given)
-    model._restore(state)
-    return model
 
 
 def _require_distinct(models: Sequence[object]) -> None:

@@ -68,7 +68,7 @@ class _Cheapest(Held):
         return f", threshold {self.threshold!r}, loss {self.loss!r}"
 
 
-class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
+class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshold"):
     """Keep the best decision threshold of a binary classifier, sample by sample.
 
     After every call to `update`, `threshold` is the cut with the lowest total loss over all
@@ -117,15 +117,11 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
 
     __slots__ = ()
 
-    _kind = "OnlineThreshold"
     _native = _core.Threshold
 
     def __init__(
         self, *, false_positive: Cost = 1, false_negative: Cost = 1, unit: Cost | None = None
     ) -> None:
-        self._begin(false_positive=false_positive, false_negative=false_negative, unit=unit)
-
-    def _begin(self, *, false_positive: Any, false_negative: Any, unit: Any) -> None:
         positive, negative, scale = exact_costs(false_positive, false_negative)
         parts = unit_parts(exact_unit(unit), scale)
         _core.Threshold.__init__(self, positive, negative, *parts, *self._capacities)
@@ -136,7 +132,7 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
         }
 
 
-class OnlineCut(_Cheapest, _core.Cut):
+class OnlineCut(_Cheapest, _core.Cut, kind="OnlineCut"):
     """Keep the cheapest cut for any losses, sample by sample.
 
     Each sample says what it costs `below` the cut (the answer is 0) and `above` it (the answer
@@ -165,13 +161,9 @@ class OnlineCut(_Cheapest, _core.Cut):
 
     __slots__ = ()
 
-    _kind = "OnlineCut"
     _native = _core.Cut
 
     def __init__(self, *, unit: Cost | None = None) -> None:
-        self._begin(unit=unit)
-
-    def _begin(self, *, unit: Any) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         _core.Cut.__init__(self, *parts, *self._capacities)
         self._given = {"unit": unit}

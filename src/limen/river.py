@@ -52,7 +52,7 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
                 f"{type(self.classifier).__name__} does not. Take one such as "
                 "linear_model.LogisticRegression()."
             )
-        self._trial = model._emptied()
+        self._trial = model.empty()
         self._held = in_window(model, self.window)
         # The other class is known from the start, or from its first sample on.
         self._negative: Hashable = False if self.pos_val is True else None

@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from limen.errors import Infeasible
 from limen.hull import Blocks, RocHull
@@ -20,7 +20,6 @@ from limen.memory.wrapping import (
     Row,
     Window,
     by_position,
-    rebuild,
     refuse_use,
     require_empty,
     rows_of,
@@ -42,13 +41,10 @@ _FINEST = 2.0**-20
 _NEAR, _FAR = 2**20, 2**52  # half-lives, up to which doubles tell parts of one, and one at all
 _MICROSECOND = timedelta(microseconds=1)
 
-_STATE = (
-    *("half_life", "by", "base", "count", "newest", "origin", "refused"),
-    *("spent", "spent_at"),
-)
+_STATE = ("half_life", "by", "base", "count", "newest", "origin", "refused", "spent", "spent_at")
 
 
-class Fading(Window):
+class Fading(Window, kind="Fading"):
     """Keep a model right for samples that count half as much after each half-life.
 
     Parameters
@@ -86,12 +82,8 @@ class Fading(Window):
     (0.55, 0.426777)
     """
 
-    __slots__ = (
-        *(f"_{name}" for name in _STATE),
-        *("_length", "_trial", "_unit"),
-    )
+    __slots__ = (*(f"_{name}" for name in _STATE), "_length", "_trial", "_unit")
 
-    _kind = "Fading"
     _refilled = False
 
     if TYPE_CHECKING:
@@ -120,7 +112,7 @@ class Fading(Window):
         require_empty(model)
         if not hasattr(model, "_fade"):
             raise TypeError(f"model must be one of limen, which can fade; got {model!r}.")
-        self._resume(
+        self._start(
             {
                 "model": model,
                 "half_life": length,
@@ -134,6 +126,22 @@ class Fading(Window):
                 "spent_at": 0.0,
             }
         )
+
+    def _start(self, state: dict[str, Any]) -> None:
+        self._feed(state["model"])
+        self._become(state)
+        unit = exact_unit(self._model._given["unit"])
+        self._unit = _FINEST if unit is None else float(unit)
+        length: Any = self._half_life
+        if isinstance(length, timedelta):
+            self._length = length // _MICROSECOND, 1
+        else:
+            self._length = length.as_integer_ratio()
+        self._trial = self._model.empty()
+
+    def _become(self, state: dict[str, Any]) -> None:
+        for name in _STATE:
+            setattr(self, f"_{name}", state[name])
 
     @property
     def half_life(self) -> Period:
@@ -201,7 +209,7 @@ class Fading(Window):
         """
         columns = self._columns(columns, named)
         self._trial.update_many(*columns)  # which tells what is wrong, and where
-        self._trial = self._model._emptied()
+        self._trial = self._model.empty()
         rows = rows_of(columns)
         dated = isinstance(self._half_life, timedelta)
         moments: list[Any] = [None] * len(rows) if times is None else as_times(times, dated)
@@ -209,13 +217,14 @@ class Fading(Window):
             raise ValueError(
                 f"times has {len(moments)} values for {len(rows)} samples. Nothing was added."
             )
-        before = self.copy()
+        held, before = self._model._state(), {name: getattr(self, f"_{name}") for name in _STATE}
         try:
             return [
                 self.update(*row, time=moment) for row, moment in zip(rows, moments, strict=True)
             ]
         except BaseException:
-            self._resume(before._whole())
+            self._model._restore(held)
+            self._become(before)
             raise
 
     def advance(self, time: Any) -> None:
@@ -372,7 +381,7 @@ class Fading(Window):
     # What is asked of it: sums in terms of the newest sample.
 
     @property
-    def loss(self) -> float:
+    def loss(self) -> float:  # type: ignore[override]
         """The loss of the cheapest cut, by weights that have faded. O(1)."""
         return float(self._model.loss) / self._scale()
 
@@ -390,13 +399,13 @@ class Fading(Window):
         return LossCurve(curve.thresholds, curve.losses / self._scale())
 
     @property
-    def confusion(self) -> Callable[[float], Confusion]:
+    def confusion(self) -> Callable[[float], Confusion]:  # type: ignore[override]
         """The `confusion` of the model, by weights that have faded."""
         ask = self._model.confusion
         return lambda threshold: self._lighter_weights(ask(threshold))
 
     @property
-    def roc_hull(self) -> Callable[[], RocHull]:
+    def roc_hull(self) -> Callable[[], RocHull]:  # type: ignore[override]
         """The `roc_hull` of the model, by weights that have faded."""
         ask = self._model.roc_hull
 
@@ -408,7 +417,7 @@ class Fading(Window):
         return lighter
 
     @property
-    def blocks(self) -> Callable[[], Blocks]:
+    def blocks(self) -> Callable[[], Blocks]:  # type: ignore[override]
         """The `blocks` of the model, by weights that have faded."""
         ask = self._model.blocks
 
@@ -419,7 +428,7 @@ class Fading(Window):
         return lighter
 
     @property
-    def best(self) -> Callable[..., BestCut]:
+    def best(self) -> Callable[..., BestCut]:  # type: ignore[override]
         """The `best` of the model, by weights that have faded."""
         ask, scale = self._model.best, self._scale()
 
@@ -452,33 +461,15 @@ class Fading(Window):
 
     # Copies, and what is stored.
 
-    def _whole(self) -> dict[str, Any]:
-        self._require_own()
-        return self._all()
-
-    def _all(self) -> dict[str, Any]:
-        return {"model": self._model, **{name: getattr(self, f"_{name}") for name in _STATE}}
-
-    def _resume(self, whole: dict[str, Any]) -> None:
-        self._begin(whole["model"])
-        for name in _STATE:
-            setattr(self, f"_{name}", whole[name])
-        unit = exact_unit(self._model._given["unit"])
-        self._unit = _FINEST if unit is None else float(unit)
-        length: Any = self._half_life
-        if isinstance(length, timedelta):
-            self._length = length // _MICROSECOND, 1
-        else:
-            self._length = length.as_integer_ratio()
-        self._trial = self._model._emptied()
-
-    def _parts(self) -> dict[str, Any]:
-        whole = self._all()
-        times = {name: plain_time(whole[name]) for name in ("half_life", "newest", "origin")}
-        return {**whole, **times}
+    def _described(self) -> dict[str, Any]:
+        state = {name: getattr(self, f"_{name}") for name in _STATE}
+        times = {name: plain_time(state[name]) for name in ("half_life", "newest", "origin")}
+        return {"model": self._model, **state, **times}
 
     @classmethod
-    def _from_parts(cls, parts: dict[str, Any]) -> Fading:
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make an object of a `snapshot`. O(n)."""
+        parts = dict(snapshot)
         if set(parts) != {"model", *_STATE}:
             raise ValueError("not all that belongs to it, or more")
         dated = isinstance(as_period(parts["half_life"]), timedelta)
@@ -499,7 +490,8 @@ class Fading(Window):
             or not hasattr(parts["model"], "_fade")
         ):
             raise ValueError("no samples fade like that")
-        fading = rebuild(cls, parts)
+        fading = cls.__new__(cls)
+        fading._start(parts)
         if fading._base is None and len(fading):
             raise ValueError("samples without a time")
         if not abs(fading._now(fading._base or 0.0)) < 1000:
@@ -569,6 +561,3 @@ class Fading(Window):
 
     def _enter(self, entry: Any, time: Any) -> None:
         """Nothing leaves for another."""
-
-    def _shell(self) -> Fading:
-        return rebuild(type(self), self._all())

@@ -11,7 +11,7 @@ from datetime import datetime
 from fractions import Fraction
 from operator import itemgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -35,7 +35,6 @@ from limen.memory.wrapping import (
     Wrapper,
     by_position,
     parameters,
-    rebuild,
     require_empty,
 )
 from limen.storage.packing import id_column, ids_of, plain_number, plain_time, whole_number
@@ -52,7 +51,7 @@ _PERIODS = ("time_to_live", "maturity", "correctable")
 _COSTS = ("false_positive", "false_negative")
 
 
-class Ledger(Wrapper):
+class Ledger(Wrapper, kind="Ledger"):
     """Join scores and labels by id, whenever they come, and keep account of the answers.
 
     Parameters
@@ -116,8 +115,6 @@ class Ledger(Wrapper):
         *("_trial", "_window", "_young"),
     )
 
-    _kind = "Ledger"
-
     def __init__(
         self,
         model: Any,
@@ -170,7 +167,7 @@ class Ledger(Wrapper):
         self._names = parameters(self._inner.update)
         self._labelled = self._names[1] == "label"
         self._prices = Prices(self._inner._given["unit"], self._costs())
-        self._trial = self._inner._emptied()
+        self._trial = self._inner.empty()
         self._lock = Lock()
         self._ids: dict[Hashable, Entry] = {}
         self._open: Timeline[Entry] = Timeline()
@@ -644,12 +641,8 @@ class Ledger(Wrapper):
             entries.sort(key=Entry.order)
         return entries
 
-    def _whole(self) -> dict[str, Any]:
-        with self._lock:
-            known = list(self._ids.values())
-            return {**self._describe(known), "ids": [entry.id for entry in known]}
-
-    def _parts(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
+        """Describe the model and all ids in columns, in an order that is that of the ids. O(n)."""
         with self._lock:
             known = list(self._ids.values())
             ids, order = id_column([entry.id for entry in known])
@@ -658,39 +651,40 @@ class Ledger(Wrapper):
             return {**parts, **plain, "ids": ids}
 
     @classmethod
-    def _from_parts(cls, parts: dict[str, Any]) -> Ledger:
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make a ledger of a `snapshot`. O(n log n)."""
         for name, least in (("cost", None), ("ever", None), ("expired", 0), ("bits", 0)):
-            whole_number(parts, name, least)
-        clock = parts["clock"]
+            whole_number(snapshot, name, least)
+        clock = snapshot["clock"]
         if clock is not None:
             clock = as_time(clock, isinstance(clock, datetime), "clock")
-        return rebuild(cls, {**parts, "clock": clock, "ids": ids_of(parts["ids"])})
+        ledger = cls.__new__(cls)
+        ledger._begin(snapshot["model"], {name: snapshot[name] for name in (*_PERIODS, *_COSTS)})
+        ledger._resume({**snapshot, "clock": clock}, ids_of(snapshot["ids"]))
+        return ledger
 
-    def _resume(self, whole: dict[str, Any]) -> None:
-        self._begin(whole["model"], {name: whole[name] for name in (*_PERIODS, *_COSTS)})
-        self._clock, self._expired = whole["clock"], whole["expired"]
-        self._counts = None if whole["counts"] is None else bool(whole["counts"])
-        self._cost, self._ever = whole["cost"], whole["ever"]
-        self._prices.resume(whole["bits"])
+    def _resume(self, snapshot: dict[str, Any], ids: list[Hashable]) -> None:
+        self._clock, self._expired = snapshot["clock"], snapshot["expired"]
+        self._counts = None if snapshot["counts"] is None else bool(snapshot["counts"])
+        self._cost, self._ever = snapshot["cost"], snapshot["ever"]
+        self._prices.resume(snapshot["bits"])
         if self._clock is not None:
             if self._dated not in (None, isinstance(self._clock, datetime)):
                 raise ValueError("clock is of another kind than the periods")
             self._dated = isinstance(self._clock, datetime)
-        entries = entries_of(whole, whole["ids"])
-        for entry, place in zip(entries, whole["places"].tolist(), strict=True):
+        entries, places = entries_of(snapshot, ids), snapshot["places"].tolist()
+        for entry, place in zip(entries, places, strict=True):
             self._check(entry)
             if self._window is not None and not self._window._refilled and entry.held:
                 entry.place = place
             if entry.known:
                 self._ids[entry.id] = entry
-        for _, entry in sorted(
-            zip(whole["places"].tolist(), entries, strict=True), key=itemgetter(0)
-        ):
+        for _, entry in sorted(zip(places, entries, strict=True), key=itemgetter(0)):
             if self._window is not None and self._window._refilled and entry.held:
                 self._hold(entry, entry.outcome)
                 self._window._enter(entry, entry.time)
         if self._clock is not None:
-            turns = zip(whole["turns"].tolist(), entries, strict=True)
+            turns = zip(snapshot["turns"].tolist(), entries, strict=True)
             for _, entry in sorted(turns, key=lambda pair: (pair[1].time, pair[0])):
                 self._line_up(entry)
 

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from itertools import chain, islice
 from operator import index
 from sys import maxsize
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -24,11 +24,10 @@ from limen.memory.wrapping import (
     Row,
     Window,
     by_position,
+    emptied,
     parameters,
-    rebuild,
     refuse_use,
     require_empty,
-    require_storable,
     rows_of,
     sample_columns,
     samples_of,
@@ -62,7 +61,7 @@ def in_window(model: Any, window: Any) -> Any:
     return window(model) if callable(window) else LastN(model, window)
 
 
-class LastN(Window):
+class LastN(Window, kind="LastN"):
     """Keep a model right for the last n samples, in the order in which they came.
 
     Parameters
@@ -93,7 +92,6 @@ class LastN(Window):
 
     __slots__ = ("_added", "_blanks", "_n", "_queue")
 
-    _kind = "LastN"
     _by_arrival = True
     _period = None
 
@@ -102,7 +100,14 @@ class LastN(Window):
         if number is None or number < 1:
             raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
         require_empty(model)
-        self._resume({"model": model, "n": number, "samples": []})
+        self._start(model, number, [])
+
+    def _start(self, model: Any, n: int, rows: list[Row]) -> None:
+        self._feed(model)
+        self._n = n
+        self._queue: deque[Any] = deque(rows, maxlen=min(n, maxsize))
+        self._added = 0
+        self._blanks = 0  # places in line whose entry is held no longer
 
     @property
     def n(self) -> int:
@@ -176,37 +181,28 @@ class LastN(Window):
 
     def _one_by_one(self, rows: list[Row]) -> None:
         """There may be room for all samples one after the other, but not at the same time."""
-        before = self._whole()
+        before = list(self._queue)
         try:
             for row in rows:
                 self.update(*row)
         except BaseException:
-            self._go_back(before)
+            self._go_back(list(self._queue), before)
+            self._start(self._model, self._n, before)
             raise
 
-    def _whole(self) -> dict[str, Any]:
-        self._require_own()
-        return {"model": self._model, "n": self._n, "samples": list(self._queue)}
-
-    def _resume(self, whole: dict[str, Any]) -> None:
-        self._begin(whole["model"])
-        self._n: int = whole["n"]
-        self._queue: deque[Any] = deque(whole["samples"], maxlen=min(self._n, maxsize))
-        self._added = 0
-        self._blanks = 0  # places in line whose entry is held no longer
-
-    def _parts(self) -> dict[str, Any]:
-        model = require_storable(self._model)._emptied()
-        whole = self._whole()
-        columns = sample_columns(whole["samples"], self._names[1] == "label")
-        return {**whole, "model": model, "samples": columns}
+    def _described(self) -> dict[str, Any]:
+        model, rows = emptied(self._model), list(self._queue) if self._leave is None else []
+        columns = sample_columns(rows, self._names[1] == "label")
+        return {"model": model, "n": self._n, "samples": columns}
 
     @classmethod
-    def _from_parts(cls, parts: dict[str, Any]) -> LastN:
-        model = parts["model"]
-        rows = samples_of(parts["samples"], model)
-        n = whole_number(parts, "n", least=max(1, len(rows)))
-        return rebuild(cls, {"model": model, "n": n, "samples": rows})
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make a window of a `snapshot`. O(n)."""
+        rows = samples_of(snapshot["samples"], snapshot["model"])
+        window = cls.__new__(cls)
+        n = whole_number(snapshot, "n", least=max(1, len(rows)))
+        window._start(snapshot["model"], n, rows)
+        return window
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}(n={self._n}) of {self._model!r}>"
@@ -239,9 +235,6 @@ class LastN(Window):
     def _entries(self) -> list[Any]:
         return [entry for place, entry in self._queue if place == entry.place]
 
-    def _shell(self) -> LastN:
-        return rebuild(type(self), {"model": self._model._emptied(), "n": self._n, "samples": []})
-
 
 class _BeforeAll:
     """Earlier than any datetime, with or without a time zone."""
@@ -256,7 +249,7 @@ class _BeforeAll:
 _BEFORE_ALL = _BeforeAll()
 
 
-class LastPeriod(Window):
+class LastPeriod(Window, kind="LastPeriod"):
     """Keep a model right for the events of the last period, in any order of arrival.
 
     An event counts exactly while its own time t satisfies ``newest - period < t <= newest``,
@@ -303,8 +296,6 @@ class LastPeriod(Window):
         *("_samples", "_timeline", "_times"),
     )
 
-    _kind = "LastPeriod"
-
     _newest: Any
     _edge: Any
     _plain: type | None
@@ -312,8 +303,30 @@ class LastPeriod(Window):
     def __init__(self, model: Any, period: Period) -> None:
         length = as_period(period)
         require_empty(model)
-        state = {"period": length, "newest": None, "refused": 0}
-        self._resume({"model": model, **state, "times": [], "samples": []})
+        self._start(model, length, None, 0, [])
+
+    def _start(
+        self,
+        model: Any,
+        period: Period,
+        newest: Time | None,
+        refused: int,
+        events: list[tuple[Any, Row]],
+    ) -> None:
+        self._feed(model)
+        self._period: Period = period
+        self._refused = refused
+        self._plain = None
+        self._timeline: Timeline[Any] = Timeline()  # of a ledger's entries
+        self._times: deque[Any] = deque()  # ascending
+        self._samples: deque[Row] = deque()
+        self._late: list[tuple[Any, int, Row]] = []
+        self._added = 0
+        self._newest = self._edge = _BEFORE_ALL if isinstance(period, timedelta) else -math.inf
+        if newest is not None:
+            self._newest, self._edge = newest, self._edge_at(newest)
+        for time, sample in events:
+            self._hold(time, sample)
 
     @property
     def period(self) -> Period:
@@ -553,61 +566,47 @@ class LastPeriod(Window):
 
     def _one_by_one(self, rows: list[Row], times: list[Any]) -> None:
         """There may be room for all events one after the other, but not at the same time."""
-        before = self._whole()
+        newest, refused, before = self.newest, self._refused, self._events()
         try:
             for row, time in zip(rows, times, strict=True):
                 self.update(*row, time=time)
         except BaseException:
-            self._go_back(before)
+            held, kept = ([sample for _, sample in events] for events in (self._events(), before))
+            self._go_back(held, kept)
+            self._start(self._model, self._period, newest, refused, before)
             raise
 
-    def _whole(self) -> dict[str, Any]:
-        self._require_own()
+    def _events(self) -> list[tuple[Any, Row]]:
+        """List the samples with their times. O(n)."""
+        late = ((time, sample) for time, _, sample in self._late)
+        return [*zip(self._times, self._samples, strict=True), *late]
+
+    def _described(self) -> dict[str, Any]:
+        model, events = emptied(self._model), self._events()
+        kind, times = time_column([time for time, _ in events])
+        samples = sample_columns([sample for _, sample in events], self._names[1] == "label")
+        times, *columns = sorted_columns((times, *samples))
         return {
-            "model": self._model,
-            "period": self._period,
-            "newest": self.newest,
+            "model": model,
+            "period": plain_time(self._period),
+            "newest": plain_time(self.newest),
             "refused": self._refused,
-            "times": [*self._times, *(time for time, _, _ in self._late)],
-            "samples": [*self._samples, *(sample for _, _, sample in self._late)],
+            "times": (kind, times),
+            "samples": tuple(columns),
         }
 
-    def _resume(self, whole: dict[str, Any]) -> None:
-        self._begin(whole["model"])
-        self._period: Period = whole["period"]
-        self._refused: int = whole["refused"]
-        self._plain = None
-        self._timeline: Timeline[Any] = Timeline()  # of a ledger's entries
-        self._times: deque[Any] = deque()  # ascending
-        self._samples: deque[Row] = deque()
-        self._late: list[tuple[Any, int, Row]] = []
-        self._added = 0
-        self._newest = _BEFORE_ALL if isinstance(self._period, timedelta) else -math.inf
-        self._edge = self._newest
-        if whole["newest"] is not None:
-            self._newest = whole["newest"]
-            self._edge = self._edge_at(self._newest)
-        for time, sample in zip(whole["times"], whole["samples"], strict=True):
-            self._hold(time, sample)
-
-    def _parts(self) -> dict[str, Any]:
-        model = require_storable(self._model)._emptied()
-        whole = self._whole()
-        kind, times = time_column(whole["times"])
-        samples = sample_columns(whole["samples"], self._names[1] == "label")
-        times, *columns = sorted_columns((times, *samples))
-        plain = {name: plain_time(whole[name]) for name in ("period", "newest")}
-        events = {"times": (kind, times), "samples": tuple(columns)}
-        return {**whole, **plain, "model": model, **events}
-
     @classmethod
-    def _from_parts(cls, parts: dict[str, Any]) -> LastPeriod:
-        dated = isinstance(as_period(parts["period"]), timedelta)
-        newest: Any = None if parts["newest"] is None else as_time(parts["newest"], dated)
-        times = times_of(parts["times"])
-        whole_number(parts, "refused")
-        samples = samples_of(parts["samples"], parts["model"])
-        window = rebuild(cls, {**parts, "newest": newest, "times": times, "samples": samples})
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make a window of a `snapshot`. O(n)."""
+        period = as_period(snapshot["period"])
+        newest: Any = snapshot["newest"]
+        if newest is not None:
+            newest = as_time(newest, isinstance(period, timedelta))
+        times = times_of(snapshot["times"])
+        samples = samples_of(snapshot["samples"], snapshot["model"])
+        window = cls.__new__(cls)
+        events = list(zip(times, samples, strict=True))
+        window._start(snapshot["model"], period, newest, whole_number(snapshot, "refused"), events)
         if times and not (window._edge < min(times) and max(times) <= newest):
             raise ValueError("an event is not of this period")
         return window
@@ -638,11 +637,6 @@ class LastPeriod(Window):
 
     def _entries(self) -> list[Any]:
         return [entry for _, entry in self._timeline.in_order() if entry.held]
-
-    def _shell(self) -> LastPeriod:
-        state = {"period": self._period, "newest": self.newest, "refused": self._refused}
-        empty = {"model": self._model._emptied(), "times": [], "samples": []}
-        return rebuild(type(self), {**state, **empty})
 
 
 def _refuse_zone(name: str, time: Any, newest: Any) -> NoReturn:

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from inspect import signature
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -17,11 +16,18 @@ from limen.storage.packing import number_column, plain_list
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from limen.hull import Blocks, RocHull
+    from limen.metrics import BestCut, Confusion
+    from limen.optimum import LossCurve
+
 __all__ = ["Answers", "Window", "Wrapper"]
 
 Row: TypeAlias = tuple[Any, ...]
 
-_Some = TypeVar("_Some", bound="Wrapper")
+
+def _answer_of_model(name: str) -> Any:
+    # Without a Python function in between, reading costs next to nothing.
+    return property(attrgetter(f"_model.{name}"), doc=f"`{name}` of the model")
 
 
 class Answers:
@@ -34,29 +40,21 @@ class Answers:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-        threshold: Any
-        loss: Any
-        optimum: Any
-        predict: Any
-        curve: Any
-        probability: Any
-        blocks: Any
-        roc_hull: Any
-        confusion: Any
-        best: Any
-    else:
-        for _name in (
-            *("threshold", "loss", "optimum", "predict", "curve"),
-            *("probability", "blocks", "roc_hull", "confusion", "best"),
-        ):
-            # Without a Python function in between, reading costs next to nothing.
-            locals()[_name] = property(attrgetter(f"_model.{_name}"), doc=f"`{_name}` of the model")
-        del _name
+    # A number, or a question about costs, as the model has it.
+    threshold: Any = _answer_of_model("threshold")
+    optimum: Any = _answer_of_model("optimum")
+    loss: float = _answer_of_model("loss")
+    predict: Callable[..., Any] = _answer_of_model("predict")
+    curve: Callable[..., LossCurve] = _answer_of_model("curve")
+    probability: Callable[..., Any] = _answer_of_model("probability")
+    blocks: Callable[[], Blocks] = _answer_of_model("blocks")
+    roc_hull: Callable[[], RocHull] = _answer_of_model("roc_hull")
+    confusion: Callable[[float], Confusion] = _answer_of_model("confusion")
+    best: Callable[..., BestCut] = _answer_of_model("best")
 
 
 class Wrapper(Answers, Storable):
-    """What windows and ledgers share: a model that is theirs, and copies."""
+    """What windows and ledgers share: a model that is theirs."""
 
     __slots__ = ("_model",)
 
@@ -66,42 +64,6 @@ class Wrapper(Answers, Storable):
     def model(self) -> Any:
         """What holds the samples: read from it, but leave it as it is."""
         return self._model
-
-    def _whole(self) -> dict[str, Any]:
-        """Tell all, the model included, in lists that nobody else holds."""
-        raise NotImplementedError
-
-    def _resume(self, whole: dict[str, Any]) -> None:
-        """Become what `_whole` told."""
-        raise NotImplementedError
-
-    def copy(self: _Some) -> _Some:
-        """Return an independent object that holds the same samples. O(n)."""
-        whole = self._whole()
-        other = rebuild(type(self), {**whole, "model": whole["model"].copy()})
-        if hasattr(self, "__dict__"):
-            vars(other).update(vars(self))
-        return other
-
-    def __copy__(self: _Some) -> _Some:
-        return self.copy()
-
-    def __deepcopy__(self: _Some, memo: dict[int, Any]) -> _Some:
-        other = self.copy()
-        if hasattr(self, "__dict__"):
-            vars(other).update(deepcopy(vars(self), memo))
-        return other
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return rebuild, (type(self), self._whole()), getattr(self, "__dict__", None) or None
-
-
-def rebuild(cls: type[_Some], whole: dict[str, Any]) -> _Some:
-    """Make a window or ledger of what it told about itself."""
-    # Not by cls(): a subclass may want other arguments.
-    wrapper = cls.__new__(cls)
-    wrapper._resume(whole)
-    return wrapper
 
 
 def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -155,11 +117,11 @@ def require_empty(model: Any) -> None:
         )
 
 
-def require_storable(model: Any) -> Any:
-    """Return the model; raise unless it is one that can be stored."""
+def emptied(model: Any) -> Any:
+    """Return a model like this one that holds nothing; raise unless it can be stored."""
     if not isinstance(model, Storable):
         raise TypeError(f"{model!r} cannot be stored; only the models of limen can.")
-    return model
+    return model.empty()  # type: ignore[attr-defined]
 
 
 def refuse_use(*_: Any, **__: Any) -> NoReturn:
@@ -179,7 +141,7 @@ class Window(Wrapper):
     _by_arrival: ClassVar[bool] = False  # whether samples leave in the order in which they came
     _refilled: ClassVar[bool] = True  # whether what is held is stored by its samples alone
 
-    def _begin(self, model: Any) -> None:
+    def _feed(self, model: Any) -> None:
         self._model = model
         self._update = model.update  # kept, because looking them up takes time in each step
         self._revert = model.revert
@@ -222,16 +184,25 @@ class Window(Wrapper):
         for row in rows:
             self._revert(*row)
 
-    def _go_back(self, whole: dict[str, Any]) -> None:
-        """Become again what `_whole` told. O(n)."""
-        self._take_back(self._whole()["samples"])
-        for row in whole["samples"]:
+    def _go_back(self, rows: list[Row], before: list[Row]) -> None:
+        """Let the model hold the samples of before instead of these. O(n)."""
+        self._take_back(rows)
+        for row in before:
             self._update(*row)
-        self._resume(whole)
 
-    def _require_own(self) -> None:
+    def snapshot(self) -> dict[str, Any]:
+        """Describe the window, its samples in columns. O(n)."""
         if self._leave is not None:
             raise RuntimeError("this window belongs to a Ledger; copy or save the ledger.")
+        return self._described()
+
+    def _described(self) -> dict[str, Any]:
+        """Describe the window; without its samples where a ledger fills it."""
+        raise NotImplementedError
+
+    def _shell(self) -> Self:
+        """Return a window that no ledger fills, of the same length and without entries."""
+        return self.from_snapshot(self._described())
 
     # A ledger fills a window with entries instead of samples, and may take any of them out.
 
@@ -267,10 +238,6 @@ class Window(Wrapper):
 
     def _entries(self) -> list[Any]:
         """List what is held, in the order in which it leaves."""
-        raise NotImplementedError
-
-    def _shell(self) -> Window:
-        """Return a window of the same length without any sample, which no ledger fills."""
         raise NotImplementedError
 
 

@@ -8,15 +8,14 @@ replaced at once: whoever reads it sees all of the old one or all of the new one
 from __future__ import annotations
 
 import os
+from copy import deepcopy
 from importlib import import_module
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 from limen.storage import format
 from limen.storage.files import replace
 
 __all__ = ["Storable", "from_bytes", "load"]
-
-_Object = TypeVar("_Object", bound="Storable")
 
 # Where the classes are: reading a file loads what the file holds, and no more.
 _HOMES = {
@@ -35,28 +34,61 @@ _kinds: dict[str, type[Storable]] = {}
 
 
 class Storable:
-    """What can be kept in bytes and files.
+    """An object that can be copied, pickled, and kept in bytes and files.
 
-    A class names itself in `_kind`, tells all it is in `_parts` (names with values that are
-    numbers, texts, times, arrays, tuples or storable objects) and comes back by `_from_parts`.
-    A subclass without a `_kind` of its own is kept as the class it extends.
+    All of it follows from two methods: `snapshot`, and `from_snapshot`, which makes an equal
+    object of one. A class is stored under a name, its kind: ``class Mine(Storable, kind="Mine")``.
+    A subclass without a kind of its own is stored as the class it extends.
     """
 
     __slots__ = ()
 
     _kind: ClassVar[str]
+    _stored_as: ClassVar[type]  # the class that has the kind
 
-    def __init_subclass__(cls, **given: Any) -> None:
+    def __init_subclass__(cls, *, kind: str | None = None, **given: Any) -> None:
         super().__init_subclass__(**given)
-        if "_kind" in vars(cls):
-            _kinds[cls._kind] = cls
+        if kind is not None:
+            if _HOMES.get(kind, cls.__module__) != cls.__module__:
+                raise TypeError(f"kind {kind!r} is one of limen's own. Choose another name.")
+            cls._kind, cls._stored_as, _kinds[kind] = kind, cls, cls
 
-    def _parts(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
+        """Describe the object by names and values. O(n).
+
+        Values are numbers, texts, times, bytes, arrays, tuples, or storable objects; these are
+        the object's own: read them, but leave them as they are.
+        """
         raise NotImplementedError
 
     @classmethod
-    def _from_parts(cls: type[_Object], parts: dict[str, Any]) -> _Object:
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make an object of a `snapshot`. O(n).
+
+        Raises an error when no object is like that: bytes may come from anybody.
+        """
         raise NotImplementedError
+
+    def copy(self) -> Self:
+        """Return an independent object that holds the same samples. O(n)."""
+        return self._copied(getattr(self, "__dict__", {}))
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._copied(deepcopy(getattr(self, "__dict__", {}), memo))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        attributes = getattr(self, "__dict__", None) or None
+        return type(self).from_snapshot, (self.snapshot(),), attributes
+
+    def _copied(self, attributes: dict[str, Any]) -> Self:
+        """Make a copy, with the attributes that a snapshot leaves out: those of a subclass."""
+        other = type(self).from_snapshot(deepcopy(self.snapshot()))
+        for name, value in attributes.items():
+            vars(other).setdefault(name, value)
+        return other
 
     @classmethod
     def _class_of(cls, kind: str, deep: int) -> type[Storable]:
@@ -79,7 +111,7 @@ class Storable:
         return format.write(self)
 
     @classmethod
-    def from_bytes(cls: type[_Object], stored: bytes) -> _Object:
+    def from_bytes(cls, stored: bytes) -> Self:
         """Bring back what `to_bytes` described. O(n).
 
         Raises ValueError when the bytes were cut short or changed, come from a newer limen, or
@@ -106,7 +138,7 @@ threshold inf, loss 0.0>
         replace(path, self.to_bytes())
 
     @classmethod
-    def load(cls: type[_Object], path: str | os.PathLike[str]) -> _Object:
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file that `save` wrote. O(n). Errors are those of `from_bytes`."""
         with open(path, "rb") as file:
             stored = file.read()

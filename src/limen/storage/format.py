@@ -2,7 +2,7 @@
 """Values to bytes and back, in the format that docs/format.md describes.
 
 Nothing in the bytes is ever run, unlike in a pickle. An object is stored as the name of its kind
-and its parts; which class that kind is, the caller says.
+and its snapshot; which class that kind is, the caller says.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def _put(pieces: list[Any], value: Any, deep: int = 0) -> None:
         raise ValueError("values are nested too deep to be stored.")
     if value is None:
         pieces.append(b"N")
-    elif hasattr(type(value), "_from_parts"):
-        parts = value._parts()
+    elif hasattr(type(value), "from_snapshot"):
+        parts = value.snapshot()
         pieces.append(b"O" + _text(value._kind) + _SIZE.pack(len(parts)))
         for name, part in parts.items():
             pieces.append(_text(name))
@@ -228,7 +228,7 @@ class _Reader:
         for _ in range(self.size()):
             name = self.text()
             parts[name] = self.value(deep + 1)
-        return cls._from_parts(parts)
+        return cls.from_snapshot(parts)
 
 
 def _verify(view: memoryview) -> None:

@@ -106,7 +106,10 @@ def id_column(ids: list[Any]) -> tuple[Any, list[int]]:
         numbers = np.array(ids, np.int64)
         order = np.argsort(numbers).tolist()
         return numbers[order], order
-    keys = [value_bytes(id) for id in ids]
+    try:
+        keys = [value_bytes(id) for id in ids]
+    except TypeError:  # they can be copied, but not stored
+        return ("any", *ids), list(range(len(ids)))
     order = sorted(range(len(ids)), key=keys.__getitem__)
     return ("any", *(ids[at] for at in order)), order
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence"]
 
-_Some = TypeVar("_Some", bound="Evidence")
-
 # How many samples there are of each weight: whole numbers, so that nothing drifts.
 _Counts: TypeAlias = "dict[int | float, int]"
 
@@ -38,7 +36,7 @@ _NAMES = ("wins", "losses", "missing")
 _BETS = 2.0 ** (np.arange(1, 17) / 4)  # how much higher than at no difference the odds may be
 
 
-class Evidence(Storable):
+class Evidence(Storable, kind="Evidence"):
     """Gather evidence that a candidate threshold is cheaper than the current one.
 
     Choose the candidate first, then give every sample that is scored from then on, each at one
@@ -107,7 +105,22 @@ class Evidence(Storable):
 13 losses, 1 missing, value 14.6>
     """
 
-    _kind = "Evidence"
+    __slots__ = (
+        "_enough",
+        "_gain",
+        "_given",
+        "_heaviest",
+        "_held",
+        "_lock",
+        "_log",
+        "_lower",
+        "_ones",
+        "_price",
+        "_upper",
+        "_zeros",
+        "candidate",
+        "current",
+    )
 
     def __init__(
         self,
@@ -205,7 +218,7 @@ class Evidence(Storable):
                 counts.update(left)
             self._log = None
 
-    def merge(self: _Some, *others: _Some) -> None:
+    def merge(self, *others: Self) -> None:
         """Hold what others hold, besides what is held: all of it, or on an error nothing.
 
         The samples must be disjoint, and both thresholds, all costs and the age the same.
@@ -285,10 +298,6 @@ class Evidence(Storable):
     def __len__(self) -> int:
         """How many samples have won or lost."""
         return self.wins + self.losses
-
-    def copy(self: _Some) -> _Some:
-        """Return an independent object that holds the same. O(distinct weights)."""
-        return _rebuild(type(self), self._given, self._told())
 
     def _counts(self, score: float, label: float | None) -> _Counts | None:
         """Where a sample is counted; None where both thresholds give the same answer."""
@@ -376,7 +385,8 @@ class Evidence(Storable):
             for name, value in self._given.items()
         }
 
-    def _parts(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
+        """Describe the two thresholds, the costs, and how many samples won and lost."""
         parts = dict(self._given)
         for name, counts in zip(_NAMES, self._told(), strict=True):
             weights = sorted(counts)
@@ -385,12 +395,16 @@ class Evidence(Storable):
         return parts
 
     @classmethod
-    def _from_parts(cls: type[_Some], parts: dict[str, Any]) -> _Some:
-        held = []
-        for name in _NAMES:
-            weights, counts = map(plain_list, parts.pop(name))
-            held.append(dict(zip(weights, counts, strict=True)))
-        made = _rebuild(cls, parts, tuple(held))
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make an object of a `snapshot`. O(distinct weights)."""
+        # Not by cls(): a subclass may want other arguments.
+        made = cls.__new__(cls)
+        given = {name: value for name, value in snapshot.items() if name not in _NAMES}
+        Evidence.__init__(made, **given)
+        for name, held in zip(_NAMES, made._held, strict=True):
+            weights, counts = map(plain_list, snapshot[name])
+            held.update(zip(weights, counts, strict=True))
+        made._log = None
         made._check()
         return made
 
@@ -401,15 +415,6 @@ class Evidence(Storable):
                 self._weighed(weight)
                 if not weight or type(count) is not int or count <= 0:
                     raise ValueError(f"{name} holds {count!r} samples of weight {weight!r}")
-
-    def __copy__(self: _Some) -> _Some:
-        return self.copy()
-
-    def __deepcopy__(self: _Some, memo: dict[int, Any]) -> _Some:
-        return self.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._given, self._told())
 
     def __repr__(self) -> str:
         defaults = {"age": None, "confidence": 0.95, "largest_loss": None}
@@ -431,16 +436,6 @@ def _exp(log: float) -> float:
 def _order(threshold: float) -> tuple[bool, float]:
     """Where a threshold stands among others; nan, which answers 1 to no score, above all."""
     return (True, 0.0) if threshold != threshold else (False, threshold)
-
-
-def _rebuild(cls: type[_Some], given: dict[str, Any], held: tuple[_Counts, ...]) -> _Some:
-    # Not by cls(): a subclass may want other arguments.
-    made = cls.__new__(cls)
-    Evidence.__init__(made, **given)
-    for counts, told in zip(made._held, held, strict=True):
-        counts.update(told)
-    made._log = None
-    return made
 
 
 def _add(counts: _Counts, more: _Counts) -> None:
