@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -493,6 +494,15 @@ def test_show_answers_any_costs_of_samples_that_were_saved_for_any_aim(run) -> N
     assert (0.38526891331906543, 280.0) == (told["threshold"], told["loss"])
     assert (1.0, 5.0) == (told["false_positive"], told["false_negative"])
     assert (5, "any.limen: no cut meets" in unmet[2]) == (unmet[0], True)
+
+
+def test_show_prints_what_a_window_was_made_with(run) -> None:
+    limen.Fading(limen.OnlineThreshold(), timedelta(days=3)).save("fading.limen")
+    limen.Ledger(limen.LastN(limen.OnlineCalibrator(), 5), maturity=7).save("ledger.limen")
+    fading, ledger = (json.loads(run("show", f"{name}.limen")[1]) for name in ("fading", "ledger"))
+
+    assert {"half_life": "3d", "by": "time", "model": "OnlineThreshold"}.items() <= fading.items()
+    assert {"n": 5, "maturity": 7, "model": "OnlineCalibrator"}.items() <= ledger.items()
 
 
 def test_show_does_not_answer_other_costs_than_a_model_has(run) -> None:

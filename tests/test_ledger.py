@@ -784,6 +784,8 @@ def test_a_cut_takes_losses_instead_of_labels():
 class Calibrator(OnlineThreshold, kind="tests.Calibrator"):
     """As a model of all costs at once: it is told the costs when it is asked."""
 
+    takes_costs = True
+
     def __init__(self, *, unit: Any = None) -> None:
         super().__init__(unit=unit)
         self._given = {"unit": unit}

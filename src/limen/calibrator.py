@@ -59,6 +59,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
 
     __slots__ = ()
 
+    takes_costs = True
     _native = _core.Calibrator
     _capacities: ClassVar[tuple[int, int]] = (_core.hull_leaf_slots, 0)
 

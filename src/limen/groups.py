@@ -13,6 +13,7 @@ import numpy as np
 from limen.arrays import as_array, readable
 from limen.batch import optimal_threshold
 from limen.columns import ordered_scores, require_same_length, samples_with_labels
+from limen.model import asked, refuse_costs
 from limen.storage import Storable
 from limen.storage.packing import id_column, ids_of, whole_number
 
@@ -157,7 +158,9 @@ class GroupOptima(_Answers):
         return self._optima[self.source(group)]
 
     def _threshold(self, path: Path, costs: dict[str, Any]) -> float:
-        return float(_read(self._optima[path].threshold, costs))
+        if costs:
+            refuse_costs()
+        return self._optima[path].threshold
 
     def __iter__(self) -> Iterator[Path]:
         return iter(self._optima)
@@ -236,7 +239,7 @@ class Grouped(Storable, _Answers, kind="Grouped"):
     ----------
     model
         An empty model, such as ``OnlineThreshold(false_negative=5)``; every group begins as a
-        copy of it.
+        copy of it. One of your own does as well if it keeps the contract of `limen.model.Model`.
     at_least
         How many samples a group needs to be asked itself.
 
@@ -307,7 +310,7 @@ class Grouped(Storable, _Answers, kind="Grouped"):
 
     def optimum(self, group: Hashable, **costs: Cost) -> Any:
         """Return the cut for a group, seen before or not. O(depth) and what the model takes."""
-        return _read(self.model(group).optimum, costs)
+        return asked(self.model(group), "optimum", costs)
 
     def count(self, group: Hashable) -> int:
         """Return how many samples a group holds. O(1)."""
@@ -328,7 +331,7 @@ class Grouped(Storable, _Answers, kind="Grouped"):
         )
 
     def _threshold(self, path: Path, costs: dict[str, Any]) -> float:
-        return float(_read(self._models[path].threshold, costs))
+        return float(asked(self._models[path], "threshold", costs))
 
     def snapshot(self) -> dict[str, Any]:
         """Describe the models of all groups, in an order that depends on the groups alone."""
@@ -413,12 +416,3 @@ def _nested(group: Hashable) -> list[Path]:
     """List the groups that contain a sample, the largest first."""
     (path,), _ = _coded([group])
     return [path[:depth] for depth in range(len(path) + 1)]
-
-
-def _read(value: Any, costs: dict[str, Any]) -> Any:
-    """Read what is an attribute of some models, and of others a question about costs."""
-    if callable(value):
-        return value(**costs)
-    if costs:
-        raise TypeError("this model has its costs already; pass them when you make it.")
-    return value

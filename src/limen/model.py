@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every model shares: it holds samples, can be copied and kept."""
+"""What a model must offer, and what the models of limen share: they hold samples."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    NoReturn,
+    Protocol,
+    Self,
+    TypeVar,
+    runtime_checkable,
+)
 
 from limen import _core
 from limen.columns import samples_with_labels
@@ -15,9 +24,75 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-__all__ = ["Held", "Labelled", "merge"]
+__all__ = ["Held", "Labelled", "Model", "asked", "merge", "refuse_costs"]
 
 _Model = TypeVar("_Model", bound="Held")
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What groups, adapters and storage ask of a model; see docs/model_contract.md.
+
+    A class need not extend this one. To be copied and stored it extends `limen.storage.Storable`.
+    """
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The costs and the unit, by name, as they were given."""
+
+    @property
+    def takes_costs(self) -> bool:
+        """Whether `threshold` and `optimum` are methods that take costs; else they are numbers."""
+
+    @property
+    def threshold(self) -> Any:
+        """The cheapest threshold of the samples held."""
+
+    @property
+    def optimum(self) -> Any:
+        """The cheapest cut, a `limen.Optimum`."""
+
+    def update(self, *sample: Any, **named: Any) -> None:
+        """Add one sample; an error changes nothing."""
+
+    def revert(self, *sample: Any, **named: Any) -> None:
+        """Take back one sample; an error changes nothing."""
+
+    def update_many(self, *columns: Any, **named: Any) -> None:
+        """Add many samples: all of them, or on an error none."""
+
+    def revert_many(self, *columns: Any, **named: Any) -> None:
+        """Take back many samples: all of them, or on an error none."""
+
+    def __len__(self) -> int:
+        """Return how many samples are held."""
+
+    def empty(self) -> Self:
+        """Return a model with the same settings that holds nothing."""
+
+    def copy(self) -> Self:
+        """Return an independent model that holds the same samples."""
+
+
+def asked(model: Any, question: str, costs: dict[str, Any]) -> Any:
+    """Read `threshold` or `optimum` of a model, at these costs where it takes any.
+
+    >>> from limen import OnlineCalibrator, OnlineThreshold
+    >>> asked(OnlineThreshold(), "threshold", {})
+    inf
+    >>> asked(OnlineCalibrator(), "threshold", {"false_negative": 5})
+    inf
+    """
+    if model.takes_costs:
+        return getattr(model, question)(**costs)
+    if costs:
+        refuse_costs()
+    return getattr(model, question)
+
+
+def refuse_costs() -> NoReturn:
+    """Say that costs are given too late."""
+    raise TypeError("this model has its costs already; pass them when you make it.")
 
 
 class Held(Storable):
@@ -27,6 +102,8 @@ class Held(Storable):
 
     # Slots of a leaf and of an inner node: tests make them small.
     _capacities: ClassVar[tuple[int, int]] = (_core.leaf_slots, _core.node_slots)
+
+    takes_costs: ClassVar[bool] = False
 
     # The native class: what two models must share to hold samples of one kind.
     _native: ClassVar[type]
@@ -77,6 +154,16 @@ class Held(Storable):
             name: value if value is None else exact_positive(value, name)
             for name, value in self._given.items()
         }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The costs and the unit, by name, as they were given.
+
+        >>> from limen import OnlineThreshold
+        >>> OnlineThreshold(false_negative=5).settings
+        {'false_positive': 1, 'false_negative': 5, 'unit': None}
+        """
+        return dict(self._given)
 
     def empty(self) -> Self:
         """Return an object with the same costs and unit that holds nothing. O(1).

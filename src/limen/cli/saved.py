@@ -90,13 +90,10 @@ def facts(model: Any, options: Namespace) -> dict[str, Any]:
     told: dict[str, Any] = {"kind": type(model).__name__}
     inner = model
     while inner is not None:
-        given = getattr(inner, "_given", {}) | {
-            name: getattr(inner, name) for name in ("n", "period") if hasattr(type(inner), name)
-        }
         told |= {
-            name: number if isinstance(number, int | float) else period_text(number)
-            for name, number in given.items()
-            if number is not None
+            name: value if isinstance(value, int | float | str) else period_text(value)
+            for name, value in inner.settings.items()
+            if value is not None
         }
         wrapped = getattr(inner, "model", None)
         if wrapped is None:
@@ -114,7 +111,7 @@ def _answer(model: Any, options: Namespace) -> dict[str, Any]:
     aim, demands = aim_of(options)
     told: dict[str, Any] = {}
     is_asked = aim is not None or (options.false_positive, options.false_negative) != (None, None)
-    if not callable(model.optimum):
+    if not model.takes_costs:
         if is_asked and (aim is not None or not _has(model, costs_of(options))):
             raise _Settled
         best = model.optimum
@@ -131,7 +128,7 @@ def _has(model: Any, costs: dict[str, Any]) -> bool:
     """Tell whether these are the costs that a model was made for."""
     while (inner := getattr(model, "model", None)) is not None:
         model = inner
-    own = {name: value for name, value in getattr(model, "_given", {}).items() if name in costs}
+    own = {name: value for name, value in model.settings.items() if name in costs}
     return len(own) == 2 and exact_costs(**own) == exact_costs(**costs)
 
 
@@ -152,11 +149,9 @@ def merge(options: Namespace) -> int:
     except (TypeError, ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
     merged.save(options.output)
-    best = merged.optimum
-    shown = (
-        "for any aim"
-        if callable(best)
-        else f"threshold {within(best.threshold, best.lower, best.upper)}"
-    )
+    shown = "for any aim"
+    if not merged.takes_costs:
+        best = merged.optimum
+        shown = f"threshold {within(best.threshold, best.lower, best.upper)}"
     say(f"{options.output}: {len(merged):,} samples, {shown}", quiet=options.quiet)
     return 0

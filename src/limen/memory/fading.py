@@ -25,6 +25,7 @@ from limen.memory.wrapping import (
     rows_of,
 )
 from limen.metrics import BestCut, Confusion, Metric
+from limen.model import Held
 from limen.optimum import LossCurve, Optimum
 from limen.storage.packing import plain_time
 from limen.times import Period, Time, as_period, as_time, as_times
@@ -110,7 +111,7 @@ class Fading(Window, kind="Fading"):
                 f"half_life={half_life!r}."
             )
         require_empty(model)
-        if not hasattr(model, "_fade"):
+        if not isinstance(model, Held):
             raise TypeError(f"model must be one of limen, which can fade; got {model!r}.")
         self._start(
             {
@@ -130,7 +131,7 @@ class Fading(Window, kind="Fading"):
     def _start(self, state: dict[str, Any]) -> None:
         self._feed(state["model"])
         self._become(state)
-        unit = exact_unit(self._model._given["unit"])
+        unit = exact_unit(self._model.settings["unit"])
         self._unit = _FINEST if unit is None else float(unit)
         length: Any = self._half_life
         if isinstance(length, timedelta):
@@ -147,6 +148,11 @@ class Fading(Window, kind="Fading"):
     def half_life(self) -> Period:
         """After how many samples, or how much time, a sample counts half."""
         return self._half_life
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The half-life, and what it is counted by."""
+        return {"half_life": self._half_life, "by": self._by}
 
     @property
     def newest(self) -> Time | None:
@@ -389,7 +395,7 @@ class Fading(Window, kind="Fading"):
     def optimum(self) -> Any:
         """The optimum of the model, by weights that have faded."""
         found = self._model.optimum
-        if callable(found):
+        if self._model.takes_costs:
             return lambda **costs: self._lighter(found(**costs))
         return self._lighter(found)
 
@@ -487,7 +493,7 @@ class Fading(Window, kind="Fading"):
             or (known and not timed)
             or any(type(number) is not float or not math.isfinite(number) for number in numbers)
             or any(type(parts[name]) is not int or parts[name] < 0 for name in ("count", "refused"))
-            or not hasattr(parts["model"], "_fade")
+            or not isinstance(parts["model"], Held)
         ):
             raise ValueError("no samples fade like that")
         fading = cls.__new__(cls)

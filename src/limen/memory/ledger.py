@@ -37,6 +37,7 @@ from limen.memory.wrapping import (
     parameters,
     require_empty,
 )
+from limen.model import Model, asked
 from limen.storage.packing import id_column, ids_of, plain_number, plain_time, whole_number
 from limen.times import Period, Time, as_period, as_time, require_one_kind
 
@@ -157,7 +158,7 @@ class Ledger(Wrapper, kind="Ledger"):
         self._model = model
         self._window = window = model if isinstance(model, Window) else None
         self._inner = model if window is None else window.model
-        if not hasattr(self._inner, "_given"):
+        if not isinstance(self._inner, Model):
             raise TypeError(
                 f"model must be one of limen, because the ledger asks for its costs and unit; got "
                 f"{self._inner!r}."
@@ -166,7 +167,7 @@ class Ledger(Wrapper, kind="Ledger"):
         self._dated = require_one_kind(**periods, period=None if window is None else window._period)
         self._names = parameters(self._inner.update)
         self._labelled = self._names[1] == "label"
-        self._prices = Prices(self._inner._given["unit"], self._costs())
+        self._prices = Prices(self._inner.settings["unit"], self._costs())
         self._trial = self._inner.empty()
         self._lock = Lock()
         self._ids: dict[Hashable, Entry] = {}
@@ -180,7 +181,7 @@ class Ledger(Wrapper, kind="Ledger"):
             self._window._adopt(self._leave)
 
     def _costs(self) -> tuple[Cost, Cost] | None:
-        given, own = self._given, self._inner._given
+        given, own = self._given, self._inner.settings
         theirs = (given["false_positive"], given["false_negative"])
         if not self._labelled or "false_positive" in own:
             if theirs != (None, None):
@@ -192,6 +193,11 @@ class Ledger(Wrapper, kind="Ledger"):
         return tuple(1 if cost is None else cost for cost in theirs)  # type: ignore[return-value]
 
     # What is asked of it.
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The periods and costs, by name, as they were given."""
+        return dict(self._given)
 
     @property
     def newest(self) -> Time | None:
@@ -595,14 +601,14 @@ class Ledger(Wrapper, kind="Ledger"):
     # The answers of the model.
 
     def _threshold(self) -> float:
-        threshold: Any = self._inner.threshold
-        return float(threshold(**self._their_costs()) if callable(threshold) else threshold)
+        inner = self._inner
+        return float(inner.threshold(**self._own_costs()) if inner.takes_costs else inner.threshold)
 
     def _loss(self) -> float:
-        optimum: Any = self._model.optimum
-        return float((optimum(**self._their_costs()) if callable(optimum) else optimum).loss)
+        costs = self._own_costs() if self._inner.takes_costs else {}
+        return float(asked(self._model, "optimum", costs).loss)
 
-    def _their_costs(self) -> dict[str, Any]:
+    def _own_costs(self) -> dict[str, Any]:
         return {name: 1 if self._given[name] is None else self._given[name] for name in _COSTS}
 
     # Copies, and what is stored.

@@ -114,6 +114,11 @@ class LastN(Window, kind="LastN"):
         """How many samples the window remembers at most."""
         return self._n
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The length of the window, by name."""
+        return {"n": self._n}
+
     def update(self, *sample: Any, **named: Any) -> None:
         """Add one sample, as the model's `update` does, and let the oldest one leave. O(log n).
 
@@ -332,6 +337,11 @@ class LastPeriod(Window, kind="LastPeriod"):
     def period(self) -> Period:
         """How far the window looks back."""
         return self._period
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The length of the window, by name."""
+        return {"period": self._period}
 
     @property
     def newest(self) -> Time | None:

@@ -40,7 +40,8 @@ class Answers:
 
     __slots__ = ()
 
-    # A number, or a question about costs, as the model has it.
+    takes_costs: bool = _answer_of_model("takes_costs")
+    # Numbers, or methods where the model takes costs.
     threshold: Any = _answer_of_model("threshold")
     optimum: Any = _answer_of_model("optimum")
     loss: float = _answer_of_model("loss")
@@ -120,7 +121,7 @@ def require_empty(model: Any) -> None:
 def emptied(model: Any) -> Any:
     """Return a model like this one that holds nothing; raise unless it can be stored."""
     if not isinstance(model, Storable):
-        raise TypeError(f"{model!r} cannot be stored; only the models of limen can.")
+        raise TypeError(f"{model!r} cannot be stored; only models that are Storable can.")
     return model.empty()  # type: ignore[attr-defined]
 
 

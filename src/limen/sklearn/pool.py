@@ -52,7 +52,7 @@ class Pool:
     def __init__(self, empty: Any, times: int = 1) -> None:
         self.model = empty
         self._times = times  # what a weight is multiplied by at most
-        self._follows = empty._given["unit"] is None
+        self._follows = empty.settings["unit"] is None
         self._parts: list[tuple[Any, ...]] = []
 
     @contextmanager
@@ -71,7 +71,7 @@ class Pool:
 
     def _joined(self, columns: tuple[Any, ...]) -> Any:
         """Add samples to the model, or to a new one that has another unit."""
-        plain = self._follows and self.model._given["unit"] is None
+        plain = self._follows and self.model.settings["unit"] is None
         if not (plain and fine_unit(_amounts(columns), 1)):
             try:
                 self.model.update_many(*columns)
@@ -81,7 +81,7 @@ class Pool:
                     raise
         parts = [*self._parts, columns]
         unit = fine_unit([column for part in parts for column in _amounts(part)], self._times)
-        model = type(self.model)(**{**self.model._given, "unit": unit})
+        model = type(self.model)(**{**self.model.settings, "unit": unit})
         try:
             for part in parts:
                 model.update_many(*part)
