@@ -28,7 +28,15 @@ class Entry:
     """What is known of one id."""
 
     __slots__ = (
-        *("answer", "cost", "id", "known", "outcome", "place", "score", "state", "time"),
+        "answer",
+        "cost",
+        "id",
+        "known",
+        "outcome",
+        "place",
+        "score",
+        "state",
+        "time",
         "weight",
     )
 

@@ -111,9 +111,24 @@ class Ledger(Wrapper, kind="Ledger"):
     """
 
     __slots__ = (
-        *("_clock", "_cost", "_counts", "_dated", "_ever", "_expired", "_final", "_given"),
-        *("_ids", "_inner", "_labelled", "_lock", "_names", "_open", "_prices"),
-        *("_trial", "_window", "_young"),
+        "_clock",
+        "_cost",
+        "_counts",
+        "_dated",
+        "_ever",
+        "_expired",
+        "_final",
+        "_given",
+        "_ids",
+        "_inner",
+        "_labelled",
+        "_lock",
+        "_names",
+        "_open",
+        "_prices",
+        "_trial",
+        "_window",
+        "_young",
     )
 
     def __init__(
@@ -613,8 +628,15 @@ class Ledger(Wrapper, kind="Ledger"):
 
     # Copies, and what is stored.
 
-    def _describe(self, known: list[Entry]) -> dict[str, Any]:
-        """Tell all but the ids; `known` are the entries that have one, in their order."""
+    def snapshot(self) -> dict[str, Any]:
+        """Describe the model, and all ids in columns, in an order that depends on the ids. O(n)."""
+        with self._lock:
+            known = list(self._ids.values())
+            ids, order = id_column([entry.id for entry in known])
+            return {**self._described([known[at] for at in order]), "ids": ids}
+
+    def _described(self, known: list[Entry]) -> dict[str, Any]:
+        """Describe all but the ids; `known` are the entries that have one, in their order."""
         window = self._window
         entries = [*known, *self._nameless()]
         places, turns = dict.fromkeys(entries, -1), dict.fromkeys(entries, -1)
@@ -627,7 +649,8 @@ class Ledger(Wrapper, kind="Ledger"):
         return {
             "model": self._inner if window is None else window._shell(),
             **self._given,
-            "clock": self._clock,
+            **{name: plain_time(self._given[name]) for name in _PERIODS},
+            "clock": plain_time(self._clock),
             "counts": self._counts,
             "expired": self._expired,
             "cost": self._cost,
@@ -646,15 +669,6 @@ class Ledger(Wrapper, kind="Ledger"):
         if window is None or not window._by_arrival:
             entries.sort(key=Entry.order)
         return entries
-
-    def snapshot(self) -> dict[str, Any]:
-        """Describe the model and all ids in columns, in an order that is that of the ids. O(n)."""
-        with self._lock:
-            known = list(self._ids.values())
-            ids, order = id_column([entry.id for entry in known])
-            parts = self._describe([known[at] for at in order])
-            plain = {name: plain_time(parts[name]) for name in (*_PERIODS, "clock")}
-            return {**parts, **plain, "ids": ids}
 
     @classmethod
     def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:

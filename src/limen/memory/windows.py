@@ -297,8 +297,16 @@ class LastPeriod(Window, kind="LastPeriod"):
     """
 
     __slots__ = (
-        *("_added", "_edge", "_late", "_newest", "_period", "_plain", "_refused"),
-        *("_samples", "_timeline", "_times"),
+        "_added",
+        "_edge",
+        "_late",
+        "_newest",
+        "_period",
+        "_plain",
+        "_refused",
+        "_samples",
+        "_timeline",
+        "_times",
     )
 
     _newest: Any

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from limen.metrics import BestCut, Confusion
     from limen.optimum import LossCurve
 
-__all__ = ["Answers", "Window", "Wrapper"]
+__all__ = ["Window", "Wrapper"]
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -30,15 +30,17 @@ def _answer_of_model(name: str) -> Any:
     return property(attrgetter(f"_model.{name}"), doc=f"`{name}` of the model")
 
 
-class Answers:
-    """The answers of the model inside, under their own names.
+class Wrapper(Storable):
+    """What windows and ledgers share: a model that is theirs, and its answers.
 
     `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `probability`, `blocks`,
     `roc_hull`, `confusion` and `best` those that the model has. What would change the model is
     not passed on.
     """
 
-    __slots__ = ()
+    __slots__ = ("_model",)
+
+    _model: Any
 
     takes_costs: bool = _answer_of_model("takes_costs")
     # Numbers, or methods where the model takes costs.
@@ -52,14 +54,6 @@ class Answers:
     roc_hull: Callable[[], RocHull] = _answer_of_model("roc_hull")
     confusion: Callable[[float], Confusion] = _answer_of_model("confusion")
     best: Callable[..., BestCut] = _answer_of_model("best")
-
-
-class Wrapper(Answers, Storable):
-    """What windows and ledgers share: a model that is theirs."""
-
-    __slots__ = ("_model",)
-
-    _model: Any
 
     @property
     def model(self) -> Any:
