@@ -7,6 +7,7 @@ import base64
 import copy
 import json
 import os
+import pickle
 import random
 import signal
 import struct
@@ -298,6 +299,19 @@ def test_an_id_that_cannot_be_stored_is_named(id):
     book.score(id, 0.5)
     with pytest.raises(TypeError, match="which cannot be stored"):
         book.to_bytes()
+
+
+def test_ids_and_groups_that_cannot_be_stored_can_be_copied():
+    book, groups = Ledger(OnlineThreshold()), Grouped(OnlineThreshold())
+    for at in (2, 1):
+        book.score(frozenset({at}), at / 4)
+        book.label(frozenset({at}), 1)
+        groups.update(frozenset({at}), at / 4, 1)
+
+    for twin in (copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))):
+        assert book.optimum == twin(book).optimum
+        assert frozenset({2}) in twin(book)
+        assert groups.thresholds() == twin(groups).thresholds()
 
 
 def test_ids_come_back_equal_and_of_the_same_type():

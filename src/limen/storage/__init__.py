@@ -96,7 +96,10 @@ class Storable:
         if kind not in _kinds and kind in _HOMES:
             import_module(_HOMES[kind])
         if kind not in _kinds:
-            raise ValueError(f"this limen knows no {kind!r}; a newer one may")
+            raise ValueError(
+                f"this limen knows no {kind!r}; a newer one may, or the module of that class must "
+                "be imported first"
+            )
         return cls if deep == 0 and issubclass(cls, _kinds[kind]) else _kinds[kind]
 
     def to_bytes(self) -> bytes:
