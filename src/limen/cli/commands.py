@@ -18,9 +18,10 @@ from limen import metrics
 from limen.batch import loss_curve, optimal_threshold
 from limen.calibrator import OnlineCalibrator
 from limen.cli.exits import BAD_INPUT, INFEASIBLE, USAGE, Failure
-from limen.cli.inputs import Samples, read, read_narrowed
+from limen.cli.inputs import read, read_narrowed
 from limen.cli.output import Told, as_json, bold, require_writable, say, written
 from limen.cli.rows import Columns
+from limen.cli.samples import Samples
 from limen.digits import gap, plain, within
 from limen.errors import Infeasible
 from limen.groups import Grouped
@@ -120,9 +121,9 @@ def _of_too_many(options: Namespace) -> tuple[Samples, Told] | None:
     few = read_narrowed(options.files, options.format, columns_of(options), costs_of(options))
     if few is None:
         return None
-    samples = Samples(few.scores, few.labels, few.weights, None, [])
-    told = best_of(samples, options, None, {})
-    return samples, replace(told, samples=few.rows, positives=few.positives)
+    told = best_of(few, options, None, {})
+    rows: Any = few.weights  # that each of the few stands for
+    return few, replace(told, samples=int(rows.sum()), positives=int(few.labels @ rows))
 
 
 def groups_of(
@@ -141,7 +142,7 @@ def groups_of(
         right = confusion_at(members, told.threshold, options.unit)
         worth = cost(**costs_of(options)) if aim is None else _callable(aim)
         aims = {"loss" if aim is None else "value": worth(*right)}
-        counts = {"samples": len(members), "positives": int(np.count_nonzero(members.labels))}
+        counts = {"samples": len(members), "positives": members.positives}
         groups[name] = _Group(replace(told, confusion=right, **aims, **counts), own=False)
     return groups
 
@@ -179,7 +180,7 @@ def best_of(
     group: str | None = None,
 ) -> Told:
     """Find the best cut by the aim, and tell all about it."""
-    counts = len(samples), int(np.count_nonzero(samples.labels))
+    counts = len(samples), samples.positives
     try:
         if aim is None:
             costs = costs_of(options)
@@ -242,7 +243,7 @@ def confusion_at(samples: Samples, threshold: float, unit: Any) -> Confusion:
         return held.confusion(0.5)
     tp = int(np.count_nonzero(answers & samples.labels.view(bool)))
     fp = int(np.count_nonzero(answers)) - tp
-    positives = int(np.count_nonzero(samples.labels))
+    positives = samples.positives
     return Confusion(*map(float, (tp, fp, positives - tp, len(samples) - positives - fp)))
 
 

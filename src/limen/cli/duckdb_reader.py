@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from glob import has_magic
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,12 +14,9 @@ from limen.cli.exits import BAD_INPUT, NOT_FOUND, Failure
 from limen.cli.line_reader import csv_header, is_gzip
 from limen.cli.progress import on_terminal, polling
 from limen.cli.rows import MANY_LABELS, Columns, refuse_column, which_labels
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from limen.cli.samples import Samples
 
 __all__ = [
-    "Part",
     "Stumbled",
     "connected",
     "duckdb_is_there",
@@ -41,17 +37,6 @@ _REAL = ("FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
 
 class Stumbled(Exception):  # noqa: N818 - reads as what happened
     """Something in the file is wrong, or only unusual: the reader of lines will tell."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The samples of one file; a group is a number, its place in `names`."""
-
-    scores: NDArray[Any]
-    labels: NDArray[np.uint8]
-    weights: NDArray[Any] | None
-    codes: NDArray[Any] | None
-    names: list[str]
 
 
 def duckdb_is_there() -> bool:
@@ -113,7 +98,7 @@ def _select(parts: dict[str, str], positive: str | None) -> tuple[str, list[Any]
     return f"SELECT {', '.join(taken)}", given
 
 
-def read_table(path: str, format: str, columns: Columns) -> Part:
+def read_table(path: str, format: str, columns: Columns) -> Samples:
     """Read a file of CSV or NDJSON, or raise `Stumbled`. O(n)."""
     sql, given = text_query(path, format, columns)
     import duckdb
@@ -164,7 +149,7 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> Part:
+def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> Samples:
     """Run the query; a value that is missing, has no order or would be lost raises Stumbled."""
     with polling(path, connection.query_progress):
         names: list[str] = []
@@ -199,10 +184,10 @@ def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Colu
     codes = arrays.get("code")
     if codes is not None:
         codes = codes.astype(np.min_scalar_type(len(names)))  # small ones are sorted faster
-    return Part(scores, arrays["label"], weights, codes, names)
+    return Samples(scores, arrays["label"], weights, codes, tuple(names))
 
 
-def read_parquet(path: str, columns: Columns) -> Part:
+def read_parquet(path: str, columns: Columns) -> Samples:
     """Read a Parquet file; an error names the row. O(n)."""
     connection = connected()
     import duckdb

@@ -13,13 +13,13 @@ holds one score. So the answer is the same to the last bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limen.cli.duckdb_reader import Stumbled
 from limen.cli.progress import polling
+from limen.cli.samples import Samples
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
@@ -27,21 +27,10 @@ if TYPE_CHECKING:
 
     from limen.units import Cost
 
-__all__ = ["Narrowed", "narrow"]
+__all__ = ["narrow"]
 
 _BUCKETS = 2**16
 _PASSES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Narrowed:
-    """Few rows with weights that have the cheapest cut of many."""
-
-    scores: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    weights: NDArray[np.int64]
-    rows: int
-    positives: int
 
 
 def narrow(
@@ -53,8 +42,10 @@ def narrow(
     false_negative: Cost,
     most: int,
     buckets: int = _BUCKETS,
-) -> Narrowed:
+) -> Samples:
     """Reduce the rows of a query, with a score and a label each, to about `most` of them. O(n).
+
+    The weight of a sample is the number of rows that it stands for.
 
     Raise `Stumbled` where a score or a label is missing or has no order.
     """
@@ -147,7 +138,7 @@ def _reduced(
     counts: dict[str, NDArray[Any]],
     kept: NDArray[np.bool_],
     bounds: tuple[float, float, int],
-) -> Narrowed:
+) -> Samples:
     number, values = _bucket(*bounds)
     with polling("near the cut", connection.query_progress):
         near = connection.execute(
@@ -162,10 +153,8 @@ def _reduced(
     scores = (near["score"], last[some], last[none])
     labels = (near["label"], np.ones(some.sum(), np.uint8), np.zeros(none.sum(), np.uint8))
     weights = (np.ones(len(near["score"]), np.int64), ones[some], zeros[none])
-    return Narrowed(
+    return Samples(
         np.concatenate(scores),
         np.concatenate(labels).astype(np.uint8),
         np.concatenate(weights),
-        int(counts["n"].sum()),
-        int(counts["ones"].sum()),
     )

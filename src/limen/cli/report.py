@@ -25,8 +25,9 @@ from limen.cli.commands import (
     typed,
     upside_down,
 )
-from limen.cli.inputs import Samples, read
+from limen.cli.inputs import read
 from limen.cli.output import Told, require_writable, say, written
+from limen.cli.samples import Samples
 from limen.digits import gap, plain, within
 from limen.metrics import cost
 
