@@ -1065,7 +1065,7 @@ def test_without_duckdb_text_is_read_and_parquet_tells_what_it_needs(
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["fit", "absent.csv"], 4, "absent.csv is not there"),
+        (["fit", "absent.csv"], 4, "absent.csv does not exist"),
         (["fit", "absent-*.csv"], 4, "no file matches absent-*.csv"),
         (["fit", "."], 4, "is a folder"),
         (["fit"], 2, "FILE"),
@@ -1078,7 +1078,7 @@ def test_without_duckdb_text_is_read_and_parquet_tells_what_it_needs(
         (["fit", "-", "-"], 2, "only once"),
         (["compare", "good.csv"], 2, "--threshold"),
         (["fit", "ties.csv", "--min-precision", "0.9"], 5, "no cut meets min_precision=0.9"),
-        (["curve", "good.csv", "-o", "nowhere/curve.csv"], 2, "nowhere is not there"),
+        (["curve", "good.csv", "-o", "nowhere/curve.csv"], 2, "nowhere does not exist"),
     ],
 )
 def test_each_way_to_fail_has_its_exit_code(run, arguments, code, told) -> None:
@@ -1120,7 +1120,7 @@ CLOSED = {
     "fit good.csv -q >&-": (1, "", "standard output is closed."),
     "watch >&- < good.csv": (1, "", "standard output is closed."),
     "--help >&-": (1, "", "standard output is closed."),
-    "show absent.limen >&-": (4, "", "absent.limen is not there."),
+    "show absent.limen >&-": (4, "", "absent.limen does not exist."),
     "fit good.csv 2>&-": (0, "0.5\n", ""),
     "fit absent.csv 2>&-": (4, "", ""),
     "watch <&- >&- 2>&-": (1, "", ""),

@@ -836,11 +836,11 @@ def test_a_metric_saves_a_model_of_every_cost() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (["show", "absent.limen"], 4, "absent.limen is not there"),
+        (["show", "absent.limen"], 4, "absent.limen does not exist"),
         (["show", "in.csv"], 3, "in.csv: these bytes were not written by limen"),
         (["merge", "window.limen", "-o", "out.limen"], 3, "holds a LastN, which cannot be merged"),
         (["merge", "one.limen", "five.limen", "-o", "out.limen"], 3, "false_negative is 1 here"),
-        (["merge", "one.limen", "-o", "five.limen"], 2, "is there already"),
+        (["merge", "one.limen", "-o", "five.limen"], 2, "already exists"),
     ],
 )
 def test_models_that_cannot_be_used_are_told(capsys, arguments, code, problem) -> None:

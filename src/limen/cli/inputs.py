@@ -135,7 +135,7 @@ def _expanded(patterns: Sequence[str]) -> list[str]:
     require_distinct(paths)
     for path in paths:
         if path != "-" and not os.path.exists(path):
-            raise Failure(f"{path} is not there. Check the name.", NOT_FOUND)
+            raise Failure(f"{path} does not exist. Check the name.", NOT_FOUND)
         if os.path.isdir(path):
             raise Failure(f"{path} is a folder. Name its files: '{path}/*.csv'", NOT_FOUND)
     return paths

@@ -84,7 +84,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     try:
         raw = cast("io.BufferedReader", sys.stdin.buffer) if path == "-" else open(path, "rb")  # noqa: SIM115
     except FileNotFoundError:
-        raise Failure(f"{path} is not there. Check the name.", NOT_FOUND) from None
+        raise Failure(f"{path} does not exist. Check the name.", NOT_FOUND) from None
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror}.", FAILED) from None
     try:

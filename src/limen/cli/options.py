@@ -29,7 +29,7 @@ _NEGATIVE = re.compile(r"-((\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[-+]?\d+)?|inf|infini
 
 _ENDINGS = """\
 exit codes:
-  0  done                          4  a file is not there
+  0  done                          4  a file does not exist
   1  failed, as the message says   5  no cut meets what was demanded
   2  wrong command or option       130  Ctrl-C
   3  malformed input, with the     141  the reader of the output went away

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from limen.cli.exits import BAD_INPUT, INTERRUPTED, USAGE, Failure
 from limen.cli.journal import Journal
 from limen.cli.options import period_text
-from limen.cli.output import as_line, say
+from limen.cli.output import as_line, print_messages
 from limen.cli.rows import (
     LONGEST_LINE,
     Columns,
@@ -262,13 +262,13 @@ class _Stream:
             self.lines.clear()
         self.values = None  # the rows to come bring a header of their own
         if journal.dropped:
-            say(
+            print_messages(
                 f"limen: {journal.dropped:,} bytes at the end of {journal.beside} were cut off "
                 "when it was killed, before any line told of them. They are dropped.",
                 quiet=self.options.quiet,
             )
         best = self.model.optimum
-        say(
+        print_messages(
             f"going on after row {self.place.number:,}: {self._samples():,} samples, threshold "
             f"{within(best.threshold, best.lower, best.upper)}",
             quiet=self.options.quiet,
@@ -432,7 +432,7 @@ class _Stream:
             except Failure as failure:
                 if not self.skips or failure.code == USAGE:
                     raise
-                say(f"limen: {failure} Skipped.", quiet=self.options.quiet)
+                print_messages(f"limen: {failure} Skipped.", quiet=self.options.quiet)
                 if every is not None and (place.number + 1) % every == 0:
                     self._tell(ahead=1)
             place.number += 1
@@ -579,7 +579,7 @@ class _Stream:
         ):
             if found.get(name):
                 self.warned = True
-                say(
+                print_messages(
                     f"limen: no sample counts: {found[name]:,} {problem} "
                     f"({_typed(self.options, asked)}). Choose a longer period.",
                     quiet=self.options.quiet,
