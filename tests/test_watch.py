@@ -605,7 +605,7 @@ def test_a_bad_row_may_be_skipped(case: str) -> None:
         ("score,label\n", ("--every", "0"), 2, "at least 1"),
         ("score,label,t\n1,1,soon\n", ("--time-column", "t"), 3, "row 1, column t: 'soon'"),
         ("score,label,id\n1,1,\n", ("--id-column", "id"), 3, "row 1, column id: the id is missing"),
-        ("score,label,id\n,,a\n", ("--id-column", "id"), 3, "neither a score nor a label"),
+        ("score,label,id\n,,a\n", ("--id-column", "id"), 3, "score and label are both missing"),
         ("score,label,id\n1,,a\n2,,a\n", ("--id-column", "id"), 3, "row 2: id 'a' has score 1.0"),
         ("score,label\n\udcff\n", (), 3, "row 1: byte 1 is 0xff, which is not UTF-8"),
     ],

@@ -34,11 +34,11 @@ __all__ = [
     "blanks_of",
     "heading_of",
     "labels_of",
+    "quoted",
     "refuse_column",
     "refuse_kind",
     "refuse_label",
     "refuse_long_line",
-    "shown",
     "values_of",
     "which_labels",
 ]
@@ -47,7 +47,7 @@ LONGEST_LINE = 2**24
 MANY_LABELS = 20
 COUNTED = 10**6  # rows, to tell which labels there are
 GZIP = b"\x1f\x8b"
-_SHOWN = 40
+_LONGEST_QUOTE = 40
 _ZERO_OR_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
 _ARRAY = re.compile(r"\s*\[\s*(\{|$)")
 _AUTOMATIC_UNIT = 2**-20
@@ -114,14 +114,14 @@ class Place:
         raise Failure(f"{where}: {problem}", BAD_INPUT)
 
 
-def shown(value: object) -> str:
-    """Show a value in a message, shortened.
+def quoted(value: object) -> str:
+    """Quote a value in a message, shortened.
 
-    >>> shown("x" * 100)
+    >>> quoted("x" * 100)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'"
     """
     text = value if isinstance(value, str) else json.dumps(value)
-    short = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    short = text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…"
     return repr(short) if isinstance(value, str) else short
 
 
@@ -208,9 +208,9 @@ def _delimiter_of(header: str, columns: Columns, name: str) -> str:
 def refuse_column(part: str, column: str, header: list[str], where: str) -> NoReturn:
     """Say that a column is not there, or twice, and which there are."""
     problem = f"has {header.count(column)} columns" if column in header else "has no column"
-    listed = ", ".join(map(shown, header[:20])) + (", …" if len(header) > 20 else "")
+    listed = ", ".join(map(quoted, header[:20])) + (", …" if len(header) > 20 else "")
     raise Failure(
-        f"{where}: it {problem} {shown(column)} for the {part}. There are: {listed}. Choose "
+        f"{where}: it {problem} {quoted(column)} for the {part}. There are: {listed}. Choose "
         f"with --{part}-column.",
         BAD_INPUT,
     )
@@ -278,12 +278,12 @@ def _json_values(columns: Columns, place: Place) -> Callable[..., list[Any]]:
             if "\r" in line.strip():
                 _refuse_return(place.at())
             place.refuse(
-                f"{shown(line.strip())} is not JSON: {error}. One object per line is needed."
+                f"{quoted(line.strip())} is not JSON: {error}. One object per line is needed."
             )
         except RecursionError:
             place.refuse("JSON that is nested too deep.")
         if not isinstance(record, dict):
-            place.refuse(f"{shown(line.strip())} is not an object with named values.")
+            place.refuse(f"{quoted(line.strip())} is not an object with named values.")
         if sparse:
             return [record.get(name) for name in named.values()]
         try:
@@ -292,7 +292,7 @@ def _json_values(columns: Columns, place: Place) -> Callable[..., list[Any]]:
             part = next(part for part, name in named.items() if name not in record)
             place.refuse(
                 f"no value is named so, and it is needed for the {part}. There are: "
-                f"{', '.join(map(shown, record)) or 'none'}.",
+                f"{', '.join(map(quoted, record)) or 'none'}.",
                 column=named[part],
             )
 
@@ -350,7 +350,7 @@ def as_number(value: Any, place: Place, column: str, part: str) -> float:
     except (TypeError, ValueError, OverflowError):
         if value in ("", None):
             place.refuse(f"the {part} is missing. Fill it or drop the row.", column=column)
-        place.refuse(f"{shown(value)} is not a number. Correct it or drop the row.", column=column)
+        place.refuse(f"{quoted(value)} is not a number. Correct it or drop the row.", column=column)
     if number != number:
         place.refuse(
             f"the {part} is nan, which has no order. Fill it or drop the row.", column=column
@@ -387,7 +387,7 @@ def refuse_label(
     rows = sum((counts or {}).values())
     first = "There are" if rows <= COUNTED else f"Among the first {rows:,} rows are"
     place.refuse(
-        f"the label is {shown(value)}, not 0 or 1. {which_labels(counts or {}, first)}",
+        f"the label is {quoted(value)}, not 0 or 1. {which_labels(counts or {}, first)}",
         column=columns.label,
     )
 
@@ -406,6 +406,6 @@ def which_labels(counts: Mapping[str, int], first: str = "There are") -> str:
         )
     else:
         rows = {text: f"{count:,} row{'s' * (count > 1)}" for text, count in there.items()}
-        each = [f"{shown(text)} ({rows[text]})" for text in sorted(there)]
+        each = [f"{quoted(text)} ({rows[text]})" for text in sorted(there)]
         listed = f"{first} {', '.join(each)}. " if each else ""
     return f"{listed}Say which one counts as 1: --positive VALUE"
