@@ -23,8 +23,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limen
+from limen import metrics
 from limen.cli import commands, duckdb_reader, inputs, line_reader, main, out_of_core, rows
 from limen.cli import watch as following
+from limen.cli.option_values import METRICS
 from limen.cli.options import parser
 from limen.demo import load_phishing, phishing_csv
 
@@ -1153,6 +1155,10 @@ def test_ctrl_c_ends_quietly_with_130(tmp_path: Path) -> None:
     assert (130, b"", b"") == (process.returncode, out, err)
 
 
+def test_the_command_line_knows_every_metric() -> None:
+    assert METRICS == tuple(metrics._NAMED)
+
+
 def test_help_loads_no_numpy() -> None:
     program = (
         "import sys\nfrom limen.cli import main\n"
@@ -1302,7 +1308,7 @@ def test_an_f_score_of_no_use_is_refused(run, metric) -> None:
         (["fit", "good.csv", "--xyzzy"], "fit has no option --xyzzy.\n"),
         (["fit", "good.csv", "--false-positives=2"], "Did you mean --false-positive?"),
         (["fit", "good.csv", "--json", "more.csv"], "Name all files in one place."),
-        (["demo", "now"], "now is one word too many for demo"),
+        (["demo", "now"], "demo does not expect the word 'now'"),
     ],
 )
 def test_an_unknown_option_is_told_with_the_help_of_its_command(run, arguments, told) -> None:

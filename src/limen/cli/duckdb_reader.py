@@ -26,10 +26,8 @@ __all__ = [
     "text_query",
 ]
 
-_WHOLE = (
-    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
-    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
-)
+_INTEGER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _LONG = 2**20
 _PARQUET = "read_parquet(?, file_row_number = true)"
 _REAL = ("FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
@@ -235,7 +233,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _as_number(column: str, kind: str, path: str, name: str) -> str:
-    if kind in _WHOLE:
+    if kind in _INTEGER or kind in _UNSIGNED:
         return column  # so that a number that no double tells apart is refused
     if kind.split("(")[0] in _REAL:
         return f"CAST({column} AS DOUBLE)"

@@ -10,7 +10,7 @@ from limen.cli.aims import Aim, aim_of
 from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
 from limen.cli.findings import as_failure
 from limen.cli.journal import has_more
-from limen.cli.options import period_text
+from limen.cli.option_values import period_text
 from limen.cli.output import as_line, print_messages, require_distinct, require_writable
 from limen.digits import within
 from limen.errors import Infeasible

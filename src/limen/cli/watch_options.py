@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from limen.cli.aims import costs_of
 from limen.cli.exits import USAGE, Failure
-from limen.cli.options import period_text
+from limen.cli.option_values import period_text
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
 from limen.memory.windows import LastN, LastPeriod

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from limen.cli.aims import columns_of
 from limen.cli.exits import USAGE, Failure
-from limen.cli.options import period_text
+from limen.cli.option_values import period_text
 from limen.cli.output import print_messages
 from limen.cli.rows import (
     Place,
