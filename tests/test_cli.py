@@ -227,12 +227,12 @@ def test_the_two_readers_agree_on_odd_but_right_text(run, monkeypatch) -> None:
     Path("odd.csv").write_text(odd, newline="")
     columns = rows.Columns()
     by_line = inputs.read(["odd.csv"], None, columns)
-    stumbled = []
+    fell_back = []
     monkeypatch.setattr(inputs, "_SMALL", 0)
-    monkeypatch.setattr(inputs, "read_text", lambda *given: stumbled.append(given))
+    monkeypatch.setattr(inputs, "read_text", lambda *given: fell_back.append(given))
     by_table = inputs.read(["odd.csv"], None, columns)
 
-    assert [] == stumbled
+    assert [] == fell_back
     assert sorted(zip(by_line.scores.tolist(), by_line.labels.tolist(), strict=True)) == sorted(
         zip(by_table.scores.tolist(), by_table.labels.tolist(), strict=True)
     )
@@ -351,7 +351,7 @@ def test_parquet_that_is_called_text_is_told(run) -> None:
     code, out, err = run("fit", "plain.parquet", "--format", "csv")
 
     assert (3, "") == (code, out)
-    assert "plain.parquet is Parquet, not text. Leave --format away." in err
+    assert "plain.parquet is Parquet, not text. Leave out --format." in err
 
 
 def test_several_files_and_patterns_count_as_one(run) -> None:
@@ -637,7 +637,7 @@ def test_watch_proposes_no_label_either() -> None:
     done = limen_process("watch", input=b"score,label\n0.1,ok\n0.9,fraud\n")
 
     assert 3 == done.returncode
-    assert b"'ok', not 0 or 1. Say which one counts as 1: --positive VALUE" in done.stderr
+    assert b"'ok', not 0 or 1. Choose the one that counts as 1: --positive VALUE" in done.stderr
 
 
 def test_labels_of_parquet_are_counted_too(run) -> None:
@@ -647,7 +647,7 @@ def test_labels_of_parquet_are_counted_too(run) -> None:
     code, out, err = run("fit", "fraud.parquet")
 
     assert (3, "") == (code, out)
-    assert "There are 'fraud' (3 rows), 'ok' (9 rows). Say which one counts as 1" in err
+    assert "There are 'fraud' (3 rows), 'ok' (9 rows). Choose the one that counts as 1" in err
 
 
 @pytest.mark.parametrize("name", ["many.csv", "many.parquet"])

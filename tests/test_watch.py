@@ -210,7 +210,7 @@ def test_a_restart_goes_on_where_it_stopped() -> None:
     watched("all.csv", "--state", "b.limen", *COSTS)
 
     assert 500 == lines[0]["rows"]
-    assert "going on after row 500" in told
+    assert "continuing after row 500" in told
     assert Path("b.limen").read_bytes() == Path("a.limen").read_bytes()
 
 

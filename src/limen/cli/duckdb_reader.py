@@ -17,9 +17,9 @@ from limen.cli.rows import MANY_LABELS, Columns, refuse_column, which_labels
 from limen.cli.samples import Samples
 
 __all__ = [
-    "Stumbled",
+    "NeedsLineReader",
     "connected",
-    "duckdb_is_there",
+    "duckdb_is_installed",
     "parquet_query",
     "read_parquet",
     "read_table",
@@ -33,12 +33,12 @@ _PARQUET = "read_parquet(?, file_row_number = true)"
 _REAL = ("FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
 
 
-class Stumbled(Exception):  # noqa: N818 - reads as what happened
-    """Something in the file is wrong, or only unusual: the reader of lines will tell."""
+class NeedsLineReader(Exception):  # noqa: N818 - reads as what happened
+    """Something in the file is wrong or unusual: read it by lines, which names the line."""
 
 
-def duckdb_is_there() -> bool:
-    """Tell whether duckdb is installed, without loading it."""
+def duckdb_is_installed() -> bool:
+    """Whether duckdb is installed; does not load it."""
     try:
         return find_spec("duckdb") is not None
     except ValueError:  # it was made to look absent
@@ -97,21 +97,21 @@ def _select(parts: dict[str, str], positive: str | None) -> tuple[str, list[Any]
 
 
 def read_table(path: str, format: str, columns: Columns) -> Samples:
-    """Read a file of CSV or NDJSON, or raise `Stumbled`. O(n)."""
+    """Read a file of CSV or NDJSON, or raise `NeedsLineReader`. O(n)."""
     sql, given = text_query(path, format, columns)
     import duckdb
 
     try:
         return _fetch(connected(), sql, given, path, columns)
     except duckdb.Error as error:
-        raise Stumbled from error
+        raise NeedsLineReader from error
 
 
 def text_query(path: str, format: str, columns: Columns) -> tuple[str, list[Any]]:
     """Write the query for the samples of CSV or NDJSON, and the values it refers to."""
     named = columns.named()
     if has_magic(path) or not (is_gzip(path) or _ends_in_a_line(path)):
-        raise Stumbled
+        raise NeedsLineReader
     options = [f"compression = '{'gzip' if is_gzip(path) else 'none'}'", "auto_detect = false"]
     types = {part: "DOUBLE" if part in ("score", "weight") else "VARCHAR" for part in named}
     if format == "csv":
@@ -133,9 +133,9 @@ def text_query(path: str, format: str, columns: Columns) -> tuple[str, list[Any]
 
 
 def _ends_in_a_line(path: str) -> bool:
-    """Tell whether the last line is of a reasonable length.
+    """Whether the last line is of a reasonable length.
 
-    Of one that is longer than its buffer and has no end, duckdb 2.0 says nothing and drops it.
+    Where it is longer than its buffer and has no end, duckdb 2.0 drops it without an error.
     """
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -148,7 +148,7 @@ def _text(text: str) -> str:
 
 
 def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> Samples:
-    """Run the query; a value that is missing, has no order or would be lost raises Stumbled."""
+    """Run the query, or raise `NeedsLineReader` if a value is missing, nan or would be lost."""
     with polling(path, connection.query_progress):
         names: list[str] = []
         if columns.group is not None:
@@ -161,7 +161,7 @@ def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Colu
             listed = connection.execute("SELECT name FROM names ORDER BY code").fetchall()
             names = [name for (name,) in listed]
             if None in names or "" in names:
-                raise Stumbled
+                raise NeedsLineReader
             sql, given = (
                 "SELECT samples.* EXCLUDE (name), code FROM samples JOIN names USING (name)",
                 [],
@@ -170,15 +170,15 @@ def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Colu
     if any(
         isinstance(column, np.ma.MaskedArray) and column.mask.any() for column in found.values()
     ):
-        raise Stumbled
+        raise NeedsLineReader
     arrays = {name: np.asarray(column) for name, column in found.items()}
     scores, weights = arrays["score"], arrays.get("weight")
     if scores.dtype.kind == "f" and np.isnan(scores).any():
-        raise Stumbled
+        raise NeedsLineReader
     if weights is not None:
         lowest = (weights >= columns.finest) | (weights == 0)
         if not bool(np.all(lowest & (weights < np.inf))):
-            raise Stumbled
+            raise NeedsLineReader
     codes = arrays.get("code")
     if codes is not None:
         codes = codes.astype(np.min_scalar_type(len(names)))  # small ones are sorted faster
@@ -195,7 +195,7 @@ def read_parquet(path: str, columns: Columns) -> Samples:
         sql, given = _parquet_query(path, parts, columns)
         try:
             return _fetch(connection, sql, given, path, columns)
-        except Stumbled:
+        except NeedsLineReader:
             _refuse_row(connection, _PARQUET, parts, columns, path)
     except duckdb.IOException as error:
         raise Failure(f"{path} cannot be read: {_first_line(error)}", NOT_FOUND) from None
@@ -234,7 +234,7 @@ def _first_line(error: Exception) -> str:
 
 def _as_number(column: str, kind: str, path: str, name: str) -> str:
     if kind in _INTEGER or kind in _UNSIGNED:
-        return column  # so that a number that no double tells apart is refused
+        return column  # so that an integer that no double holds is refused
     if kind.split("(")[0] in _REAL:
         return f"CAST({column} AS DOUBLE)"
     raise Failure(

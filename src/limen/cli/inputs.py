@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples out of files, whatever they are: names and patterns in, arrays out."""
+"""The samples of files of any format: names and patterns in, arrays out."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.cli.duckdb_reader import (
-    Stumbled,
+    NeedsLineReader,
     connected,
-    duckdb_is_there,
+    duckdb_is_installed,
     parquet_query,
     read_parquet,
     read_table,
@@ -76,11 +76,11 @@ def read_narrowed(
 ) -> Samples | None:
     """Read files of more rows than memory holds, as few rows with the same cheapest cut.
 
-    None where all rows fit, or where something in the files is better told by `read`.
+    None where all rows fit, or where something is wrong that `read` will name.
     """
     paths = _expanded(patterns)
     kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
-    if columns.weight or columns.group or None in kinds or not duckdb_is_there():
+    if columns.weight or columns.group or None in kinds or not duckdb_is_installed():
         return None
     most = _most_rows()
     if sum(os.path.getsize(path) for path in paths) < most:
@@ -101,7 +101,7 @@ def read_narrowed(
         sql = " UNION ALL ".join(f"({query})" for query, _ in queries)
         given = [value for _, values in queries for value in values]
         narrowed = narrow(connection, sql, given, **costs, most=most)
-    except (Stumbled, duckdb.Error):
+    except (NeedsLineReader, duckdb.Error):
         return None
     return narrowed if 0 < narrowed.positives < len(narrowed) else None
 
@@ -142,9 +142,9 @@ def _expanded(patterns: Sequence[str]) -> list[str]:
 
 
 def _format_of(path: str) -> str | None:
-    """Tell by the name; None where only a look into the file tells.
+    """Find the format by the name; None where that needs the first line.
 
-    Into a pipe there is no look before the one reading: what it gave is gone.
+    A pipe is not looked into here, as what it gave could not be read again.
     """
     if not is_regular(path):
         return None
@@ -155,12 +155,12 @@ def _format_of(path: str) -> str | None:
 
 
 def _read_lines(path: str, kind: str | None, columns: Columns) -> Samples:
-    """Text by duckdb where that is faster, and line by line where duckdb stumbles."""
+    """Read text by duckdb where that is faster, and else line by line."""
     large = is_regular(path) and os.path.getsize(path) > _SMALL
-    if kind is not None and large and duckdb_is_there():
+    if kind is not None and large and duckdb_is_installed():
         try:
             return read_table(path, kind, columns)
-        except Stumbled:
+        except NeedsLineReader:
             pass
     with counting(path) as tick:
         return read_text(path, kind, columns, tick)

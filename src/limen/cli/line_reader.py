@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples out of a file of lines, opened once, so that it may be a pipe."""
+"""The samples of a file of lines, opened once, so that it may be a pipe."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _BROKEN = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def is_regular(path: str) -> bool:
-    """Tell whether a file can be read twice; a pipe, or standard input, cannot."""
+    """Whether a file can be read twice; a pipe, or standard input, cannot."""
     return path != "-" and stat.S_ISREG(os.stat(path).st_mode)
 
 
@@ -59,8 +59,8 @@ def name_of(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
-class _Again(io.RawIOBase):
-    """A stream whose first bytes were looked at, and come again."""
+class _Rewound(io.RawIOBase):
+    """A stream whose first bytes were read, and are given again."""
 
     def __init__(self, begin: bytes, rest: io.BufferedReader) -> None:
         self.begin, self.rest = begin, rest
@@ -89,7 +89,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         raise Failure(f"{path} cannot be read: {error.strerror}.", FAILED) from None
     try:
         begin = raw.read(16)  # and not peek: a pipe may give one byte at a time
-        stream: IO[bytes] = io.BufferedReader(_Again(begin, raw), _BUFFER)
+        stream: IO[bytes] = io.BufferedReader(_Rewound(begin, raw), _BUFFER)
         packed = begin.startswith(GZIP)
         if path.endswith(".gz") and not packed:
             raise Failure(
@@ -105,9 +105,9 @@ def opened(path: str) -> Iterator[IO[bytes]]:
             try:
                 begin = unpacked.peek(16)
             except _BROKEN:
-                begin = b""  # the first line tells what is wrong
+                begin = b""  # reading the first line raises the error
         if begin.startswith(b"PAR1") and is_regular(path):
-            raise Failure(f"{path} is Parquet, not text. Leave --format away.", BAD_INPUT)
+            raise Failure(f"{path} is Parquet, not text. Leave out --format.", BAD_INPUT)
         refuse_kind(begin, name_of(path))
         yield stream
     finally:
@@ -116,7 +116,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def is_gzip(path: str) -> bool:
-    """Tell by its first bytes whether a file is gzipped."""
+    """Whether a file is gzipped, by its first bytes."""
     with open(path, "rb") as file:
         return file.read(2) == GZIP
 
@@ -202,7 +202,7 @@ def _collect(
         if grouped:
             name = record[-1] if type(record[-1]) is str else as_text(record[-1])
             if name == "":
-                lines.refuse("no group is named. Fill it or drop the row.", column=columns.group)
+                lines.refuse("the group is missing. Fill it or drop the row.", column=columns.group)
             codes.append(names.setdefault(name, len(names)))
         scores.append(score)
         labels.append(label)

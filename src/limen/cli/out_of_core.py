@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.cli.duckdb_reader import Stumbled
+from limen.cli.duckdb_reader import NeedsLineReader
 from limen.cli.progress import polling
 from limen.cli.samples import Samples
 from limen.units import exact_costs
@@ -47,7 +47,7 @@ def narrow(
 
     The weight of a sample is the number of rows that it stands for.
 
-    Raise `Stumbled` where a score or a label is missing or has no order.
+    Raise `NeedsLineReader` where a score or a label is missing or has no order.
     """
     costs = exact_costs(false_positive, false_negative)[:2]
     source = f"(SELECT CAST(score AS DOUBLE) AS score, label FROM ({sql}))"
@@ -89,7 +89,7 @@ def _ends(connection: Any, source: str, given: list[Any]) -> tuple[float, float]
             given,
         ).fetchone()
     if wrong:
-        raise Stumbled
+        raise NeedsLineReader
     return (0.0, 0.0) if low is None else (float(low), float(high))
 
 
@@ -120,7 +120,7 @@ def _count(
 def _worth_a_look(
     counts: dict[str, NDArray[Any]], false_positive: int, false_negative: int
 ) -> NDArray[np.bool_]:
-    """Tell in which buckets a cut may be as cheap as the cheapest at their ends."""
+    """Find the buckets in which a cut may be as cheap as the cheapest at their ends."""
     ones = counts["ones"].astype(object)  # whole numbers of any size
     zeros = counts["n"].astype(object) - ones
     below = np.concatenate([[0], np.cumsum(ones)])

@@ -64,7 +64,7 @@ def watch(options: Namespace) -> int:
 
 @contextmanager
 def _signals() -> Iterator[int]:
-    """Give a file that becomes readable when the process is asked to end."""
+    """Yield a file that becomes readable when the process is asked to end."""
     ended, end = os.pipe()
     os.set_blocking(end, False)
     asked = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
@@ -96,7 +96,7 @@ class _Stream:
     # ---- the state ----------------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Take up the model where it was left, or make a new one."""
+        """Continue the state on disk, or begin one."""
         journal = self.journal
         if journal is None:
             return
@@ -136,13 +136,13 @@ class _Stream:
         if journal.dropped:
             print_messages(
                 f"limen: {journal.dropped:,} bytes at the end of {journal.beside} were cut off "
-                "when it was killed, before any line told of them. They are dropped.",
+                "when it was killed, before any line counted them. They are dropped.",
                 quiet=self.options.quiet,
             )
         best = self.model.optimum
         print_messages(
-            f"going on after row {self.place.number:,}: {self.output.samples:,} samples, threshold "
-            f"{within(best.threshold, best.lower, best.upper)}",
+            f"continuing after row {self.place.number:,}: {self.output.samples:,} samples, "
+            f"threshold {within(best.threshold, best.lower, best.upper)}",
             quiet=self.options.quiet,
         )
         self.output.add()
@@ -211,7 +211,7 @@ class _Stream:
                 return 0
 
     def _begin(self, lines: list[str], clean: bool) -> list[str]:
-        """Learn from the first line how to read the others; give the rows."""
+        """Learn from the first line how to read the others; return the rows."""
         first = next((at for at, line in enumerate(lines) if line.strip()), None)
         if first is None:
             return []
