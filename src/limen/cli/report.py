@@ -136,7 +136,7 @@ class _Page:
         if finding.lower is not None and finding.upper is not None:
             lower, _, upper = gap(finding.lower, finding.threshold, finding.upper)
             yield (
-                f'<p class="note">Any threshold above {lower} and up to {upper} answers alike. '
+                f'<p class="note">Any threshold above {lower} and up to {upper} gives the same answers. '
                 f"{self._flat()}</p>\n"
             )
 

@@ -58,7 +58,7 @@ def _rule(finding: Finding) -> str:
     lower, threshold, upper = gap(finding.lower, finding.threshold, finding.upper)
     return (
         f"{bold(f'answer 1 when score >= {threshold}')}: any threshold above {lower} and up to "
-        f"{upper} answers alike"
+        f"{upper} gives the same answers"
     )
 
 
