@@ -133,7 +133,8 @@ $(BIN)/python:
 
 # The package is installed as a user would install it, and again whenever a source changes.
 $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
-	$(PIP) install .
+	@echo "Building limen's C++ core and installing limen into $(VENV) (about a minute) ..."
+	@$(PIP) install .
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.

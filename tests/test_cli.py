@@ -24,8 +24,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limen
+from limen import metrics
 from limen.cli import commands, duckdb_reader, inputs, line_reader, main, out_of_core, rows
 from limen.cli import watch as following
+from limen.cli.option_values import METRICS
 from limen.cli.options import parser
 from limen.demo import load_phishing, phishing_csv
 
@@ -226,12 +228,12 @@ def test_the_two_readers_agree_on_odd_but_right_text(run, monkeypatch) -> None:
     Path("odd.csv").write_text(odd, newline="")
     columns = rows.Columns()
     by_line = inputs.read(["odd.csv"], None, columns)
-    stumbled = []
+    fell_back = []
     monkeypatch.setattr(inputs, "_SMALL", 0)
-    monkeypatch.setattr(inputs, "read_text", lambda *given: stumbled.append(given))
+    monkeypatch.setattr(inputs, "read_text", lambda *given: fell_back.append(given))
     by_table = inputs.read(["odd.csv"], None, columns)
 
-    assert [] == stumbled
+    assert [] == fell_back
     assert sorted(zip(by_line.scores.tolist(), by_line.labels.tolist(), strict=True)) == sorted(
         zip(by_table.scores.tolist(), by_table.labels.tolist(), strict=True)
     )
@@ -350,7 +352,7 @@ def test_parquet_that_is_called_text_is_told(run) -> None:
     code, out, err = run("fit", "plain.parquet", "--format", "csv")
 
     assert (3, "") == (code, out)
-    assert "plain.parquet is Parquet, not text. Leave --format away." in err
+    assert "plain.parquet is Parquet, not text. Leave out --format." in err
 
 
 def test_several_files_and_patterns_count_as_one(run) -> None:
@@ -645,7 +647,7 @@ def test_watch_proposes_no_label_either() -> None:
     done = limen_process("watch", input=b"score,label\n0.1,ok\n0.9,fraud\n")
 
     assert 3 == done.returncode
-    assert b"'ok', not 0 or 1. Say which one counts as 1: --positive VALUE" in done.stderr
+    assert b"'ok', not 0 or 1. Choose the one that counts as 1: --positive VALUE" in done.stderr
 
 
 def test_labels_of_parquet_are_counted_too(run) -> None:
@@ -655,7 +657,7 @@ def test_labels_of_parquet_are_counted_too(run) -> None:
     code, out, err = run("fit", "fraud.parquet")
 
     assert (3, "") == (code, out)
-    assert "There are 'fraud' (3 rows), 'ok' (9 rows). Say which one counts as 1" in err
+    assert "There are 'fraud' (3 rows), 'ok' (9 rows). Choose the one that counts as 1" in err
 
 
 @pytest.mark.parametrize("name", ["many.csv", "many.parquet"])
@@ -743,7 +745,7 @@ def test_narrowed_rows_have_the_cheapest_cut_of_all(
     scores, labels = zip(*rows, strict=True)
 
     assert limen.optimal_threshold(scores, labels, **costs) == best
-    assert (len(rows), sum(labels)) == (few.rows, few.positives)
+    assert (len(rows), sum(labels)) == (few.weights.sum(), few.weights @ few.labels)
 
 
 @pytest.mark.parametrize("name", ["plain.csv", "plain.ndjson", "packed.csv.gz", "plain.parquet"])
@@ -765,7 +767,7 @@ def test_a_file_that_memory_does_not_hold_is_narrowed_to_few_rows(run) -> None:
     few = out_of_core.narrow(CONNECTION, sql, [], **costs, most=5_000, buckets=256)
 
     assert len(few.scores) < 6_000
-    assert 100_000 == few.rows
+    assert 100_000 == few.weights.sum()
 
 
 @pytest.mark.parametrize("content", [row[0] for row in MALFORMED.values()], ids=MALFORMED.keys())
@@ -1075,7 +1077,7 @@ def test_without_duckdb_text_is_read_and_parquet_tells_what_it_needs(
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["fit", "absent.csv"], 4, "absent.csv is not there"),
+        (["fit", "absent.csv"], 4, "absent.csv does not exist"),
         (["fit", "absent-*.csv"], 4, "no file matches absent-*.csv"),
         (["fit", "."], 4, "is a folder"),
         (["fit"], 2, "FILE"),
@@ -1088,7 +1090,7 @@ def test_without_duckdb_text_is_read_and_parquet_tells_what_it_needs(
         (["fit", "-", "-"], 2, "only once"),
         (["compare", "good.csv"], 2, "--threshold"),
         (["fit", "ties.csv", "--min-precision", "0.9"], 5, "no cut meets min_precision=0.9"),
-        (["curve", "good.csv", "-o", "nowhere/curve.csv"], 2, "nowhere is not there"),
+        (["curve", "good.csv", "-o", "nowhere/curve.csv"], 2, "nowhere does not exist"),
     ],
 )
 def test_each_way_to_fail_has_its_exit_code(run, arguments, code, told) -> None:
@@ -1130,7 +1132,7 @@ CLOSED = {
     "fit good.csv -q >&-": (1, "", "standard output is closed."),
     "watch >&- < good.csv": (1, "", "standard output is closed."),
     "--help >&-": (1, "", "standard output is closed."),
-    "show absent.limen >&-": (4, "", "absent.limen is not there."),
+    "show absent.limen >&-": (4, "", "absent.limen does not exist."),
     "fit good.csv 2>&-": (0, "0.5\n", ""),
     "fit absent.csv 2>&-": (4, "", ""),
     "watch <&- >&- 2>&-": (1, "", ""),
@@ -1161,6 +1163,10 @@ def test_ctrl_c_ends_quietly_with_130(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=60)
 
     assert (130, b"", b"") == (process.returncode, out, err)
+
+
+def test_the_command_line_knows_every_metric() -> None:
+    assert METRICS == tuple(metrics._NAMED)
 
 
 def test_help_loads_no_numpy() -> None:
@@ -1312,7 +1318,7 @@ def test_an_f_score_of_no_use_is_refused(run, metric) -> None:
         (["fit", "good.csv", "--xyzzy"], "fit has no option --xyzzy.\n"),
         (["fit", "good.csv", "--false-positives=2"], "Did you mean --false-positive?"),
         (["fit", "good.csv", "--json", "more.csv"], "Name all files in one place."),
-        (["demo", "now"], "now is one word too many for demo"),
+        (["demo", "now"], "demo does not expect the word 'now'"),
     ],
 )
 def test_an_unknown_option_is_told_with_the_help_of_its_command(run, arguments, told) -> None:

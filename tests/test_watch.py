@@ -210,7 +210,7 @@ def test_a_restart_goes_on_where_it_stopped() -> None:
     watched("all.csv", "--state", "b.limen", *COSTS)
 
     assert 500 == lines[0]["rows"]
-    assert "going on after row 500" in told
+    assert "continuing after row 500" in told
     assert Path("b.limen").read_bytes() == Path("a.limen").read_bytes()
 
 
@@ -605,7 +605,7 @@ def test_a_bad_row_may_be_skipped(case: str) -> None:
         ("score,label\n", ("--every", "0"), 2, "at least 1"),
         ("score,label,t\n1,1,soon\n", ("--time-column", "t"), 3, "row 1, column t: 'soon'"),
         ("score,label,id\n1,1,\n", ("--id-column", "id"), 3, "row 1, column id: the id is missing"),
-        ("score,label,id\n,,a\n", ("--id-column", "id"), 3, "neither a score nor a label"),
+        ("score,label,id\n,,a\n", ("--id-column", "id"), 3, "score and label are both missing"),
         ("score,label,id\n1,,a\n2,,a\n", ("--id-column", "id"), 3, "row 2: id 'a' has score 1.0"),
         ("score,label\n\udcff\n", (), 3, "row 1: byte 1 is 0xff, which is not UTF-8"),
     ],
@@ -836,11 +836,11 @@ def test_a_metric_saves_a_model_of_every_cost() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (["show", "absent.limen"], 4, "absent.limen is not there"),
+        (["show", "absent.limen"], 4, "absent.limen does not exist"),
         (["show", "in.csv"], 3, "in.csv: these bytes were not written by limen"),
         (["merge", "window.limen", "-o", "out.limen"], 3, "holds a LastN, which cannot be merged"),
         (["merge", "one.limen", "five.limen", "-o", "out.limen"], 3, "false_negative is 1 here"),
-        (["merge", "one.limen", "-o", "five.limen"], 2, "is there already"),
+        (["merge", "one.limen", "-o", "five.limen"], 2, "already exists"),
     ],
 )
 def test_models_that_cannot_be_used_are_told(capsys, arguments, code, problem) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command ``limen``: from files to a threshold, without a line of Python.
 
-Data goes to standard output, talk to standard error. `limen.cli.exits` lists the exit codes.
+Data goes to standard output, messages to standard error. `limen.cli.exits` lists the exit codes.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _stand_in_for_closed_streams()
     try:
         try:
-            whole = parser()
-            options = whole.parse_args(arguments)
+            limen = parser()
+            options = limen.parse_args(arguments)
             if options.command is None:
-                whole.print_help()
+                limen.print_help()
                 return 0
             module = import_module(f"limen.cli.{_HOMES[options.command]}")
             code: int = getattr(module, options.command)(options)
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:  # also after --help, which ends the process
             sys.stdout.flush()
     except Failure as failure:
-        return _told(str(failure), failure.code)
+        return _failed(str(failure), failure.code)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -67,20 +67,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
-        return _told(f"{where}{error.strerror or error}.", FAILED)
+        return _failed(f"{where}{error.strerror or error}.", FAILED)
     except MemoryError as error:
-        return _told(str(error) or "there is not enough memory.", FAILED)
+        return _failed(str(error) or "there is not enough memory.", FAILED)
 
 
 class _Closed(io.TextIOBase):
-    """Standard output where there is none: who has something to say fails."""
+    """Standard output where there is none: to write to it fails."""
 
     def write(self, text: str) -> int:
         raise Failure("standard output is closed. Send it to a file, a pipe or /dev/null.")
 
 
 def _stand_in_for_closed_streams() -> None:
-    """Let no file that is opened later get the number of a standard stream that was closed."""
+    """Reserve the numbers of closed standard streams, so that no file opened later gets one."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -92,7 +92,7 @@ def _stand_in_for_closed_streams() -> None:
         sys.stderr = io.StringIO()
 
 
-def _told(message: str, code: int) -> int:
+def _failed(message: str, code: int) -> int:
     print(f"limen: {message}", file=sys.stderr)
     return code
 

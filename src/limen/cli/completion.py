@@ -7,7 +7,8 @@ from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any, cast
 
 from limen.cli.exits import FAILED, Failure
-from limen.cli.options import METRICS, parser
+from limen.cli.option_values import METRICS
+from limen.cli.options import parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +24,13 @@ def completion(options: Namespace) -> int:
         raise Failure(
             'completion needs shtab. Install it with: pip install "limen[cli]"', FAILED
         ) from None
-    whole = parser()
-    for action in _actions(whole):
+    limen = parser()
+    for action in _actions(limen):
         if action.metavar == "FILE":
             cast(Any, action).complete = shtab.FILE
         elif action.dest == "metric":
             cast(Any, action).complete = shtab.cmd(f"echo {' '.join(METRICS)}")
-    print(shtab.complete(whole, options.shell))
+    print(shtab.complete(limen, options.shell))
     return 0
 
 

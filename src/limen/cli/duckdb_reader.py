@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from glob import has_magic
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,47 +14,31 @@ from limen.cli.exits import BAD_INPUT, NOT_FOUND, Failure
 from limen.cli.line_reader import csv_header, is_gzip
 from limen.cli.progress import on_terminal, polling
 from limen.cli.rows import MANY_LABELS, Columns, refuse_column, which_labels
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from limen.cli.samples import Samples
 
 __all__ = [
-    "Part",
-    "Stumbled",
+    "NeedsLineReader",
     "connected",
-    "duckdb_is_there",
+    "duckdb_is_installed",
     "parquet_query",
     "read_parquet",
     "read_table",
     "text_query",
 ]
 
-_WHOLE = (
-    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
-    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
-)
+_INTEGER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _LONG = 2**20
 _PARQUET = "read_parquet(?, file_row_number = true)"
 _REAL = ("FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
 
 
-class Stumbled(Exception):  # noqa: N818 - reads as what happened
-    """Something in the file is wrong, or only unusual: the reader of lines will tell."""
+class NeedsLineReader(Exception):  # noqa: N818 - reads as what happened
+    """Something in the file is wrong or unusual: read it by lines, which names the line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The samples of one file; a group is a number, its place in `names`."""
-
-    scores: NDArray[Any]
-    labels: NDArray[np.uint8]
-    weights: NDArray[Any] | None
-    codes: NDArray[Any] | None
-    names: list[str]
-
-
-def duckdb_is_there() -> bool:
-    """Tell whether duckdb is installed, without loading it."""
+def duckdb_is_installed() -> bool:
+    """Whether duckdb is installed; does not load it."""
     try:
         return find_spec("duckdb") is not None
     except ValueError:  # it was made to look absent
@@ -113,22 +96,22 @@ def _select(parts: dict[str, str], positive: str | None) -> tuple[str, list[Any]
     return f"SELECT {', '.join(taken)}", given
 
 
-def read_table(path: str, format: str, columns: Columns) -> Part:
-    """Read a file of CSV or NDJSON, or raise `Stumbled`. O(n)."""
+def read_table(path: str, format: str, columns: Columns) -> Samples:
+    """Read a file of CSV or NDJSON, or raise `NeedsLineReader`. O(n)."""
     sql, given = text_query(path, format, columns)
     import duckdb
 
     try:
         return _fetch(connected(), sql, given, path, columns)
     except duckdb.Error as error:
-        raise Stumbled from error
+        raise NeedsLineReader from error
 
 
 def text_query(path: str, format: str, columns: Columns) -> tuple[str, list[Any]]:
     """Write the query for the samples of CSV or NDJSON, and the values it refers to."""
     named = columns.named()
     if has_magic(path) or not (is_gzip(path) or _ends_in_a_line(path)):
-        raise Stumbled
+        raise NeedsLineReader
     options = [f"compression = '{'gzip' if is_gzip(path) else 'none'}'", "auto_detect = false"]
     types = {part: "DOUBLE" if part in ("score", "weight") else "VARCHAR" for part in named}
     if format == "csv":
@@ -150,9 +133,9 @@ def text_query(path: str, format: str, columns: Columns) -> tuple[str, list[Any]
 
 
 def _ends_in_a_line(path: str) -> bool:
-    """Tell whether the last line is of a reasonable length.
+    """Whether the last line is of a reasonable length.
 
-    Of one that is longer than its buffer and has no end, duckdb 2.0 says nothing and drops it.
+    Where it is longer than its buffer and has no end, duckdb 2.0 drops it without an error.
     """
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -164,8 +147,8 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> Part:
-    """Run the query; a value that is missing, has no order or would be lost raises Stumbled."""
+def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> Samples:
+    """Run the query, or raise `NeedsLineReader` if a value is missing, nan or would be lost."""
     with polling(path, connection.query_progress):
         names: list[str] = []
         if columns.group is not None:
@@ -178,7 +161,7 @@ def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Colu
             listed = connection.execute("SELECT name FROM names ORDER BY code").fetchall()
             names = [name for (name,) in listed]
             if None in names or "" in names:
-                raise Stumbled
+                raise NeedsLineReader
             sql, given = (
                 "SELECT samples.* EXCLUDE (name), code FROM samples JOIN names USING (name)",
                 [],
@@ -187,22 +170,22 @@ def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Colu
     if any(
         isinstance(column, np.ma.MaskedArray) and column.mask.any() for column in found.values()
     ):
-        raise Stumbled
+        raise NeedsLineReader
     arrays = {name: np.asarray(column) for name, column in found.items()}
     scores, weights = arrays["score"], arrays.get("weight")
     if scores.dtype.kind == "f" and np.isnan(scores).any():
-        raise Stumbled
+        raise NeedsLineReader
     if weights is not None:
         lowest = (weights >= columns.finest) | (weights == 0)
         if not bool(np.all(lowest & (weights < np.inf))):
-            raise Stumbled
+            raise NeedsLineReader
     codes = arrays.get("code")
     if codes is not None:
         codes = codes.astype(np.min_scalar_type(len(names)))  # small ones are sorted faster
-    return Part(scores, arrays["label"], weights, codes, names)
+    return Samples(scores, arrays["label"], weights, codes, tuple(names))
 
 
-def read_parquet(path: str, columns: Columns) -> Part:
+def read_parquet(path: str, columns: Columns) -> Samples:
     """Read a Parquet file; an error names the row. O(n)."""
     connection = connected()
     import duckdb
@@ -212,7 +195,7 @@ def read_parquet(path: str, columns: Columns) -> Part:
         sql, given = _parquet_query(path, parts, columns)
         try:
             return _fetch(connection, sql, given, path, columns)
-        except Stumbled:
+        except NeedsLineReader:
             _refuse_row(connection, _PARQUET, parts, columns, path)
     except duckdb.IOException as error:
         raise Failure(f"{path} cannot be read: {_first_line(error)}", NOT_FOUND) from None
@@ -250,8 +233,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _as_number(column: str, kind: str, path: str, name: str) -> str:
-    if kind in _WHOLE:
-        return column  # so that a number that no double tells apart is refused
+    if kind in _INTEGER or kind in _UNSIGNED:
+        return column  # so that an integer that no double holds is refused
     if kind.split("(")[0] in _REAL:
         return f"CAST({column} AS DOUBLE)"
     raise Failure(

@@ -24,7 +24,7 @@ PIPE_CLOSED = 141
 
 
 class Failure(Exception):  # noqa: N818 - reads as what happened
-    """A command cannot go on; the message names place and value, and the next step.
+    """A command cannot continue; the message names place and value, and the next step.
 
     >>> Failure("scores.csv is empty.", BAD_INPUT).code
     3

@@ -1,39 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples out of files, whatever they are: names and patterns in, arrays out."""
+"""The samples of files of any format: names and patterns in, arrays out."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from glob import glob, has_magic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limen.cli.duckdb_reader import (
-    Part,
-    Stumbled,
+    NeedsLineReader,
     connected,
-    duckdb_is_there,
+    duckdb_is_installed,
     parquet_query,
     read_parquet,
     read_table,
     text_query,
 )
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, USAGE, Failure
-from limen.cli.line_reader import Collected, is_gzip, is_regular, name_of, read_text
-from limen.cli.out_of_core import Narrowed, narrow
+from limen.cli.line_reader import is_gzip, is_regular, name_of, read_text
+from limen.cli.out_of_core import narrow
 from limen.cli.output import require_distinct
 from limen.cli.progress import counting
 from limen.cli.rows import Columns
+from limen.cli.samples import Samples, concatenated
 from limen.columns import as_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-__all__ = ["Samples", "read", "read_narrowed"]
+__all__ = ["read", "read_narrowed"]
 
 # Below this many bytes of text, Python is done before duckdb has been loaded.
 _SMALL = 2**21
@@ -44,37 +42,6 @@ _SUFFIXES = {
     **dict.fromkeys((".ndjson", ".jsonl", ".json"), "ndjson"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """The samples of all files in one array for each column."""
-
-    scores: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    weights: NDArray[Any] | None
-    codes: NDArray[Any] | None
-    names: list[str]
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def by_group(self) -> Iterator[tuple[str, Samples]]:
-        """Yield the samples of each group, in the order of their names. O(n)."""
-        if self.codes is None:
-            return
-        order = np.argsort(self.codes, kind="stable")
-        ends = np.cumsum(np.bincount(self.codes, minlength=len(self.names)))
-        rows = dict(zip(self.names, np.split(order, ends), strict=False))
-        for name in sorted(rows):
-            if len(rows[name]):
-                yield name, replace(self.taken(rows[name]), codes=None, names=[])
-
-    def taken(self, rows: NDArray[Any]) -> Samples:
-        """Take some rows. O(rows)."""
-        weights = None if self.weights is None else self.weights[rows]
-        codes = None if self.codes is None else self.codes[rows]
-        return Samples(self.scores[rows], self.labels[rows], weights, codes, self.names)
 
 
 def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Samples:
@@ -92,9 +59,13 @@ def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Sampl
             parts.append(read_parquet(path, columns))
         else:
             parts.append(_read_lines(path, kind, columns))
-    samples = _joined(parts)
+    try:
+        parts = [replace(part, scores=as_scores(part.scores)) for part in parts]
+    except ValueError as error:
+        raise Failure(str(error), BAD_INPUT) from None
+    samples = concatenated(parts)
     if samples.weights is not None and not samples.weights.all():
-        samples = samples.taken(np.flatnonzero(samples.weights))  # 0 is the same as no row
+        samples = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
     _require_two_classes(samples, name_of(listed), columns)
     return samples
@@ -102,14 +73,14 @@ def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Sampl
 
 def read_narrowed(
     patterns: Sequence[str], format: str | None, columns: Columns, costs: dict[str, Any]
-) -> Narrowed | None:
+) -> Samples | None:
     """Read files of more rows than memory holds, as few rows with the same cheapest cut.
 
-    None where all rows fit, or where something in the files is better told by `read`.
+    None where all rows fit, or where something is wrong that `read` will name.
     """
     paths = _expanded(patterns)
     kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
-    if columns.weight or columns.group or None in kinds or not duckdb_is_there():
+    if columns.weight or columns.group or None in kinds or not duckdb_is_installed():
         return None
     most = _most_rows()
     if sum(os.path.getsize(path) for path in paths) < most:
@@ -130,9 +101,9 @@ def read_narrowed(
         sql = " UNION ALL ".join(f"({query})" for query, _ in queries)
         given = [value for _, values in queries for value in values]
         narrowed = narrow(connection, sql, given, **costs, most=most)
-    except (Stumbled, duckdb.Error):
+    except (NeedsLineReader, duckdb.Error):
         return None
-    return narrowed if 0 < narrowed.positives < narrowed.rows else None
+    return narrowed if 0 < narrowed.positives < len(narrowed) else None
 
 
 def _most_rows() -> int:
@@ -164,16 +135,16 @@ def _expanded(patterns: Sequence[str]) -> list[str]:
     require_distinct(paths)
     for path in paths:
         if path != "-" and not os.path.exists(path):
-            raise Failure(f"{path} is not there. Check the name.", NOT_FOUND)
+            raise Failure(f"{path} does not exist. Check the name.", NOT_FOUND)
         if os.path.isdir(path):
             raise Failure(f"{path} is a folder. Name its files: '{path}/*.csv'", NOT_FOUND)
     return paths
 
 
 def _format_of(path: str) -> str | None:
-    """Tell by the name; None where only a look into the file tells.
+    """Find the format by the name; None where that needs the first line.
 
-    Into a pipe there is no look before the one reading: what it gave is gone.
+    A pipe is not looked into here, as what it gave could not be read again.
     """
     if not is_regular(path):
         return None
@@ -183,49 +154,16 @@ def _format_of(path: str) -> str | None:
         return "parquet" if file.read(4) == b"PAR1" else kind
 
 
-def _read_lines(path: str, kind: str | None, columns: Columns) -> Part:
-    """Text by duckdb where that is faster, and line by line where duckdb stumbles."""
+def _read_lines(path: str, kind: str | None, columns: Columns) -> Samples:
+    """Read text by duckdb where that is faster, and else line by line."""
     large = is_regular(path) and os.path.getsize(path) > _SMALL
-    if kind is not None and large and duckdb_is_there():
+    if kind is not None and large and duckdb_is_installed():
         try:
             return read_table(path, kind, columns)
-        except Stumbled:
+        except NeedsLineReader:
             pass
-    rows = Collected()
     with counting(path) as tick:
-        read_text(path, kind, columns, rows, tick)
-    return Part(
-        np.frombuffer(rows.scores, dtype=np.float64),
-        np.frombuffer(rows.labels, dtype=np.uint8),
-        None if columns.weight is None else np.frombuffer(rows.weights, dtype=np.float64),
-        None if columns.group is None else np.frombuffer(rows.codes, dtype=np.int64),
-        list(rows.names),
-    )
-
-
-def _joined(parts: list[Part]) -> Samples:
-    names: dict[str, int] = {}
-    codes = []
-    for part in parts:
-        if part.codes is not None:
-            renamed = [names.setdefault(name, len(names)) for name in part.names]
-            codes.append(np.asarray(renamed, np.min_scalar_type(len(names)))[part.codes])
-    weights = [part.weights for part in parts if part.weights is not None]
-    try:
-        scores = [as_scores(part.scores) for part in parts]
-    except ValueError as error:
-        raise Failure(str(error), BAD_INPUT) from None
-    return Samples(
-        _one(scores),
-        _one([part.labels for part in parts]),
-        _one(weights) if weights else None,
-        _one(codes) if codes else None,
-        list(names),
-    )
-
-
-def _one(arrays: list[Any]) -> Any:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        return read_text(path, kind, columns, tick)
 
 
 def _require_two_classes(samples: Samples, listed: str, columns: Columns) -> None:
@@ -234,7 +172,7 @@ def _require_two_classes(samples: Samples, listed: str, columns: Columns) -> Non
         raise Failure(
             f"{listed}: no rows{counted}. A threshold needs samples of both classes.", BAD_INPUT
         )
-    ones = int(np.count_nonzero(samples.labels))
+    ones = samples.positives
     if ones in (0, len(samples)):
         hint = (
             f"Is {columns.positive!r} the class that counts as 1?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples out of a file of lines, opened once, so that it may be a pipe."""
+"""The samples of a file of lines, opened once, so that it may be a pipe."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import zlib
 from array import array
 from collections import Counter
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, Failure
 from limen.cli.rows import (
@@ -37,29 +38,19 @@ from limen.cli.rows import (
     refuse_long_line,
     values_of,
 )
+from limen.cli.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Collected", "csv_header", "is_gzip", "is_regular", "name_of", "opened", "read_text"]
+__all__ = ["csv_header", "is_gzip", "is_regular", "name_of", "opened", "read_text"]
 
 _BUFFER = 2**18
 _BROKEN = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
-@dataclass(slots=True)
-class Collected:
-    """Samples in plain columns; a group is a number, its place in `names`."""
-
-    scores: array[float] = field(default_factory=lambda: array("d"))
-    labels: bytearray = field(default_factory=bytearray)
-    weights: array[float] = field(default_factory=lambda: array("d"))
-    codes: array[int] = field(default_factory=lambda: array("q"))
-    names: dict[str, int] = field(default_factory=dict)
-
-
 def is_regular(path: str) -> bool:
-    """Tell whether a file can be read twice; a pipe, or standard input, cannot."""
+    """Whether a file can be read twice; a pipe, or standard input, cannot."""
     return path != "-" and stat.S_ISREG(os.stat(path).st_mode)
 
 
@@ -68,8 +59,8 @@ def name_of(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
-class _Again(io.RawIOBase):
-    """A stream whose first bytes were looked at, and come again."""
+class _Rewound(io.RawIOBase):
+    """A stream whose first bytes were read, and are given again."""
 
     def __init__(self, begin: bytes, rest: io.BufferedReader) -> None:
         self.begin, self.rest = begin, rest
@@ -93,12 +84,12 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     try:
         raw = cast("io.BufferedReader", sys.stdin.buffer) if path == "-" else open(path, "rb")  # noqa: SIM115
     except FileNotFoundError:
-        raise Failure(f"{path} is not there. Check the name.", NOT_FOUND) from None
+        raise Failure(f"{path} does not exist. Check the name.", NOT_FOUND) from None
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror}.", FAILED) from None
     try:
         begin = raw.read(16)  # and not peek: a pipe may give one byte at a time
-        stream: IO[bytes] = io.BufferedReader(_Again(begin, raw), _BUFFER)
+        stream: IO[bytes] = io.BufferedReader(_Rewound(begin, raw), _BUFFER)
         packed = begin.startswith(GZIP)
         if path.endswith(".gz") and not packed:
             raise Failure(
@@ -114,9 +105,9 @@ def opened(path: str) -> Iterator[IO[bytes]]:
             try:
                 begin = unpacked.peek(16)
             except _BROKEN:
-                begin = b""  # the first line tells what is wrong
+                begin = b""  # reading the first line raises the error
         if begin.startswith(b"PAR1") and is_regular(path):
-            raise Failure(f"{path} is Parquet, not text. Leave --format away.", BAD_INPUT)
+            raise Failure(f"{path} is Parquet, not text. Leave out --format.", BAD_INPUT)
         refuse_kind(begin, name_of(path))
         yield stream
     finally:
@@ -125,7 +116,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def is_gzip(path: str) -> bool:
-    """Tell by its first bytes whether a file is gzipped."""
+    """Whether a file is gzipped, by its first bytes."""
     with open(path, "rb") as file:
         return file.read(2) == GZIP
 
@@ -177,16 +168,12 @@ def read_text(
     path: str,
     format: str | None,
     columns: Columns,
-    into: Collected,
     tick: Callable[[int], None] = lambda rows: None,
-) -> None:
-    """Append the samples of a file; on an error the samples before it are there. O(n).
-
-    `tick` is told now and then how many rows were read.
-    """
+) -> Samples:
+    """Read the samples of a file; `tick` gets the count of rows now and then. O(n)."""
     with opened(path) as stream:
         lines = _Lines(stream, name_of(path))
-        _collect(_records(lines, format, columns), lines, columns, into, tick)
+        return _collect(_records(lines, format, columns), lines, columns, tick)
 
 
 def _records(lines: _Lines, format: str | None, columns: Columns) -> Iterator[list[Any]]:
@@ -199,30 +186,35 @@ def _records(lines: _Lines, format: str | None, columns: Columns) -> Iterator[li
 
 
 def _collect(
-    records: Iterator[list[Any]],
-    lines: _Lines,
-    columns: Columns,
-    into: Collected,
-    tick: Callable[[int], None],
-) -> None:
+    records: Iterator[list[Any]], lines: _Lines, columns: Columns, tick: Callable[[int], None]
+) -> Samples:
     label_of, finest = labels_of(columns.positive), columns.finest
     weighted, grouped = columns.weight is not None, columns.group is not None
+    scores, labels, weights, codes = array("d"), bytearray(), array("d"), array("q")
+    names: dict[str, int] = {}
     for count, record in enumerate(records):
         score = as_number(record[0], lines, columns.score, "score")
         label = label_of(record[1] if type(record[1]) is str else as_text(record[1]))
         if label is None:
-            refuse_label(record[1], lines, columns, _counted(into.labels, record, records, lines))
+            refuse_label(record[1], lines, columns, _counted(labels, record, records, lines))
         if weighted:
-            into.weights.append(as_weight(record[2], lines, columns, finest))
+            weights.append(as_weight(record[2], lines, columns, finest))
         if grouped:
             name = record[-1] if type(record[-1]) is str else as_text(record[-1])
             if name == "":
-                lines.refuse("no group is named. Fill it or drop the row.", column=columns.group)
-            into.codes.append(into.names.setdefault(name, len(into.names)))
-        into.scores.append(score)
-        into.labels.append(label)
+                lines.refuse("the group is missing. Fill it or drop the row.", column=columns.group)
+            codes.append(names.setdefault(name, len(names)))
+        scores.append(score)
+        labels.append(label)
         if count % 65536 == 65535:
             tick(count + 1)
+    return Samples(
+        np.frombuffer(scores, dtype=np.float64),
+        np.frombuffer(labels, dtype=np.uint8),
+        np.frombuffer(weights, dtype=np.float64) if weighted else None,
+        np.array(codes, np.min_scalar_type(len(names))) if grouped else None,  # to sort them fast
+        tuple(names),
+    )
 
 
 def _counted(

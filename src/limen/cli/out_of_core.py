@@ -13,13 +13,13 @@ holds one score. So the answer is the same to the last bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.cli.duckdb_reader import Stumbled
+from limen.cli.duckdb_reader import NeedsLineReader
 from limen.cli.progress import polling
+from limen.cli.samples import Samples
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
@@ -27,21 +27,10 @@ if TYPE_CHECKING:
 
     from limen.units import Cost
 
-__all__ = ["Narrowed", "narrow"]
+__all__ = ["narrow"]
 
 _BUCKETS = 2**16
 _PASSES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Narrowed:
-    """Few rows with weights that have the cheapest cut of many."""
-
-    scores: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    weights: NDArray[np.int64]
-    rows: int
-    positives: int
 
 
 def narrow(
@@ -53,10 +42,12 @@ def narrow(
     false_negative: Cost,
     most: int,
     buckets: int = _BUCKETS,
-) -> Narrowed:
+) -> Samples:
     """Reduce the rows of a query, with a score and a label each, to about `most` of them. O(n).
 
-    Raise `Stumbled` where a score or a label is missing or has no order.
+    The weight of a sample is the number of rows that it stands for.
+
+    Raise `NeedsLineReader` where a score or a label is missing or has no order.
     """
     costs = exact_costs(false_positive, false_negative)[:2]
     source = f"(SELECT CAST(score AS DOUBLE) AS score, label FROM ({sql}))"
@@ -98,7 +89,7 @@ def _ends(connection: Any, source: str, given: list[Any]) -> tuple[float, float]
             given,
         ).fetchone()
     if wrong:
-        raise Stumbled
+        raise NeedsLineReader
     return (0.0, 0.0) if low is None else (float(low), float(high))
 
 
@@ -129,7 +120,7 @@ def _count(
 def _worth_a_look(
     counts: dict[str, NDArray[Any]], false_positive: int, false_negative: int
 ) -> NDArray[np.bool_]:
-    """Tell in which buckets a cut may be as cheap as the cheapest at their ends."""
+    """Find the buckets in which a cut may be as cheap as the cheapest at their ends."""
     ones = counts["ones"].astype(object)  # whole numbers of any size
     zeros = counts["n"].astype(object) - ones
     below = np.concatenate([[0], np.cumsum(ones)])
@@ -147,7 +138,7 @@ def _reduced(
     counts: dict[str, NDArray[Any]],
     kept: NDArray[np.bool_],
     bounds: tuple[float, float, int],
-) -> Narrowed:
+) -> Samples:
     number, values = _bucket(*bounds)
     with polling("near the cut", connection.query_progress):
         near = connection.execute(
@@ -162,10 +153,8 @@ def _reduced(
     scores = (near["score"], last[some], last[none])
     labels = (near["label"], np.ones(some.sum(), np.uint8), np.zeros(none.sum(), np.uint8))
     weights = (np.ones(len(near["score"]), np.int64), ones[some], zeros[none])
-    return Narrowed(
+    return Samples(
         np.concatenate(scores),
         np.concatenate(labels).astype(np.uint8),
         np.concatenate(weights),
-        int(counts["n"].sum()),
-        int(counts["ones"].sum()),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told about a cut: as one number, as JSON, and in words."""
+"""How commands write: JSON, messages, and files that are written all at once or not at all."""
 
 from __future__ import annotations
 
@@ -7,59 +7,23 @@ import json
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from limen.cli.exits import FAILED, USAGE, Failure
-from limen.digits import within
 from limen.storage.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from limen.metrics import Confusion
-
 __all__ = [
-    *("Told", "as_json", "as_line", "bold", "require_distinct", "require_writable", "say"),
+    "as_json",
+    "as_line",
+    "bold",
+    "print_messages",
+    "require_distinct",
+    "require_writable",
     "written",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A cut of some samples and all that is told about it."""
-
-    threshold: float
-    lower: float | None
-    upper: float | None
-    loss: float | None  # where costs are the aim
-    value: float | None  # where a metric is
-    confusion: Confusion
-    samples: int
-    positives: int
-
-    def shown(self) -> str:
-        """Write the threshold for people."""
-        return within(self.threshold, self.lower, self.upper)
-
-    def facts(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        right = self.confusion
-        aim = {"loss": self.loss} if self.value is None else {"value": self.value}
-        return {
-            "threshold": self.threshold,
-            "lower": self.lower,
-            "upper": self.upper,
-            **aim,
-            "confusion": right._asdict(),
-            "precision": right.precision,
-            "recall": right.recall,
-            "false_positive_rate": right.false_positive_rate,
-            "positive_rate": right.positive_rate,
-            "samples": self.samples,
-            "positives": self.positives,
-            "negatives": self.samples - self.positives,
-        }
 
 
 def as_json(value: Any) -> str:
@@ -99,8 +63,8 @@ def bold(text: str) -> str:
     return f"\x1b[1m{text}\x1b[0m" if wanted and os.environ.get("TERM") != "dumb" else text
 
 
-def say(*lines: str, quiet: bool = False) -> None:
-    """Talk on standard error."""
+def print_messages(*lines: str, quiet: bool = False) -> None:
+    """Print lines for people on standard error."""
     if lines and not quiet:
         print(*lines, sep="\n", file=sys.stderr)
 
@@ -124,10 +88,10 @@ def require_writable(path: str | None, force: bool) -> None:
     if os.path.isdir(path):
         raise Failure(f"{path} is a folder. Name a file in it.", USAGE)
     if os.path.exists(path) and not force:
-        raise Failure(f"{path} is there already. Replace it with --force.", USAGE)
+        raise Failure(f"{path} already exists. Replace it with --force.", USAGE)
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
-        raise Failure(f"the folder {folder} is not there. Make it first.", USAGE)
+        raise Failure(f"the folder {folder} does not exist. Make it first.", USAGE)
 
 
 @contextmanager

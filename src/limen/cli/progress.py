@@ -18,7 +18,7 @@ _WIDTH = 24
 
 
 def on_terminal() -> bool:
-    """Tell whether somebody watches standard error."""
+    """Whether standard error is a terminal."""
     return sys.stderr.isatty()
 
 
@@ -41,7 +41,7 @@ def counting(name: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def polling(name: str, percent: Callable[[], Any]) -> Iterator[None]:
-    """Show a bar while the work goes on, as far as `percent` tells from another thread."""
+    """Show a bar of the `percent` done, which another thread asks for, while the work continues."""
     if not on_terminal():
         yield
         return

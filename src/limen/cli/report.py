@@ -15,26 +15,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen import __version__
-from limen.cli.commands import (
-    best_of,
-    calibrator_of,
-    columns_of,
-    confusion_at,
-    costs_of,
-    groups_of,
-    typed,
-    upside_down,
-)
-from limen.cli.inputs import Samples, read
-from limen.cli.output import Told, require_writable, say, written
+from limen.cli.aims import aim_of, columns_of
+from limen.cli.findings import best_of, calibrator_of, confusion_at, findings_by_group
+from limen.cli.inputs import read
+from limen.cli.output import print_messages, require_writable, written
+from limen.cli.sentences import as_typed, reversed_scores
 from limen.digits import gap, plain, within
-from limen.metrics import cost
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterable, Iterator
 
     from limen.calibrator import OnlineCalibrator
+    from limen.cli.aims import Aim
+    from limen.cli.findings import Finding
+    from limen.cli.samples import Samples
 
 __all__ = ["report"]
 
@@ -47,16 +42,17 @@ _RATIOS = tuple(
 
 def report(options: Namespace) -> int:
     """Write the page about the samples in files."""
+    aim = aim_of(options)
     require_writable(options.output, options.force)
     samples = read(options.files, options.format, columns_of(options))
-    told = best_of(samples, options, None, {})
-    page = _Page(samples, told, options)
+    finding = best_of(samples, aim, options.unit)
+    page = _Page(samples, finding, aim, options)
     remark = page.remark
     with written(options.output) as file:
         file.writelines(page.html())
-    say(
-        f"{options.output}: threshold {told.shown()}, cost {plain(told.loss or 0.0)} of "
-        f"{len(samples):,} samples",
+    print_messages(
+        f"{options.output}: threshold {finding.threshold_text}, "
+        f"cost {plain(finding.loss or 0.0)} of {len(samples):,} samples",
         *([] if remark is None else [f"limen: {remark}"]),
         quiet=options.quiet,
     )
@@ -66,15 +62,16 @@ def report(options: Namespace) -> int:
 class _Page:
     """The page about some samples and their cheapest cut."""
 
-    def __init__(self, samples: Samples, told: Told, options: Namespace) -> None:
+    def __init__(self, samples: Samples, finding: Finding, aim: Aim, options: Namespace) -> None:
         self.samples = samples
-        self.told = told
+        self.finding = finding
+        self.aim = aim
         self.options = options
-        self.costs = costs_of(options)
+        self.costs = aim.costs
         self.held: OnlineCalibrator = calibrator_of(samples, options.unit)
-        self.price = cost(**self.costs)
+        self.price = aim.measure
         self.distinct = np.unique(samples.scores)
-        self.remark = upside_down(samples)
+        self.remark = reversed_scores(samples)
         finite = samples.scores[np.isfinite(samples.scores)]
         self.low, self.high = (
             (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
@@ -113,38 +110,38 @@ class _Page:
     # ---- words ------------------------------------------------------------------------------
 
     def _answer(self) -> Iterator[str]:
-        told, right = self.told, self.told.confusion
+        finding, confusion = self.finding, self.finding.confusion
         weighted = self.samples.weights is not None
-        yield f'<p class="answer">{_rule(told)}</p>\n'
+        yield f'<p class="answer">{_rule(finding)}</p>\n'
         fp, fn = (plain(float(value)) for value in self.costs.values())
         yield (
             f"<p>Each false positive (answering 1 to a 0) costs {fp}, each false negative "
-            f"(answering 0 to a 1) costs {fn}. Of {told.samples:,} samples, {told.positives:,} "
-            f"have label 1. No threshold costs less on them than this one: "
-            f"<b id=loss-now>{plain(told.loss or 0.0)}</b>"
+            f"(answering 0 to a 1) costs {fn}. Of {finding.samples:,} samples, "
+            f"{finding.positives:,} have label 1. No threshold costs less on them than this one: "
+            f"<b id=loss-now>{plain(finding.loss or 0.0)}</b>"
             f"{', counted in weights' if weighted else ''}.</p>\n"
         )
         yield '<div class="tiles">\n'
         for value, name in (
-            (f"{right.recall:.1%}", "of labels 1 are found (recall)"),
-            (f"{right.precision:.1%}", "of answers 1 are right (precision)"),
-            (f"{right.positive_rate:.1%}", "of all are answered 1"),
-            (plain(right.fp), "false positives"),
-            (plain(right.fn), "false negatives"),
+            (f"{confusion.recall:.1%}", "of labels 1 are found (recall)"),
+            (f"{confusion.precision:.1%}", "of answers 1 are right (precision)"),
+            (f"{confusion.positive_rate:.1%}", "of all are answered 1"),
+            (plain(confusion.fp), "false positives"),
+            (plain(confusion.fn), "false negatives"),
         ):
             yield f"<div><b>{value}</b><span>{name}</span></div>\n"
         yield "</div>\n"
         if self.remark is not None:
             yield f'<p class="remark">{escape(_sentence(self.remark))}</p>\n'
-        if told.lower is not None and told.upper is not None:
-            lower, _, upper = gap(told.lower, told.threshold, told.upper)
+        if finding.lower is not None and finding.upper is not None:
+            lower, _, upper = gap(finding.lower, finding.threshold, finding.upper)
             yield (
-                f'<p class="note">Any threshold above {lower} and up to {upper} answers alike. '
+                f'<p class="note">Any threshold above {lower} and up to {upper} gives the same answers. '
                 f"{self._flat()}</p>\n"
             )
 
     def _flat(self) -> str:
-        """Tell how far the threshold may move before the cost rises by more than 1 %."""
+        """Write how far the threshold may move before the cost rises by more than 1 %."""
         curve = self.held.curve(**self.costs)
         lowest = float(curve.losses.min())
         best = int(np.flatnonzero(curve.losses == lowest)[-1])
@@ -153,26 +150,26 @@ class _Page:
         last = int(dear[dear > best][0]) - 1 if (dear > best).any() else len(curve) - 1
         if lowest == 0 or first == last:
             return ""
-        ends = [self.shown(float(curve.thresholds[place])) for place in (first, last)]
+        ends = [self.threshold_text(float(curve.thresholds[place])) for place in (first, last)]
         return f"From {ends[0]} to {ends[1]} no threshold costs more than 1 % more."
 
     def _alternatives(self) -> Iterator[str]:
         given = self.options.thresholds or ([0.5] if self.shares else [])
-        rows = [("this threshold", self.told.threshold)]
-        rows += [(f"a threshold of {typed(threshold)}", threshold) for threshold in given]
+        rows = [("this threshold", self.finding.threshold)]
+        rows += [(f"a threshold of {as_typed(threshold)}", threshold) for threshold in given]
         rows += [("answering 1 to all", -math.inf), ("answering 0 to all", math.nan)]
         yield "<h2>What it buys</h2>\n"
-        lowest = self.price(*self.told.confusion)
+        lowest = self.price(*self.finding.confusion)
         yield from _table(
             ("", "cost", "more than needed", "per sample", "false positives", "false negatives"),
             (
                 (
                     escape(name),
-                    plain(loss := self.price(*(right := self._confusion(threshold)))),
+                    plain(loss := self.price(*(confusion := self._confusion(threshold)))),
                     "" if loss == lowest else f"{plain(loss - lowest)}{_relative(loss, lowest)}",
-                    plain(loss / self.told.samples),
-                    plain(right.fp),
-                    plain(right.fn),
+                    plain(loss / self.finding.samples),
+                    plain(confusion.fp),
+                    plain(confusion.fn),
                 )
                 for name, threshold in rows
             ),
@@ -216,16 +213,16 @@ class _Page:
         rows = []
         for ratio in ratios:
             best = self.held.optimum(false_negative=ratio)
-            right = self.held.confusion(best.threshold)
+            confusion = self.held.confusion(best.threshold)
             rows.append(
                 (
                     str(ratio) if ratio.denominator < 100 else plain(float(ratio)),
                     within(best.threshold, best.lower, best.upper),
-                    f"{right.positive_rate:.1%}",
-                    f"{right.precision:.1%}",
-                    f"{right.recall:.1%}",
-                    plain(right.fp),
-                    plain(right.fn),
+                    f"{confusion.positive_rate:.1%}",
+                    f"{confusion.precision:.1%}",
+                    f"{confusion.recall:.1%}",
+                    plain(confusion.fp),
+                    plain(confusion.fn),
                 )
             )
         names = ("false negative costs", "threshold", "answered 1", "precision", "recall")
@@ -242,17 +239,19 @@ class _Page:
             "Of small groups it promises too much.</p>\n"
         )
         rows = []
-        groups = groups_of(self.samples, self.told, self.options, None, {})
+        groups = findings_by_group(
+            self.samples, self.finding, self.aim, self.options.unit, self.options.at_least
+        )
         for name, part in self.samples.by_group():
             found, own = groups[name]
-            common = self.price(*confusion_at(part, self.told.threshold, self.options.unit))
+            common = self.price(*confusion_at(part, self.finding.threshold, self.options.unit))
             loss = self.price(*found.confusion)
             rows.append(
                 (
                     escape(name),
                     f"{found.samples:,}",
                     f"{found.positives:,}",
-                    found.shown() if own else "too few samples",
+                    found.threshold_text if own else "too few samples",
                     plain(loss),
                     plain(common),
                     f"{plain(common - loss)}{_relative(loss, common)}" if common > loss else "",
@@ -265,15 +264,15 @@ class _Page:
 
     def _figures(self) -> dict[str, Any]:
         """Everything the charts draw; the ends of the curve lie just outside the scores."""
-        told, right = self.told, self.told.confusion
-        positives, negatives = right.tp + right.fn, right.fp + right.tn
+        finding, confusion = self.finding, self.finding.confusion
+        positives, negatives = confusion.tp + confusion.fn, confusion.fp + confusion.tn
         cuts = self.held.curve(**self.costs)
         kept = _thinned(cuts.losses)
         thresholds = cuts.thresholds[kept]
         each = [self.held.confusion(threshold) for threshold in thresholds.tolist()]
         curve = {
             "at": [self._inside(threshold) for threshold in thresholds.tolist()],
-            "shown": [self.shown(threshold) for threshold in thresholds.tolist()],
+            "shown": [self.threshold_text(threshold) for threshold in thresholds.tolist()],
             "loss": cuts.losses[kept].tolist(),
             "fp": [one.fp for one in each],
             "fn": [one.fn for one in each],
@@ -293,7 +292,7 @@ class _Page:
             "fpr": [fp / negatives for fp, _, _ in listed],
             "tpr": [tp / positives for _, tp, _ in listed],
             "hull": [tp / positives if at in corners else None for _, tp, at in listed],
-            "shown": [self.shown(threshold) for _, _, threshold in listed],
+            "shown": [self.threshold_text(threshold) for _, _, threshold in listed],
         }
         blocks = self.held.blocks()
         edges = [self._inside(threshold) for threshold in hull.thresholds.tolist()]
@@ -304,14 +303,14 @@ class _Page:
             "diagonal": fit_at if self.shares else None,
         }
         chosen = {
-            "at": self._inside(told.threshold),
-            "loss": told.loss,
-            "fpr": right.fp / negatives,
-            "tpr": right.tp / positives,
+            "at": self._inside(finding.threshold),
+            "loss": finding.loss,
+            "fpr": confusion.fp / negatives,
+            "tpr": confusion.tp / positives,
         }
         return {"curve": curve, "roc": roc, "fit": fit, "chosen": chosen}
 
-    def shown(self, threshold: float) -> str:
+    def threshold_text(self, threshold: float) -> str:
         """Write the threshold of a cut with the digits that put it between its scores."""
         place = int(np.searchsorted(self.distinct, threshold))
         lower = float(self.distinct[place - 1]) if place > 0 else None
@@ -354,14 +353,15 @@ def _thinned(losses: Any) -> Any:
     return np.unique(places)
 
 
-def _rule(told: Told) -> str:
-    if told.upper is None:
+def _rule(finding: Finding) -> str:
+    if finding.upper is None:
         return "Answer 0 to <strong>every score</strong>."
-    if told.lower is None:
+    if finding.lower is None:
         return "Answer 1 to <strong>every score</strong>."
     return (
         "Answer 1 when the score is at least "
-        f'<strong id="threshold" data-exact="{told.threshold!r}">{told.shown()}</strong>.'
+        f'<strong id="threshold" data-exact="{finding.threshold!r}">'
+        f"{finding.threshold_text}</strong>."
     )
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a line of CSV or NDJSON means: the values that are asked for, or the place of what is wrong.
+"""What a line of CSV or NDJSON means: the values that are asked for, or an error with its place.
 
 Files and streams are read by this one decoder. It needs nothing but Python.
-`limen.cli.duckdb_reader` is the fast way to the same values; where it stumbles, this one is asked
+`limen.cli.duckdb_reader` is the fast way to the same values; where it fails, this one reads
 again and names the line.
 """
 
@@ -34,25 +34,25 @@ __all__ = [
     "blanks_of",
     "heading_of",
     "labels_of",
+    "quoted",
     "refuse_column",
     "refuse_kind",
     "refuse_label",
     "refuse_long_line",
-    "shown",
     "values_of",
     "which_labels",
 ]
 
 LONGEST_LINE = 2**24
 MANY_LABELS = 20
-COUNTED = 10**6  # rows, to tell which labels there are
+COUNTED = 10**6  # rows, to list the labels
 GZIP = b"\x1f\x8b"
-_SHOWN = 40
+_LONGEST_QUOTE = 40
 _ZERO_OR_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
 _ARRAY = re.compile(r"\s*\[\s*(\{|$)")
 _AUTOMATIC_UNIT = 2**-20
 
-# How files begin that are often taken for text, what they are, and what to do.
+# How files begin that are not text but often given as such; what they are, and what to do.
 _KINDS = {
     b"PAR1": ("Parquet", "It is read from its end: save it to a file, for limen fit FILE."),
     b"\x89limen": ("a model saved by limen", "See what it holds with limen show."),
@@ -86,7 +86,7 @@ class Columns:
     time: str | None = None
 
     def named(self) -> dict[str, str]:
-        """Tell which column plays which part, for the parts that are played."""
+        """Return the name of the column of each part that is asked for."""
         parts = ("score", "label", "weight", "group", "id", "time")
         found = {part: getattr(self, part) for part in parts}
         return {part: name for part, name in found.items() if name is not None}
@@ -98,7 +98,7 @@ class Columns:
 
 
 class Place:
-    """Where in the input something stands, to be named when it is wrong."""
+    """The place in the input that errors name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -114,14 +114,14 @@ class Place:
         raise Failure(f"{where}: {problem}", BAD_INPUT)
 
 
-def shown(value: object) -> str:
-    """Show a value in a message, shortened.
+def quoted(value: object) -> str:
+    """Quote a value in a message, shortened.
 
-    >>> shown("x" * 100)
+    >>> quoted("x" * 100)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'"
     """
     text = value if isinstance(value, str) else json.dumps(value)
-    short = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    short = text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…"
     return repr(short) if isinstance(value, str) else short
 
 
@@ -147,7 +147,7 @@ def as_utf8(line: bytes, place: Place) -> str:
 
 
 def refuse_long_line(line: bytes, longest: int, place: Place) -> NoReturn:
-    """Say that a line is too long, and why it may be."""
+    """Refuse a line that is too long, with the likely reason."""
     if b"\r" in line:
         _refuse_return(place.at())
     place.refuse(
@@ -196,7 +196,7 @@ def heading_of(
 
 
 def _delimiter_of(header: str, columns: Columns, name: str) -> str:
-    """Tell what stands between the fields, by what was asked, the name, or the header."""
+    """Find the delimiter: by the option, the name of the file, or the header."""
     if columns.delimiter is not None:
         return columns.delimiter
     if name.removesuffix(".gz").endswith((".tsv", ".tab")):
@@ -206,18 +206,18 @@ def _delimiter_of(header: str, columns: Columns, name: str) -> str:
 
 
 def refuse_column(part: str, column: str, header: list[str], where: str) -> NoReturn:
-    """Say that a column is not there, or twice, and which there are."""
+    """Refuse a column that is missing or there twice, and list those there are."""
     problem = f"has {header.count(column)} columns" if column in header else "has no column"
-    listed = ", ".join(map(shown, header[:20])) + (", …" if len(header) > 20 else "")
+    listed = ", ".join(map(quoted, header[:20])) + (", …" if len(header) > 20 else "")
     raise Failure(
-        f"{where}: it {problem} {shown(column)} for the {part}. There are: {listed}. Choose "
+        f"{where}: it {problem} {quoted(column)} for the {part}. There are: {listed}. Choose "
         f"with --{part}-column.",
         BAD_INPUT,
     )
 
 
 def blanks_of(heading: dict[str, Any]) -> str | None:
-    """Tell what a blank line consists of, as `str.strip` takes it: tabs may be empty fields."""
+    """Return what a blank line consists of, for `str.strip`: tabs may be empty fields."""
     return " \r\n" if heading.get("delimiter") == "\t" else None
 
 
@@ -278,12 +278,12 @@ def _json_values(columns: Columns, place: Place) -> Callable[..., list[Any]]:
             if "\r" in line.strip():
                 _refuse_return(place.at())
             place.refuse(
-                f"{shown(line.strip())} is not JSON: {error}. One object per line is needed."
+                f"{quoted(line.strip())} is not JSON: {error}. One object per line is needed."
             )
         except RecursionError:
             place.refuse("JSON that is nested too deep.")
         if not isinstance(record, dict):
-            place.refuse(f"{shown(line.strip())} is not an object with named values.")
+            place.refuse(f"{quoted(line.strip())} is not an object with named values.")
         if sparse:
             return [record.get(name) for name in named.values()]
         try:
@@ -291,8 +291,8 @@ def _json_values(columns: Columns, place: Place) -> Callable[..., list[Any]]:
         except KeyError:
             part = next(part for part, name in named.items() if name not in record)
             place.refuse(
-                f"no value is named so, and it is needed for the {part}. There are: "
-                f"{', '.join(map(shown, record)) or 'none'}.",
+                f"the key is missing, and it is needed for the {part}. There are: "
+                f"{', '.join(map(quoted, record)) or 'none'}.",
                 column=named[part],
             )
 
@@ -350,7 +350,7 @@ def as_number(value: Any, place: Place, column: str, part: str) -> float:
     except (TypeError, ValueError, OverflowError):
         if value in ("", None):
             place.refuse(f"the {part} is missing. Fill it or drop the row.", column=column)
-        place.refuse(f"{shown(value)} is not a number. Correct it or drop the row.", column=column)
+        place.refuse(f"{quoted(value)} is not a number. Correct it or drop the row.", column=column)
     if number != number:
         place.refuse(
             f"the {part} is nan, which has no order. Fill it or drop the row.", column=column
@@ -381,22 +381,22 @@ def as_weight(value: Any, place: Place, columns: Columns, finest: float) -> floa
 def refuse_label(
     value: Any, place: Place, columns: Columns, counts: Mapping[str, int] | None = None
 ) -> NoReturn:
-    """Say what a label must be, and how often each of them is there, if that is known."""
+    """Refuse a label, and list the labels with their counts where those are known."""
     if value in ("", None):
         place.refuse("the label is missing. Fill it or drop the row.", column=columns.label)
     rows = sum((counts or {}).values())
     first = "There are" if rows <= COUNTED else f"Among the first {rows:,} rows are"
     place.refuse(
-        f"the label is {shown(value)}, not 0 or 1. {which_labels(counts or {}, first)}",
+        f"the label is {quoted(value)}, not 0 or 1. {which_labels(counts or {}, first)}",
         column=columns.label,
     )
 
 
 def which_labels(counts: Mapping[str, int], first: str = "There are") -> str:
-    """List the labels with their counts, and say how one of them is chosen; propose none.
+    """List the labels with their counts, and how to choose one; propose none.
 
-    >>> which_labels({"ok": 4755, "fraud": 245})
-    "There are 'fraud' (245 rows), 'ok' (4,755 rows). Say which one counts as 1: --positive VALUE"
+    >>> which_labels({"ok": 47, "spam": 2})
+    "There are 'ok' (47 rows), 'spam' (2 rows). Choose the one that counts as 1: --positive VALUE"
     """
     there = {text: count for text, count in counts.items() if count and text}
     if len(there) > MANY_LABELS:
@@ -406,6 +406,6 @@ def which_labels(counts: Mapping[str, int], first: str = "There are") -> str:
         )
     else:
         rows = {text: f"{count:,} row{'s' * (count > 1)}" for text, count in there.items()}
-        each = [f"{shown(text)} ({rows[text]})" for text in sorted(there)]
+        each = [f"{quoted(text)} ({rows[text]})" for text in sorted(there)]
         listed = f"{first} {', '.join(each)}. " if each else ""
-    return f"{listed}Say which one counts as 1: --positive VALUE"
+    return f"{listed}Choose the one that counts as 1: --positive VALUE"

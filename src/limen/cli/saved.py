@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import limen
-from limen.cli.commands import aim_of, asked, costs_of, unmet
+from limen.cli.aims import Aim, aim_of
 from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
-from limen.cli.options import period_text
-from limen.cli.output import as_line, require_distinct, require_writable, say
+from limen.cli.findings import as_failure
+from limen.cli.option_values import period_text
+from limen.cli.output import as_line, print_messages, require_distinct, require_writable
 from limen.digits import within
 from limen.errors import Infeasible
 from limen.storage.journal import Damaged, has_more
@@ -26,7 +27,7 @@ def loaded(path: str) -> Any:
     try:
         return limen.load(path)
     except FileNotFoundError:
-        raise Failure(f"{path} is not there. Check the name.", NOT_FOUND) from None
+        raise Failure(f"{path} does not exist. Check the name.", NOT_FOUND) from None
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror}.", FAILED) from None
     except ValueError as error:
@@ -34,23 +35,26 @@ def loaded(path: str) -> Any:
 
 
 def show(options: Namespace) -> int:
-    """Tell what saved models hold."""
+    """Print what saved models hold."""
+    aim = aim_of(options)
+    costs_given = (options.false_positive, options.false_negative) != (None, None)
+    asked = aim if aim.metric is not None or costs_given else None
     for path in options.files:
         model = loaded(path)
         try:
-            told = facts(model, options)
+            found = facts(model, asked)
         except Infeasible as infeasible:
-            raise unmet(infeasible, f"{path}: ") from None
-        except _Settled:
+            raise as_failure(infeasible, f"{path}: ") from None
+        except _OtherCosts:
             raise Failure(
                 f"{path} holds a {type(model).__name__} with costs of its own, which answers no "
                 "others. Save one that does with: limen fit FILE --metric NAME --save MODEL",
                 USAGE,
             ) from None
-        print(as_line({"file": path, **told}), end="")
-        say(f"{path}: {model!r}", quiet=options.quiet)
-        if "threshold" not in told:
-            say(
+        print(as_line({"file": path, **found}), end="")
+        print_messages(f"{path}: {model!r}", quiet=options.quiet)
+        if "threshold" not in found:
+            print_messages(
                 f"limen: {path} holds samples for any aim. Ask with costs, --metric or demands, "
                 "such as --false-negative 5.",
                 quiet=options.quiet,
@@ -60,37 +64,37 @@ def show(options: Namespace) -> int:
         except Damaged as error:
             raise Failure(str(error), BAD_INPUT) from None
         if more:
-            say(
-                f"limen: {path}.journal holds more rows, which count when limen watch goes on.",
+            print_messages(
+                f"limen: {path}.journal holds more rows, which count when limen watch continues.",
                 quiet=options.quiet,
             )
     return 0
 
 
-class _Settled(Exception):  # noqa: N818 - reads as what happened
-    """A model has its costs already and was asked about others."""
+class _OtherCosts(Exception):  # noqa: N818 - reads as what happened
+    """A model that answers for its own costs was asked about others."""
 
 
-def facts(model: Any, options: Namespace) -> dict[str, Any]:
-    """Tell what a model is, what it holds and what it answers to what is asked."""
+def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
+    """Return what a model is, what it holds, and its best cut by the aim or by its own costs."""
     if isinstance(model, limen.Grouped):
-        whole = facts(model.model(()), options)
+        of_all = facts(model.model(()), aim)
         groups = [
             {
                 "group": path[0] if len(path) == 1 else list(path),
                 "samples": model.count(path),
                 "own": model.source(path) == path,
-                **_answer(model.model(path), options),
+                **_cut(model.model(path), aim),
             }
             for path in model
             if path
         ]
-        kind = {"kind": "Grouped", "at_least": model.at_least, "model": whole.pop("kind")}
-        return kind | whole | {"groups": groups}
-    told: dict[str, Any] = {"kind": type(model).__name__}
+        kind = {"kind": "Grouped", "at_least": model.at_least, "model": of_all.pop("kind")}
+        return kind | of_all | {"groups": groups}
+    found: dict[str, Any] = {"kind": type(model).__name__}
     inner = model
     while inner is not None:
-        told |= {
+        found |= {
             name: value if isinstance(value, int | float | str) else period_text(value)
             for name, value in inner.settings.items()
             if value is not None
@@ -99,33 +103,35 @@ def facts(model: Any, options: Namespace) -> dict[str, Any]:
         if wrapped is None:
             break
         inner = wrapped
-        told["model"] = type(inner).__name__
-    told |= {"samples": len(inner), **_answer(model, options)}
+        found["model"] = type(inner).__name__
+    found |= {"samples": len(inner), **_cut(model, aim)}
     if isinstance(model, limen.Ledger):
-        told |= {"ids": len(model), "cost": model.cost, "regret": model.regret}
-    return told
+        found |= {"ids": len(model), "cost": model.cost, "regret": model.regret}
+    return found
 
 
-def _answer(model: Any, options: Namespace) -> dict[str, Any]:
-    """Tell the cut of a model: its own, or that of what is asked; nothing where nothing is."""
-    aim, demands = aim_of(options)
-    told: dict[str, Any] = {}
-    is_asked = aim is not None or (options.false_positive, options.false_negative) != (None, None)
+def _cut(model: Any, aim: Aim | None) -> dict[str, Any]:
+    """Return the best cut of a model; nothing where it holds samples for any aim, and has none."""
+    found: dict[str, Any] = {}
     if not model.takes_costs:
-        if is_asked and (aim is not None or not _has(model, costs_of(options))):
-            raise _Settled
+        if aim is not None and (aim.metric is not None or not _has(model, aim.costs)):
+            raise _OtherCosts
         best = model.optimum
-    elif not is_asked:
-        return told
+    elif aim is None:
+        return found
     else:
-        told = asked(options, aim, demands)
-        best = model.optimum(**costs_of(options)) if aim is None else model.best(aim, **demands)
-    told |= {"threshold": best.threshold, "lower": best.lower, "upper": best.upper}
-    return told | ({"loss": best.loss} if hasattr(best, "loss") else {"value": best.value})
+        found = aim.facts()
+        best = (
+            model.optimum(**aim.costs)
+            if aim.metric is None
+            else model.best(aim.metric, **aim.demands)
+        )
+    found |= {"threshold": best.threshold, "lower": best.lower, "upper": best.upper}
+    return found | ({"loss": best.loss} if hasattr(best, "loss") else {"value": best.value})
 
 
 def _has(model: Any, costs: dict[str, Any]) -> bool:
-    """Tell whether these are the costs that a model was made for."""
+    """Whether these are the costs that a model was made for."""
     while (inner := getattr(model, "model", None)) is not None:
         model = inner
     own = {name: value for name, value in model.settings.items() if name in costs}
@@ -149,9 +155,9 @@ def merge(options: Namespace) -> int:
     except (TypeError, ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
     merged.save(options.output)
-    shown = "for any aim"
+    answer = "for any aim"
     if not merged.takes_costs:
         best = merged.optimum
-        shown = f"threshold {within(best.threshold, best.lower, best.upper)}"
-    say(f"{options.output}: {len(merged):,} samples, {shown}", quiet=options.quiet)
+        answer = f"threshold {within(best.threshold, best.lower, best.upper)}"
+    print_messages(f"{options.output}: {len(merged):,} samples, {answer}", quiet=options.quiet)
     return 0

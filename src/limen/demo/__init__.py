@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small real stream, and the threshold kept right along it: ``python -m limen.demo``.
+"""A small real stream for trying limen out, and a demonstration: ``python -m limen.demo``.
 
 `phishing.csv` holds the scores that an online logistic regression (scaled features, one
 example at a time, scored before it was learned from) gave to the 1,250 web sites of the

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values of options: from what is typed to numbers, shares, periods and names.
+
+Nothing here imports NumPy, so that help and completion come at once.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from typing import Any
+
+__all__ = [
+    "METRICS",
+    "count",
+    "delimiter",
+    "metric",
+    "number",
+    "period",
+    "period_text",
+    "share",
+    "threshold",
+]
+
+# The names that `limen.metrics` knows, which imports NumPy; a test compares the two.
+METRICS = (
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "jaccard",
+    "mcc",
+    "precision",
+    "recall",
+    "specificity",
+    "youden",
+)
+_LARGEST = 300  # decimal places before or after the point
+_BEYOND = f"beyond 1e-{_LARGEST} to 1e{_LARGEST}"
+
+
+def number(text: str) -> Any:
+    """Read a positive number as it was typed: 0.1 is a tenth, 1/3 a third.
+
+    >>> number("5"), number("0.1"), number("1/3")
+    (5, Fraction(1, 10), Fraction(1, 3))
+    """
+    value = _fraction(text)
+    if value <= 0:
+        raise ArgumentTypeError(f"{text!r} is not a positive number")
+    if not 10**-_LARGEST <= value <= 10**_LARGEST:
+        raise ArgumentTypeError(f"{text!r} is {_BEYOND}")
+    return int(value) if value.denominator == 1 else value
+
+
+def _fraction(text: str) -> Any:
+    """Read a fraction, but no power of ten that would take forever to compute."""
+    from fractions import Fraction
+
+    try:
+        exponent = re.search(r"e([-+]?\d[\d_]*)\s*$", text, re.IGNORECASE)
+        if exponent and abs(int(exponent[1])) > 2 * _LARGEST:
+            raise ArgumentTypeError(f"{text!r} is {_BEYOND}")
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def share(text: str) -> Any:
+    """Read a share from 0 to 1 as it was typed.
+
+    >>> share("0.9")
+    Fraction(9, 10)
+    """
+    value = _fraction(text)
+    if not 0 <= value <= 1:
+        raise ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
+    return value
+
+
+def threshold(text: str) -> float:
+    """Read a threshold; infinities are fine.
+
+    >>> threshold("-inf")
+    -inf
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def metric(text: str) -> str:
+    """Check the name of a metric, or f and a number for F-beta.
+
+    >>> metric("f0.5")
+    'f0.5'
+    """
+    if text in METRICS:
+        return text
+    if re.fullmatch(r"f\d{1,99}(\.\d{1,99})?", text) and float(text[1:]) > 0:
+        return text
+    raise ArgumentTypeError(f"{text!r} is none of {', '.join(METRICS)}, or f2, f0.5 and the like")
+
+
+def count(text: str) -> int:
+    """Read a whole number of at least 1.
+
+    >>> count("1000")
+    1000
+    """
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def period(text: str) -> Any:
+    """Read a period: a number, or a number with s, m, h, d or w for the times of a clock.
+
+    >>> period("1000"), period("36h")
+    (1000, datetime.timedelta(days=1, seconds=43200))
+    """
+    from datetime import timedelta
+
+    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", text)
+    if not found or not float(found[1]):
+        raise ArgumentTypeError(f"{text!r} is not a period such as 1000, 90s, 12h or 30d")
+    if found[2]:
+        try:
+            return timedelta(**{units[found[2]]: float(found[1])})
+        except OverflowError:
+            raise ArgumentTypeError(f"{text!r} is too long") from None
+    return float(found[1]) if "." in found[1] else int(found[1])
+
+
+def period_text(value: Any) -> str:
+    """Write a period as it may be typed.
+
+    >>> period_text(period("36h")), period_text(period("90d")), period_text(1000)
+    ('36h', '90d', '1000')
+    """
+    from datetime import timedelta
+
+    if not isinstance(value, timedelta):
+        return str(value)
+    for unit, name in (("days", "d"), ("hours", "h"), ("minutes", "m")):
+        if value % timedelta(**{unit: 1}) == timedelta(0):
+            return f"{value // timedelta(**{unit: 1})}{name}"
+    return f"{value.total_seconds():g}s"
+
+
+def delimiter(text: str) -> str:
+    r"""Read one character, or \t for a tab.
+
+    >>> delimiter(";")
+    ';'
+    """
+    text = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(text) != 1 or text in '"\r\n':
+        raise ArgumentTypeError(f"{text!r} is not one character")
+    return text
