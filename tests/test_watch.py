@@ -534,7 +534,7 @@ def test_other_costs_than_those_of_the_state_are_refused() -> None:
     code, lines, told = watched("in.csv", "--state", "kept.limen", "--false-negative", "6")
 
     assert (2, []) == (code, lines)
-    assert "kept with --false-negative 5, not 6" in told
+    assert "made with --false-negative 5, not with --false-negative 6" in told
 
 
 @pytest.mark.parametrize("missing", ["kept.limen", "kept.limen.journal"])
@@ -722,7 +722,7 @@ def test_other_periods_than_those_of_the_state_are_told_as_they_are_typed() -> N
     watched("in.csv", *TIMED, "--last-period", "90d", "--state", "kept.limen")
     _, _, told = watched("in.csv", *TIMED, "--last-period", "36h", "--state", "kept.limen")
 
-    assert "kept with --last-period 90d, not 36h" in told
+    assert "made with --last-period 90d, not with --last-period 36h" in told
 
 
 def test_a_stream_is_not_offered_parquet(monkeypatch) -> None:

@@ -68,7 +68,7 @@ class _Page:
         self.aim = aim
         self.options = options
         self.costs = aim.costs
-        self.held: OnlineCalibrator = calibrator_of(samples, options.unit)
+        self.calibrator: OnlineCalibrator = calibrator_of(samples, options.unit)
         self.price = aim.measure
         self.distinct = np.unique(samples.scores)
         self.remark = reversed_scores(samples)
@@ -136,13 +136,13 @@ class _Page:
         if finding.lower is not None and finding.upper is not None:
             lower, _, upper = gap(finding.lower, finding.threshold, finding.upper)
             yield (
-                f'<p class="note">Any threshold above {lower} and up to {upper} gives the same answers. '
-                f"{self._flat()}</p>\n"
+                f'<p class="note">Any threshold above {lower} and up to {upper} gives the same '
+                f"answers. {self._flat()}</p>\n"
             )
 
     def _flat(self) -> str:
         """Write how far the threshold may move before the cost rises by more than 1 %."""
-        curve = self.held.curve(**self.costs)
+        curve = self.calibrator.curve(**self.costs)
         lowest = float(curve.losses.min())
         best = int(np.flatnonzero(curve.losses == lowest)[-1])
         dear = np.flatnonzero(curve.losses > lowest * float(_NEAR))
@@ -212,8 +212,8 @@ class _Page:
         )
         rows = []
         for ratio in ratios:
-            best = self.held.optimum(false_negative=ratio)
-            confusion = self.held.confusion(best.threshold)
+            best = self.calibrator.optimum(false_negative=ratio)
+            confusion = self.calibrator.confusion(best.threshold)
             rows.append(
                 (
                     str(ratio) if ratio.denominator < 100 else plain(float(ratio)),
@@ -266,10 +266,10 @@ class _Page:
         """Everything the charts draw; the ends of the curve lie just outside the scores."""
         finding, confusion = self.finding, self.finding.confusion
         positives, negatives = confusion.tp + confusion.fn, confusion.fp + confusion.tn
-        cuts = self.held.curve(**self.costs)
+        cuts = self.calibrator.curve(**self.costs)
         kept = _thinned(cuts.losses)
         thresholds = cuts.thresholds[kept]
-        each = [self.held.confusion(threshold) for threshold in thresholds.tolist()]
+        each = [self.calibrator.confusion(threshold) for threshold in thresholds.tolist()]
         curve = {
             "at": [self._inside(threshold) for threshold in thresholds.tolist()],
             "shown": [self.threshold_text(threshold) for threshold in thresholds.tolist()],
@@ -278,7 +278,7 @@ class _Page:
             "fn": [one.fn for one in each],
             "rate": [one.positive_rate for one in each],
         }
-        hull = self.held.roc_hull()
+        hull = self.calibrator.roc_hull()
         corners = dict(zip(hull.thresholds.tolist(), hull.tp.tolist(), strict=True))
         points = {
             threshold: (one.fp, one.tp)
@@ -294,7 +294,7 @@ class _Page:
             "hull": [tp / positives if at in corners else None for _, tp, at in listed],
             "shown": [self.threshold_text(threshold) for _, _, threshold in listed],
         }
-        blocks = self.held.blocks()
+        blocks = self.calibrator.blocks()
         edges = [self._inside(threshold) for threshold in hull.thresholds.tolist()]
         fit_at = [edge for pair in pairwise(edges) for edge in pair]
         fit = {

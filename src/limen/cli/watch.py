@@ -161,8 +161,8 @@ class _Stream:
         for name in {**asked, **kept}:
             if kept.get(name) != asked.get(name):
                 raise Failure(
-                    f"{self.options.state} was kept with {option_name(name)} {kept.get(name)}, not "
-                    f"{asked.get(name)}. Give the same, or name another file.",
+                    f"{self.options.state} was made {_with(name, kept.get(name))}, not "
+                    f"{_with(name, asked.get(name))}. Give the same, or name another file.",
                     USAGE,
                 )
 
@@ -255,6 +255,12 @@ class _Stream:
         if self.rows is None:
             raise Failure(f"{self.options.state}: the journal has no header.", BAD_INPUT)
         self.rows.take(lines, clean)
+
+
+def _with(name: str, value: str | None) -> str:
+    if value is None:
+        return f"without {option_name(name)}"
+    return f"with {option_name(name)}" + ("" if value == "given" else f" {value}")
 
 
 def _lines(content: bytes) -> tuple[list[str], bool]:
