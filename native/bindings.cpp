@@ -52,7 +52,7 @@ std::string shown(double value) { return nb::repr(nb::float_(value)).c_str(); }
 std::string counted(std::size_t value, const char* what) {
     std::string text = std::to_string(value);
     for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > 0; i -= 3)
-        text.insert(static_cast<std::size_t>(i), ",");
+        text.insert(static_cast<std::size_t>(i), 1, ',');
     return text + " " + what + (value == 1 ? "" : "s");
 }
 

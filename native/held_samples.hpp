@@ -22,10 +22,12 @@
 #include <string>
 #include <vector>
 
+#include "cut.hpp"
 #include "cut_tree.hpp"
 #include "hull_tree.hpp"
 #include "samples.hpp"
 #include "units.hpp"
+#include "wide.hpp"
 
 namespace limen {
 
@@ -514,15 +516,11 @@ private:
     }
 
     void scale(int bits) {
-        const auto scaled = [&](std::int64_t units) {
-            return bits >= 0 ? units * (std::int64_t{1} << bits)
-                             : units / (std::int64_t{1} << -bits);
-        };
         if (bits == 0) return;
         tree_.scale(bits);
-        above_ = scaled(above_);
-        total_ = scaled(total_);
-        summed_ = bits >= 0 ? summed_ * (Wide{1} << bits) : summed_ / (Wide{1} << -bits);
+        above_ = scaled(above_, bits);
+        total_ = scaled(total_, bits);
+        summed_ = scaled(summed_, bits);
         bits_ += bits;
     }
 

@@ -16,7 +16,7 @@
 #include <limits>
 #include <vector>
 
-#include "cut_tree.hpp"
+#include "cut.hpp"
 #include "hull_tree.hpp"
 #include "wide.hpp"
 

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "wide.hpp"
+
 namespace limen {
 
 // Sums of absolute losses stay below this many units.
@@ -37,9 +39,6 @@ struct Whole {
     std::int64_t units;
     Rounding rounding;
 };
-
-__extension__ typedef __int128 Wide;
-__extension__ typedef unsigned __int128 WideUnsigned;
 
 // A finite double as mantissa * 2^exponent with an odd mantissa; 0 as 0 * 2^0.
 struct Dyadic {
