@@ -1,4 +1,4 @@
-# The native core, bound in native/bindings.cpp; compared with the built module by stubtest.
+# The native core, bound in native/bindings/; compared with the built module by stubtest.
 
 from typing import Any, TypeAlias
 
