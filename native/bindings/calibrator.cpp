@@ -90,13 +90,13 @@ NewArray<double> probabilities_in(Array<double> first,
 }
 
 // What one unit of weight is.
-nb::tuple weight_unit(const Calibrator& model, int bits) {
-    return nb::make_tuple(nb::int_(model.scale.numerator),
-                          nb::int_(model.scale.denominator) << nb::int_(bits));
+nb::tuple weight_unit(const LossScale& scale, int bits) {
+    return nb::make_tuple(nb::int_(scale.numerator),
+                          nb::int_(scale.denominator) << nb::int_(bits));
 }
 
 // First and last scores, the weights of label 1 and of both, counts, values; the unit.
-nb::tuple block_columns(const std::vector<Block>& blocks, const Calibrator& model, int bits) {
+nb::tuple block_columns(const std::vector<Block>& blocks, const LossScale& scale, int bits) {
     const std::size_t n = blocks.size();
     auto first = new_array<double>(n), last = new_array<double>(n), value = new_array<double>(n);
     auto positive = new_array<std::int64_t>(n), weight = new_array<std::int64_t>(n),
@@ -110,7 +110,7 @@ nb::tuple block_columns(const std::vector<Block>& blocks, const Calibrator& mode
         count.data()[i] = static_cast<std::int64_t>(block.sums.count);
         value.data()[i] = value_of(block);
     }
-    return nb::make_tuple(first, last, positive, weight, count, value, weight_unit(model, bits));
+    return nb::make_tuple(first, last, positive, weight, count, value, weight_unit(scale, bits));
 }
 
 nb::tuple held_blocks(Calibrator& model) {
@@ -121,14 +121,14 @@ nb::tuple held_blocks(Calibrator& model) {
         model.held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
         bits = model.held.bits();
     }
-    return block_columns(blocks, model, bits);
+    return block_columns(blocks, model.scale, bits);
 }
 
-// The model lends its unit; what it holds takes no part.
 nb::tuple isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
-                          const Calibrator& model) {
+                          std::int64_t unit_numerator, std::int64_t unit_denominator,
+                          std::int64_t weight_numerator, std::int64_t weight_denominator) {
     const OwnedColumn owned(weights, "weights");
-    const Unit& unit = model.held.unit();
+    const Unit unit = unit_of(unit_numerator, unit_denominator);
     std::vector<Block> blocks;
     Trouble trouble;
     int bits = 0;
@@ -144,7 +144,7 @@ nb::tuple isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::
         if (!trouble) blocks = fit_blocks(joined(rows));
     }
     if (trouble) refuse(trouble, unit, "");
-    return block_columns(blocks, model, bits);
+    return block_columns(blocks, {weight_numerator, weight_denominator}, bits);
 }
 
 // The cuts that `walk` visits, with the weights of label 1 and of label 0 below each; the weights
@@ -168,7 +168,7 @@ nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
     }
     return nb::make_tuple(array_of(std::move(lower)), array_of(std::move(upper)),
                           array_of(std::move(threshold)), array_of(std::move(below)),
-                          array_of(std::move(above)), weight_unit(model, bits));
+                          array_of(std::move(above)), weight_unit(model.scale, bits));
 }
 
 nb::tuple hull_cuts(Calibrator& model) {
@@ -250,7 +250,7 @@ void bind_calibrator(nb::module_& module) {
     bind_labelled(calibrator);
     bind_shared(calibrator);
     module.def("isotonic_blocks", &isotonic_blocks, nb::arg(), nb::arg(), nb::arg().none(),
-               nb::arg());
+               nb::arg(), nb::arg(), nb::arg(), nb::arg());
     module.def("probabilities_in", &probabilities_in);
     module.attr("hull_leaf_slots") = HullTree::leaf_slots;
 }

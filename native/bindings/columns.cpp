@@ -10,7 +10,7 @@
 
 #include "../cut.hpp"
 #include "arrays.hpp"
-#include "models.hpp"
+#include "numbers.hpp"
 #include "refusals.hpp"
 
 namespace limen::bindings {
@@ -18,35 +18,39 @@ namespace limen::bindings {
 namespace {
 
 template <class Select>
-nb::tuple selected(const Model<CutTree>& model, Select&& select) {
+nb::tuple selected(const Unit& unit, const LossScale& scale, Select&& select) {
     Selection found;
     {
         nb::gil_scoped_release released;
-        found = select();
+        found = select(Measure(unit));
     }
-    if (found.trouble) refuse(found.trouble, model.held.unit(), "");
+    if (found.trouble) refuse(found.trouble, unit, "");
     const SelectedCut& cut = found.cut;
     return optimum({cut.best, cut.lower, cut.upper, cut.has_lower, cut.has_upper},
-                   model.scale(found.loss, found.bits));
+                   scale(found.loss, found.bits));
 }
 
-// The model lends its costs and unit; what it holds takes no part.
 nb::tuple select_threshold(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
-                           const Threshold& model) {
+                           std::int64_t false_positive, std::int64_t false_negative,
+                           std::int64_t unit_numerator, std::int64_t unit_denominator,
+                           std::int64_t loss_numerator, std::int64_t loss_denominator) {
     const OwnedColumn owned(weights, "weights");
-    return selected(model, [&] {
-        return select_labelled(scores.data(), labels.data(), scores.shape(0), owned.column,
-                               model.costs, model.held);
-    });
+    return selected(unit_of(unit_numerator, unit_denominator), {loss_numerator, loss_denominator},
+                    [&](const Measure& in) {
+                        return select_labelled(scores.data(), labels.data(), scores.shape(0),
+                                               owned.column, {false_positive, false_negative}, in);
+                    });
 }
 
 nb::tuple select_losses(Array<double> scores, nb::object below, nb::object above,
-                        const AnyCut& model) {
+                        std::int64_t unit_numerator, std::int64_t unit_denominator,
+                        std::int64_t loss_numerator, std::int64_t loss_denominator) {
     const OwnedColumn low(below, "below"), high(above, "above");
     const Column columns[2] = {low.column, high.column};
-    return selected(model, [&] {
-        return select_any(scores.data(), scores.shape(0), columns, model.held);
-    });
+    return selected(unit_of(unit_numerator, unit_denominator), {loss_numerator, loss_denominator},
+                    [&](const Measure& in) {
+                        return select_any(scores.data(), scores.shape(0), columns, in);
+                    });
 }
 
 // 0/1 bytes, and the place of the first value that is neither (n when there is none).
@@ -75,7 +79,7 @@ nb::tuple labels_from(Array<T> labels) {
 
 void bind_columns(nb::module_& module) {
     module.def("select_threshold", &select_threshold, nb::arg(), nb::arg(), nb::arg().none(),
-               nb::arg());
+               nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
     module.def("select_losses", &select_losses);
     module.def("threshold_of", [](std::optional<double> lower, std::optional<double> upper) {
         return threshold_of({0, lower.value_or(0), upper.value_or(0), lower.has_value(),

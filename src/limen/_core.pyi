@@ -177,7 +177,10 @@ def isotonic_blocks(
     scores: NDArray[np.float64],
     labels: NDArray[np.uint8],
     weights: NDArray[np.int64] | NDArray[np.float64] | None,
-    unit: Calibrator,
+    unit_numerator: int,
+    unit_denominator: int,
+    weight_numerator: int,
+    weight_denominator: int,
     /,
 ) -> _Blocks: ...
 def probabilities_in(
@@ -192,14 +195,22 @@ def select_threshold(
     scores: NDArray[np.float64],
     labels: NDArray[np.uint8],
     weights: NDArray[np.int64] | NDArray[np.float64] | None,
-    costs: Threshold,
+    false_positive: int,
+    false_negative: int,
+    unit_numerator: int,
+    unit_denominator: int,
+    loss_numerator: int,
+    loss_denominator: int,
     /,
 ) -> tuple[float | None, float | None, float]: ...
 def select_losses(
     scores: NDArray[np.float64],
     below: NDArray[np.int64] | NDArray[np.float64],
     above: NDArray[np.int64] | NDArray[np.float64],
-    unit: Cut,
+    unit_numerator: int,
+    unit_denominator: int,
+    loss_numerator: int,
+    loss_denominator: int,
     /,
 ) -> tuple[float | None, float | None, float]: ...
 def threshold_of(lower: float | None, upper: float | None, /) -> float: ...

@@ -273,4 +273,5 @@ def isotonic(
     array([0.5, 1. ])
     """
     columns = samples_with_labels(scores, labels, weights)
-    return Blocks._of(_core.isotonic_blocks(*columns, OnlineCalibrator(unit=unit)))
+    parts = unit_parts(exact_unit(unit), Fraction(1))
+    return Blocks._of(_core.isotonic_blocks(*columns, *parts))
