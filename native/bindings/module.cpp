@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 
 #include "../isa.hpp"
+#include "../units.hpp"
 #include "numbers.hpp"
 #include "object_lock.hpp"
 
@@ -22,6 +23,8 @@ NB_MODULE(_core, module) {
     using namespace limen::bindings;
     module.doc() = "The native core of limen. Private: use the names in limen itself.";
     module.attr("isa") = limen::isa_name(limen::active_isa());  // what it throws: ImportError
+    module.attr("finest_bits") = limen::finest_bits;
+    module.attr("most_units") = limen::most_units;
     find_number_types();
     make_forks_wait();
     bind_thresholds(module);

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 isa: str
+finest_bits: int  # binary places of the finest automatic unit
+most_units: int  # sums of absolute losses stay below this
 leaf_slots: int
 node_slots: int
 hull_leaf_slots: int

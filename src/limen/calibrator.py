@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OnlineCalibrator", "isotonic"]
 
-_MOST = 2**62
+_MOST = _core.most_units
 
 
 class OnlineCalibrator(Labelled, _core.Calibrator):
