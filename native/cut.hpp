@@ -17,18 +17,24 @@ struct Held {
     std::uint32_t count;
 };
 
-// The best cut: the running sum it is worth, and its neighbours where there are any.
-struct Cut {
-    std::int64_t best = 0;
+// Where a cut lies: the highest score below it and the lowest above, where there are such.
+struct Gap {
     double lower = 0, upper = 0;
     bool has_lower = false, has_upper = false;
+
+    bool operator==(const Gap&) const = default;
+};
+
+// The best cut, and the running sum it is worth.
+struct Cut : Gap {
+    std::int64_t best = 0;
 
     bool operator==(const Cut&) const = default;
 };
 
 // The number strictly inside the gap that is published as the threshold; `upper` where no double
 // lies inside. nan, which no score reaches, when even a score of infinity is answered 0.
-inline double threshold_of(const Cut& cut) {
+inline double threshold_of(const Gap& cut) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     if (!cut.has_upper)
         return cut.has_lower && cut.lower == infinity ? std::numeric_limits<double>::quiet_NaN()

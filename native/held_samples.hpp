@@ -370,7 +370,7 @@ public:
     template <class Visit>
     void curve(Visit&& visit) const {
         Losses missed{0, above_};
-        Cut cut;
+        Gap cut;
         tree_.scan([&](const Held& held) {
             cut.upper = held.score;
             cut.has_upper = true;

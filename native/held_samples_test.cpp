@@ -229,7 +229,7 @@ void check_same(const Exact& exact, const OnlineCut& cut, const std::string& not
     std::vector<double> scores;
     for (const auto& entry : exact.held) scores.push_back(entry.first);
     std::size_t at = 0, cheapest = 0;
-    cut.curve([&](const Losses& missed, const Cut& at_cut) {
+    cut.curve([&](const Losses& missed, const Gap& at_cut) {
         CHECK_NOTE((Wide{missed.below} + missed.above) * (Wide{1} << shift) == losses[at], note);
         CHECK_NOTE(at_cut.has_lower == (at > 0), note);
         CHECK_NOTE(at_cut.has_upper == (at < scores.size()), note);
@@ -379,7 +379,7 @@ void check_usable(OnlineCut& cut, const std::string& note) {
     CHECK_NOTE(again.state() == state, note);
     std::int64_t cheapest = std::numeric_limits<std::int64_t>::max();
     double first = 0;
-    cut.curve([&](const Losses& missed, const Cut& at_cut) {
+    cut.curve([&](const Losses& missed, const Gap& at_cut) {
         cheapest = std::min(cheapest, missed.below + missed.above);
         if (!at_cut.has_lower && at_cut.has_upper) first = at_cut.upper;
     });

@@ -55,11 +55,9 @@ struct RunSums {
     bool operator==(const RunSums&) const = default;
 };
 
-// A cut of the hull: the sums over all scores below it, and its neighbours where there are any.
-struct HullCut {
+// A cut of the hull, and the sums over all scores below it.
+struct HullCut : Gap {
     RunSums under;
-    double lower = 0, upper = 0;
-    bool has_lower = false, has_upper = false;
 
     bool operator==(const HullCut&) const = default;
 };
@@ -639,8 +637,9 @@ private:
             const Point vertex = start + leaf->point(k);
             if (vertex.weight < range.low || vertex.weight > range.high) continue;
             const bool last = k == leaf->used;
-            visit(HullCut{sums(vertex, count), k > 0 ? leaf->score[k - 1] : 0,
-                          last ? range.upper : leaf->score[k], k > 0, !last || range.has_upper});
+            visit(HullCut{{k > 0 ? leaf->score[k - 1] : 0, last ? range.upper : leaf->score[k],
+                           k > 0, !last || range.has_upper},
+                          sums(vertex, count)});
         }
     }
 

@@ -179,8 +179,8 @@ public:
         expected[0].has_upper = !ordered.empty();
         for (const Block& block : pooled(ordered)) {
             expected.back().upper = block.first;
-            expected.push_back({plus(expected.back().under, block.sums), block.last, 0, true,
-                                block.last != ordered.rbegin()->first});
+            expected.push_back({{block.last, 0, true, block.last != ordered.rbegin()->first},
+                                plus(expected.back().under, block.sums)});
         }
         tree.vertices([&](const HullCut& cut) { found.push_back(cut); });
         CHECK_NOTE(std::equal(expected.begin(), expected.end(), found.begin(), found.end(),

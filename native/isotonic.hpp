@@ -70,7 +70,7 @@ enum class Between {
 inline double probability_between(double score, double lower, double low, double upper,
                                   double high, Between between) {
     if (between == Between::step) {
-        const bool above = score >= threshold_of({0, lower, upper, true, true});
+        const bool above = score >= threshold_of({lower, upper, true, true});
         return above ? high : low;
     }
     const bool left = std::isinf(lower), right = std::isinf(upper);

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 
 #include <limits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,34 +17,24 @@ namespace limen::bindings {
 
 namespace {
 
-Cut cut_of(const HullCut& cut) {
-    return {0, cut.lower, cut.upper, cut.has_lower, cut.has_upper};
-}
-
 double calibrated_threshold(nb::handle self, std::int64_t false_positive,
                             std::int64_t false_negative) {
-    Calibrator& model = checked<Calibrator>(self);
-    ObjectLock::Guard guard(model.lock);
-    return threshold_of(cut_of(model.held.tree().best(false_positive, false_negative)));
+    return checked<Calibrator>(self).locked([=](const OnlineHull& held) {
+        return threshold_of(held.tree().best(false_positive, false_negative));
+    });
 }
 
 // The last two tell what one unit of loss at these costs is.
 nb::tuple calibrated_optimum(nb::handle self, std::int64_t false_positive,
                              std::int64_t false_negative, std::int64_t loss_numerator,
                              std::int64_t loss_denominator) {
-    Calibrator& model = checked<Calibrator>(self);
-    HullCut cut;
-    Wide units = 0;
-    int bits = 0;
-    {
-        ObjectLock::Guard guard(model.lock);
-        cut = model.held.tree().best(false_positive, false_negative);
-        const RunSums all = model.held.tree().totals();
-        units = Wide{false_positive} * (all.above - cut.under.above) +
-                Wide{false_negative} * cut.under.below;
-        bits = model.held.bits();
-    }
-    return optimum(cut_of(cut), LossScale{loss_numerator, loss_denominator}(units, bits));
+    const auto [cut, all, bits] = checked<Calibrator>(self).locked([=](const OnlineHull& held) {
+        const HullTree& tree = held.tree();
+        return std::tuple(tree.best(false_positive, false_negative), tree.totals(), held.bits());
+    });
+    const Wide units = Wide{false_positive} * (all.above - cut.under.above) +
+                       Wide{false_negative} * cut.under.below;
+    return optimum(cut, LossScale{loss_numerator, loss_denominator}(units, bits));
 }
 
 nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
@@ -56,36 +47,33 @@ nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
         });
 }
 
+Between between(bool linear) { return linear ? Between::linear : Between::step; }
+
 double probability_of(nb::handle self, double score, bool linear) {
-    Calibrator& model = checked<Calibrator>(self);
-    ObjectLock::Guard guard(model.lock);
-    return probability_at(model.held.tree(), score, linear ? Between::linear : Between::step);
+    return checked<Calibrator>(self).locked([=](const OnlineHull& held) {
+        return probability_at(held.tree(), score, between(linear));
+    });
 }
 
-NewArray<double> probabilities_of(nb::handle self,
-                                                             Array<double> scores, bool linear) {
+NewArray<double> probabilities_of(nb::handle self, Array<double> scores, bool linear) {
     Calibrator& model = checked<Calibrator>(self);
     auto values = new_array<double>(scores.shape(0));
     double* out = values.data();
     {
         ObjectLock::LongGuard guard(model.lock);
-        probabilities(model.held.tree(), scores.data(), scores.shape(0),
-                      linear ? Between::linear : Between::step, out);
+        probabilities(model.held.tree(), scores.data(), scores.shape(0), between(linear), out);
     }
     return values;
 }
 
-NewArray<double> probabilities_in(Array<double> first,
-                                                             Array<double> last,
-                                                             Array<double> values,
-                                                             Array<double> scores, bool linear) {
+NewArray<double> probabilities_in(Array<double> first, Array<double> last, Array<double> values,
+                                  Array<double> scores, bool linear) {
     const std::size_t n = scores.shape(0);
     auto found = new_array<double>(n);
     const std::size_t b = std::min({first.shape(0), last.shape(0), values.shape(0)});
     const BlockColumns blocks{first.data(), last.data(), values.data(), b};
     for (std::size_t i = 0; i < n; ++i)
-        found.data()[i] = blocks.probability_at(scores.data()[i],
-                                                linear ? Between::linear : Between::step);
+        found.data()[i] = blocks.probability_at(scores.data()[i], between(linear));
     return found;
 }
 
@@ -115,12 +103,10 @@ nb::tuple block_columns(const std::vector<Block>& blocks, const LossScale& scale
 
 nb::tuple held_blocks(Calibrator& model) {
     std::vector<Block> blocks;
-    int bits = 0;
-    {
-        ObjectLock::Guard guard(model.lock);
-        model.held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
-        bits = model.held.bits();
-    }
+    const int bits = model.locked([&](const OnlineHull& held) {
+        held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
+        return held.bits();
+    });
     return block_columns(blocks, model.scale, bits);
 }
 
@@ -153,19 +139,17 @@ template <class Walk>
 nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
     std::vector<double> lower, upper, threshold;
     std::vector<std::int64_t> below, above;
-    int bits = 0;
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    {
-        ObjectLock::Guard guard(model.lock);
-        walk(model.held, [&](const HullCut& cut) {
+    const int bits = model.locked([&](const OnlineHull& held) {
+        walk(held, [&](const HullCut& cut) {
             lower.push_back(cut.has_lower ? cut.lower : none);
             upper.push_back(cut.has_upper ? cut.upper : none);
-            threshold.push_back(threshold_of(cut_of(cut)));
+            threshold.push_back(threshold_of(cut));
             below.push_back(cut.under.below);
             above.push_back(cut.under.above);
         });
-        bits = model.held.bits();
-    }
+        return held.bits();
+    });
     return nb::make_tuple(array_of(std::move(lower)), array_of(std::move(upper)),
                           array_of(std::move(threshold)), array_of(std::move(below)),
                           array_of(std::move(above)), weight_unit(model.scale, bits));
@@ -180,9 +164,8 @@ nb::tuple hull_cuts(Calibrator& model) {
 nb::tuple all_cuts(Calibrator& model) {
     return cut_columns(model, [](const OnlineHull& held, auto visit) {
         const std::int64_t negatives = held.tree().totals().above;
-        held.curve([&](const Losses& missed, const Cut& cut) {
-            visit(HullCut{{missed.below, negatives - missed.above, 0}, cut.lower, cut.upper,
-                          cut.has_lower, cut.has_upper});
+        held.curve([&](const Losses& missed, const Gap& cut) {
+            visit(HullCut{cut, {missed.below, negatives - missed.above, 0}});
         });
     });
 }
@@ -191,15 +174,12 @@ nb::tuple all_cuts(Calibrator& model) {
 nb::tuple confusion_at(nb::handle self, nb::handle given) {
     Calibrator& model = checked<Calibrator>(self);
     const double threshold = to_double(given.ptr(), "threshold");
-    RunSums all, under;
-    int bits = 0;
-    {
-        ObjectLock::Guard guard(model.lock);
-        const HullTree& tree = model.held.tree();
-        all = tree.totals();
-        under = threshold == threshold ? tree.sums_below(threshold) : all;
-        bits = model.held.bits();
-    }
+    const auto [all, under, bits] = model.locked([=](const OnlineHull& held) {
+        const HullTree& tree = held.tree();
+        return std::tuple(tree.totals(),
+                          threshold == threshold ? tree.sums_below(threshold) : tree.totals(),
+                          held.bits());
+    });
     return nb::make_tuple(model.scale(all.below - under.below, bits),
                           model.scale(all.above - under.above, bits),
                           model.scale(under.below, bits), model.scale(under.above, bits));

@@ -25,9 +25,7 @@ nb::tuple selected(const Unit& unit, const LossScale& scale, Select&& select) {
         found = select(Measure(unit));
     }
     if (found.trouble) refuse(found.trouble, unit, "");
-    const SelectedCut& cut = found.cut;
-    return optimum({cut.best, cut.lower, cut.upper, cut.has_lower, cut.has_upper},
-                   scale(found.loss, found.bits));
+    return optimum(found.cut, scale(found.loss, found.bits));
 }
 
 nb::tuple select_threshold(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
@@ -82,7 +80,7 @@ void bind_columns(nb::module_& module) {
                nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
     module.def("select_losses", &select_losses);
     module.def("threshold_of", [](std::optional<double> lower, std::optional<double> upper) {
-        return threshold_of({0, lower.value_or(0), upper.value_or(0), lower.has_value(),
+        return threshold_of({lower.value_or(0), upper.value_or(0), lower.has_value(),
                              upper.has_value()});
     });
     module.def("labels_from", &labels_from<std::int8_t>, nb::arg().noconvert());

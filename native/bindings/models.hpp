@@ -25,6 +25,13 @@ public:
     Model(const Unit& unit, LossScale scale, Capacities... capacities)
         : held(unit, capacities...), scale(scale) {}
 
+    // What `body` makes of the samples held while the object is locked.
+    template <class Body>
+    LIMEN_INLINE auto locked(Body&& body) {
+        ObjectLock::Guard guard(lock);
+        return body(held);
+    }
+
     // What there is to say about a refusal, while the object is locked; `size` is about the sum
     // of the losses asked for.
     Denial denial(Refusal refusal, double score, int bits, double size) const {

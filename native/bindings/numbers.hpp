@@ -61,6 +61,6 @@ private:
 };
 
 // The scores next to a cut, None where there is none, and its loss.
-nb::tuple optimum(const Cut& cut, double loss);
+nb::tuple optimum(const Gap& cut, double loss);
 
 }  // namespace limen::bindings

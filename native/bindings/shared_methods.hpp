@@ -65,17 +65,15 @@ template <class T, class Sum>
 nb::tuple curve_columns(T& model, const LossScale& scale, Sum&& sum) {
     std::vector<double> thresholds, losses;
     std::vector<Wide> units;
-    int bits = 0;
-    {
-        ObjectLock::Guard guard(model.lock);
-        thresholds.reserve(model.held.distinct() + 1);
-        units.reserve(model.held.distinct() + 1);
-        model.held.curve([&](const Losses& missed, const Cut& cut) {
+    const int bits = model.locked([&](const auto& held) {
+        thresholds.reserve(held.distinct() + 1);
+        units.reserve(held.distinct() + 1);
+        held.curve([&](const Losses& missed, const Gap& cut) {
             thresholds.push_back(threshold_of(cut));
             units.push_back(sum(missed));
         });
-        bits = model.held.bits();
-    }
+        return held.bits();
+    });
     losses.reserve(units.size());
     for (const Wide& loss : units) losses.push_back(scale(loss, bits));
     return nb::make_tuple(array_of(std::move(thresholds)), array_of(std::move(losses)));
@@ -114,23 +112,14 @@ void merge(T& model, nb::list others) {
 
 template <class T>
 nb::bytes state(T& model) {
-    std::string bytes;
-    {
-        ObjectLock::Guard guard(model.lock);
-        bytes = model.held.state();
-    }
+    const std::string bytes = model.locked([](const auto& held) { return held.state(); });
     return nb::bytes(bytes.data(), bytes.size());
 }
 
 template <class T>
 void restore(T& model, nb::bytes given) {
     const std::string bytes(given.c_str(), given.size());
-    bool restored = false;
-    {
-        ObjectLock::Guard guard(model.lock);
-        restored = model.held.restore(bytes, T::one_sided);
-    }
-    if (!restored)
+    if (!model.locked([&](auto& held) { return held.restore(bytes, T::one_sided); }))
         refuse(PyExc_ValueError,
                "these bytes do not describe held samples; they were cut short or changed. "
                "Nothing was changed.");
@@ -140,6 +129,12 @@ void restore(T& model, nb::bytes given) {
 template <class T, class Body>
 auto method(Body body) {
     return [body](nb::handle self) { return body(checked<T>(self)); };
+}
+
+// The same for one that only looks at the samples held.
+template <class T, class Body>
+auto with_held(Body body) {
+    return [body](nb::handle self) { return checked<T>(self).locked(body); };
 }
 
 template <class T>
@@ -152,24 +147,13 @@ void bind_shared(nb::class_<T>& type) {
              [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
         .def("_fade",
              [](nb::handle self, int bits) {
-                 T& model = checked<T>(self);
-                 ObjectLock::Guard guard(model.lock);
-                 model.held.fade(bits);
+                 checked<T>(self).locked([=](auto& held) { held.fade(bits); });
              })
         .def("_restore",
              [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
-        .def("_check", method<T>([](T& model) {
-                 ObjectLock::Guard guard(model.lock);
-                 model.held.check();
-             }))
-        .def("_memory", method<T>([](T& model) {
-                 ObjectLock::Guard guard(model.lock);
-                 return model.held.memory() + sizeof(T);
-             }))
-        .def("_distinct", method<T>([](T& model) {
-                 ObjectLock::Guard guard(model.lock);
-                 return model.held.distinct();
-             }));
+        .def("_check", with_held<T>([](const auto& held) { held.check(); }))
+        .def("_memory", with_held<T>([](const auto& held) { return held.memory() + sizeof(T); }))
+        .def("_distinct", with_held<T>([](const auto& held) { return held.distinct(); }));
 }
 
 template <class T>

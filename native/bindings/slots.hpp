@@ -56,9 +56,8 @@ template <class T>
 Py_ssize_t get_length(PyObject* self) {
     Py_ssize_t length = -1;
     guarded([&]() -> PyObject* {
-        T& model = instance<T>(self);
-        ObjectLock::Guard guard(model.lock);
-        length = static_cast<Py_ssize_t>(model.held.samples());
+        length = static_cast<Py_ssize_t>(
+            instance<T>(self).locked([](const auto& held) { return held.samples(); }));
         return nullptr;
     });
     return length;

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -33,28 +34,17 @@ void cut_many(nb::handle self, Array<double> scores, nb::object below, nb::objec
 template <class T>
 PyObject* get_threshold(PyObject* self, void*) {
     return guarded([&] {
-        T& model = instance<T>(self);
-        double threshold = 0;
-        {
-            ObjectLock::Guard guard(model.lock);
-            threshold = threshold_of(model.held.best());
-        }
-        return PyFloat_FromDouble(threshold);
+        return PyFloat_FromDouble(instance<T>(self).locked(
+            [](const auto& held) { return threshold_of(held.best()); }));
     });
 }
 
 // The cheapest cut, and its loss.
 template <class T>
 std::pair<Cut, double> best_of(T& model) {
-    Cut cut;
-    std::int64_t units = 0;
-    int bits = 0;
-    {
-        ObjectLock::Guard guard(model.lock);
-        cut = model.held.best();
-        units = model.held.loss(cut);
-        bits = model.held.bits();
-    }
+    const auto [cut, units, bits] = model.locked([](const auto& held) {
+        return std::tuple(held.best(), held.loss(held.best()), held.bits());
+    });
     return {cut, model.scale(units, bits)};
 }
 
