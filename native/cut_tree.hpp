@@ -327,8 +327,8 @@ private:
             if (child + 1 < node->used) {
                 cut.has_upper = true;
                 cut.upper = first_score(node->child[child + 1], level - 1);
-                meet({cut.upper, wanted - *std::max_element(node->best + child + 1,
-                                                            node->best + node->used)});
+                meet({cut.upper,
+                      wanted - *std::max_element(node->best + child + 1, node->best + node->used)});
             }
             wanted -= node->before[child];
             at = node->child[child];
@@ -339,8 +339,8 @@ private:
         if (slot + 1 < leaf->used) {
             cut.has_upper = true;
             cut.upper = leaf->score[slot + 1];
-            meet({cut.upper, wanted - *std::max_element(leaf->prefix + slot + 1,
-                                                        leaf->prefix + leaf->used)});
+            meet({cut.upper,
+                  wanted - *std::max_element(leaf->prefix + slot + 1, leaf->prefix + leaf->used)});
         }
         return cut;
     }
@@ -516,8 +516,8 @@ private:
         const double first = children[child].first;
         for (int i = 0; i < to; ++i) {
             const int start = total * i / to, end = total * (i + 1) / to;
-            children[child + i] = fill(parts[i], entries + start, end - start,
-                                       i ? first_of(entries[start]) : first);
+            children[child + i] =
+                fill(parts[i], entries + start, end - start, i ? first_of(entries[start]) : first);
         }
         fill(node, children, used, -infinity);
     }

@@ -139,8 +139,7 @@ inline void build_bridge(HullNode* node) {
     while (!left.settled || !right.settled) {
         const Point left_edge = left.edge(), right_edge = right.edge();
         if (left.settled) {
-            cross(right_edge, left.from - right.from) <= 0 ? right.go_right()
-                                                           : right.go_left();
+            cross(right_edge, left.from - right.from) <= 0 ? right.go_right() : right.go_left();
             continue;
         }
         if (right.settled) {
@@ -256,8 +255,8 @@ inline bool bridge_holds(HullNode* node, bool right, const HullChange& change, c
         if (towards) node->bounds[right] = bounds;
         return true;
     }
-    BridgeTouch found = right ? touch<true>(node->child[1], bridge)
-                        : touch<false>(node->child[0], bridge);
+    BridgeTouch found =
+        right ? touch<true>(node->child[1], bridge) : touch<false>(node->child[0], bridge);
     if (right) found.point += node->left;
     if (found.point != node->touch(right)) return false;
     node->bounds[right] = found.bounds;

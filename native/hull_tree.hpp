@@ -192,8 +192,9 @@ public:
             return Wide{false_positive} * (edge.weight - edge.below) >=
                    Wide{false_negative} * edge.below;
         };
-        return cut_where([&](const Node* node) { return pays(node->to - node->from); },
-                         [&](const Leaf* leaf) { return leaf->hull[leaf->last_vertex_where(pays)]; });
+        return cut_where(
+            [&](const Node* node) { return pays(node->to - node->from); },
+            [&](const Leaf* leaf) { return leaf->hull[leaf->last_vertex_where(pays)]; });
     }
 
     // The sums over all scores below a score, and over those at or below it.
@@ -235,7 +236,8 @@ public:
             if (cut.has_lower) {
                 const RunSums& to = cut.under;
                 const RunSums& from = before.under;
-                visit(Block{before.upper, cut.lower,
+                visit(Block{before.upper,
+                            cut.lower,
                             {to.below - from.below, to.above - from.above, to.count - from.count}});
             }
             before = cut;
@@ -600,7 +602,8 @@ private:
     Block block_of(const Edge& edge) const {
         const HullCut to = locate([&](double held) { return held <= edge.upper; });
         const HullCut from = locate([&](double held) { return held <= edge.lower; });
-        return {from.upper, edge.upper,
+        return {from.upper,
+                edge.upper,
                 {to.under.below - from.under.below, to.under.above - from.under.above,
                  to.under.count - from.under.count}};
     }

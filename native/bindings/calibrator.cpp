@@ -40,11 +40,11 @@ nb::tuple calibrated_optimum(nb::handle self, std::int64_t false_positive,
 nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
                            std::int64_t false_negative, std::int64_t loss_numerator,
                            std::int64_t loss_denominator) {
-    return curve_columns(
-        checked<Calibrator>(self), LossScale{loss_numerator, loss_denominator},
-        [&](const Losses& missed) {
-            return Wide{false_positive} * missed.above + Wide{false_negative} * missed.below;
-        });
+    return curve_columns(checked<Calibrator>(self), LossScale{loss_numerator, loss_denominator},
+                         [&](const Losses& missed) {
+                             return Wide{false_positive} * missed.above +
+                                    Wide{false_negative} * missed.below;
+                         });
 }
 
 Between between(bool linear) { return linear ? Between::linear : Between::step; }
@@ -79,8 +79,7 @@ NewArray<double> probabilities_in(Array<double> first, Array<double> last, Array
 
 // What one unit of weight is.
 nb::tuple weight_unit(const LossScale& scale, int bits) {
-    return nb::make_tuple(nb::int_(scale.numerator),
-                          nb::int_(scale.denominator) << nb::int_(bits));
+    return nb::make_tuple(nb::int_(scale.numerator), nb::int_(scale.denominator) << nb::int_(bits));
 }
 
 // First and last scores, the weights of label 1 and of both, counts, values; the unit.
@@ -121,8 +120,8 @@ nb::tuple isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::
     {
         nb::gil_scoped_release released;
         std::vector<SignedRow> rows;
-        trouble = labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
-                                {1, 1}, Measure(unit), bits, rows);
+        trouble = labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column, {1, 1},
+                                Measure(unit), bits, rows);
         Wide total = 0;
         for (const SignedRow& row : rows) total += row.below() + row.above();
         if (!trouble && total >= most_units)
@@ -156,9 +155,8 @@ nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
 }
 
 nb::tuple hull_cuts(Calibrator& model) {
-    return cut_columns(model, [](const OnlineHull& held, auto visit) {
-        held.tree().vertices(visit);
-    });
+    return cut_columns(model,
+                       [](const OnlineHull& held, auto visit) { held.tree().vertices(visit); });
 }
 
 nb::tuple all_cuts(Calibrator& model) {
@@ -207,17 +205,15 @@ PyMethodDef calibrator_methods[] = {
                  "0\n"),
     {nullptr, nullptr, 0, nullptr}};
 
-PyType_Slot calibrator_slots[] = {
-    {Py_tp_methods, calibrator_methods},
-    {Py_sq_length, reinterpret_cast<void*>(&get_length<Calibrator>)},
-    {0, nullptr}};
+PyType_Slot calibrator_slots[] = {{Py_tp_methods, calibrator_methods},
+                                  {Py_sq_length, reinterpret_cast<void*>(&get_length<Calibrator>)},
+                                  {0, nullptr}};
 
 }  // namespace
 
 void bind_calibrator(nb::module_& module) {
     nb::class_<Calibrator> calibrator(module, "Calibrator", nb::type_slots(calibrator_slots));
-    calibrator
-        .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int>())
+    calibrator.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int>())
         .def("_threshold", &calibrated_threshold)
         .def("_optimum", &calibrated_optimum)
         .def("_curve", &calibrated_curve)

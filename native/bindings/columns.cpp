@@ -45,10 +45,9 @@ nb::tuple select_losses(Array<double> scores, nb::object below, nb::object above
                         std::int64_t loss_numerator, std::int64_t loss_denominator) {
     const OwnedColumn low(below, "below"), high(above, "above");
     const Column columns[2] = {low.column, high.column};
-    return selected(unit_of(unit_numerator, unit_denominator), {loss_numerator, loss_denominator},
-                    [&](const Measure& in) {
-                        return select_any(scores.data(), scores.shape(0), columns, in);
-                    });
+    return selected(
+        unit_of(unit_numerator, unit_denominator), {loss_numerator, loss_denominator},
+        [&](const Measure& in) { return select_any(scores.data(), scores.shape(0), columns, in); });
 }
 
 // 0/1 bytes, and the place of the first value that is neither (n when there is none).
@@ -80,8 +79,8 @@ void bind_columns(nb::module_& module) {
                nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
     module.def("select_losses", &select_losses);
     module.def("threshold_of", [](std::optional<double> lower, std::optional<double> upper) {
-        return threshold_of({lower.value_or(0), upper.value_or(0), lower.has_value(),
-                             upper.has_value()});
+        return threshold_of(
+            {lower.value_or(0), upper.value_or(0), lower.has_value(), upper.has_value()});
     });
     module.def("labels_from", &labels_from<std::int8_t>, nb::arg().noconvert());
     module.def("labels_from", &labels_from<std::uint8_t>, nb::arg().noconvert());

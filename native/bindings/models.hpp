@@ -127,8 +127,8 @@ private:
     template <class Weight>
     void apply(double score, bool label, Weight weight, bool adding) {
         const double size = static_cast<double>(weight) * static_cast<double>(cost(label));
-        const Denial denial = Model<Tree>::apply(
-            score, adding, true, size, [&](int& bits, Losses& sample) {
+        const Denial denial =
+            Model<Tree>::apply(score, adding, true, size, [&](int& bits, Losses& sample) {
                 bits = held.bits_for(weight);
                 std::int64_t units = 0;
                 const Refusal refusal = held.measure(weight, cost(label), bits, units);
@@ -145,10 +145,9 @@ private:
 
 class Threshold : public Labelled<CutTree> {
 public:
-    Threshold(std::int64_t false_positive, std::int64_t false_negative,
-              std::int64_t unit_numerator, std::int64_t unit_denominator,
-              std::int64_t loss_numerator, std::int64_t loss_denominator, int leaf_capacity,
-              int node_capacity)
+    Threshold(std::int64_t false_positive, std::int64_t false_negative, std::int64_t unit_numerator,
+              std::int64_t unit_denominator, std::int64_t loss_numerator,
+              std::int64_t loss_denominator, int leaf_capacity, int node_capacity)
         : Labelled({false_positive, false_negative}, unit_of(unit_numerator, unit_denominator),
                    LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
 };
@@ -166,9 +165,8 @@ class AnyCut : public Model<CutTree> {
 public:
     static constexpr bool one_sided = false;
 
-    AnyCut(std::int64_t unit_numerator, std::int64_t unit_denominator,
-           std::int64_t loss_numerator, std::int64_t loss_denominator, int leaf_capacity,
-           int node_capacity)
+    AnyCut(std::int64_t unit_numerator, std::int64_t unit_denominator, std::int64_t loss_numerator,
+           std::int64_t loss_denominator, int leaf_capacity, int node_capacity)
         : Model(unit_of(unit_numerator, unit_denominator),
                 LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
 
@@ -182,10 +180,9 @@ public:
                 refuse_number(i ? "above" : "below", shown(args[1 + i]), wanted_loss, outcome);
         int lost = 0;
         const double size = std::fabs(numbers[0].real) + std::fabs(numbers[1].real);
-        const Denial denial =
-            apply(score, adding, false, size, [&](int& bits, Losses& losses) {
-                return measure(numbers, bits, losses, lost);
-            });
+        const Denial denial = apply(score, adding, false, size, [&](int& bits, Losses& losses) {
+            return measure(numbers, bits, losses, lost);
+        });
         if (!denial) return;
         if (denial.refusal == Refusal::lost)
             refuse_lost(held.unit(), lost ? "above" : "below", numbers[lost].real, outcome);

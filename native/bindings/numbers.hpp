@@ -21,8 +21,7 @@ void find_number_types();
 
 // Three arguments by position or name; the last may be missing where `required` is 2.
 void parse(const char* method, const char* const (&names)[3], Py_ssize_t required,
-           PyObject* const* given, Py_ssize_t positional, PyObject* keywords,
-           PyObject* (&args)[3]);
+           PyObject* const* given, Py_ssize_t positional, PyObject* keywords, PyObject* (&args)[3]);
 
 // A score: refused where no double is the same number.
 double to_double(PyObject* object, const char* name);

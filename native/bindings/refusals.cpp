@@ -43,9 +43,9 @@ std::string power_of_ten(double exponent) { return shown(std::pow(10.0, exponent
         "the losses would add up to 2**62 units of " + unit_text(unit, bits) + " or more. ";
     if (proposed > 18)  // no unit is that large
         refuse(PyExc_OverflowError, sum + "Use smaller weights and costs." + outcome);
-    refuse(PyExc_OverflowError, sum + "Choose a coarser unit, for example unit=" +
-                                    power_of_ten(proposed) + ", or smaller weights and costs." +
-                                    outcome);
+    refuse(PyExc_OverflowError,
+           sum + "Choose a coarser unit, for example unit=" + power_of_ten(proposed) +
+               ", or smaller weights and costs." + outcome);
 }
 
 [[noreturn]] void refuse_many(const char* outcome) {
@@ -58,12 +58,11 @@ std::string power_of_ten(double exponent) { return shown(std::pow(10.0, exponent
 [[noreturn]] void refuse_absent(const Denial& denial) {
     const std::string counts = " (" + counted(denial.samples, "sample") + ", " +
                                counted(denial.distinct, "distinct score") + ")";
-    const std::string message =
-        "cannot revert score " + shown(denial.score) + ": " +
-        (denial.known ? "no such sample is held at this score"
-                      : "no sample with this score is held") +
-        counts + ". Revert exactly what was added: same score, same " +
-        "label or losses, same weight." + nothing_changed;
+    const std::string message = "cannot revert score " + shown(denial.score) + ": " +
+                                (denial.known ? "no such sample is held at this score"
+                                              : "no sample with this score is held") +
+                                counts + ". Revert exactly what was added: same score, same " +
+                                "label or losses, same weight." + nothing_changed;
     refuse(nb::object(nb::module_::import_("limen.errors").attr("NotHeld")).ptr(), message);
 }
 
@@ -79,13 +78,12 @@ std::string shown(double value) { return nb::repr(nb::float_(value)).c_str(); }
 
 void refuse_nan(const char* outcome) { refuse_nan_at("score", outcome); }
 
-void refuse_number(const std::string& where, const std::string& value,
-                   const char* wanted, const char* outcome) {
+void refuse_number(const std::string& where, const std::string& value, const char* wanted,
+                   const char* outcome) {
     refuse(PyExc_ValueError, where + " must be " + wanted + ", got " + value + "." + outcome);
 }
 
-void refuse_lost(const Unit& unit, const std::string& where, double value,
-                 const char* outcome) {
+void refuse_lost(const Unit& unit, const std::string& where, double value, const char* outcome) {
     refuse(PyExc_ValueError,
            where + " is " + shown(value) + ", which rounds to 0 units of " +
                unit_text(unit, finest_bits) + " and would be lost. Choose a finer unit, for " +
@@ -100,8 +98,7 @@ void refuse(const Denial& denial, const Unit& unit, const char* outcome) {
 }
 
 void refuse(const Trouble& trouble, const Unit& unit, const char* outcome) {
-    const std::string where =
-        std::string(trouble.name) + "[" + std::to_string(trouble.index) + "]";
+    const std::string where = std::string(trouble.name) + "[" + std::to_string(trouble.index) + "]";
     switch (trouble.kind) {
         case Trouble::nan_score:
             refuse_nan_at(where, outcome);

@@ -24,15 +24,14 @@ inline constexpr const char* wanted_loss = "a finite number";
 // Why an object refused, and all that the message tells of it.
 struct Denial {
     Refusal refusal = Refusal::none;
-    int bits = 0;         // the places it was measured in
-    double size = 0;      // about the sum that would be held, in the numbers given
-    double score = 0;     // that is not held, or
-    bool known = false;   // not so
+    int bits = 0;        // the places it was measured in
+    double size = 0;     // about the sum that would be held, in the numbers given
+    double score = 0;    // that is not held, or
+    bool known = false;  // not so
     std::size_t samples = 0, distinct = 0;
 
     explicit operator bool() const { return refusal != Refusal::none; }
 };
-
 
 std::string shown(PyObject* value);
 std::string shown(double value);

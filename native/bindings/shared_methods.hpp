@@ -41,8 +41,7 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
             missing = scores[trouble.index];
         }
         if (refusal != Refusal::none)
-            denial = model.denial(refusal, missing, bits,
-                                  size_of(rows, model.held.unit(), bits));
+            denial = model.denial(refusal, missing, bits, size_of(rows, model.held.unit(), bits));
     }
     const char* outcome = adding ? nothing_added : nothing_changed;
     if (denial) refuse(denial, model.held.unit(), outcome);
@@ -54,10 +53,11 @@ void labelled_many(nb::handle self, Array<double> scores, Array<std::uint8_t> la
                    nb::object weights, bool adding) {
     T& model = checked<T>(self);
     const OwnedColumn owned(weights, "weights");
-    apply_rows<SignedRow>(model, scores.data(), adding, [&](int& bits, std::vector<SignedRow>& rows) {
-        return labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
-                             model.costs, model.held, bits, rows);
-    });
+    apply_rows<SignedRow>(
+        model, scores.data(), adding, [&](int& bits, std::vector<SignedRow>& rows) {
+            return labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
+                                 model.costs, model.held, bits, rows);
+        });
 }
 
 // The threshold of every cut, and the losses on its two sides, in units, summed up by `sum`.
@@ -81,9 +81,8 @@ nb::tuple curve_columns(T& model, const LossScale& scale, Sum&& sum) {
 
 template <class T>
 nb::tuple curve(T& model) {
-    return curve_columns(model, model.scale, [](const Losses& missed) {
-        return Wide{missed.below} + missed.above;
-    });
+    return curve_columns(model, model.scale,
+                         [](const Losses& missed) { return Wide{missed.below} + missed.above; });
 }
 
 // Parts are taken one at a time, so no two objects are ever locked together.
@@ -139,18 +138,15 @@ auto with_held(Body body) {
 
 template <class T>
 void bind_shared(nb::class_<T>& type) {
-    type.def_prop_rw(
-            "_given", method<T>([](T& model) { return model.given; }),
-            [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
+    type.def_prop_rw("_given", method<T>([](T& model) { return model.given; }),
+                     [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
         .def("_state", method<T>([](T& model) { return state(model); }))
-        .def("_merge",
-             [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
+        .def("_merge", [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
         .def("_fade",
              [](nb::handle self, int bits) {
                  checked<T>(self).locked([=](auto& held) { held.fade(bits); });
              })
-        .def("_restore",
-             [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
+        .def("_restore", [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
         .def("_check", with_held<T>([](const auto& held) { held.check(); }))
         .def("_memory", with_held<T>([](const auto& held) { return held.memory() + sizeof(T); }))
         .def("_distinct", with_held<T>([](const auto& held) { return held.distinct(); }));

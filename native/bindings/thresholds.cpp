@@ -34,8 +34,8 @@ void cut_many(nb::handle self, Array<double> scores, nb::object below, nb::objec
 template <class T>
 PyObject* get_threshold(PyObject* self, void*) {
     return guarded([&] {
-        return PyFloat_FromDouble(instance<T>(self).locked(
-            [](const auto& held) { return threshold_of(held.best()); }));
+        return PyFloat_FromDouble(
+            instance<T>(self).locked([](const auto& held) { return threshold_of(held.best()); }));
     });
 }
 
@@ -137,9 +137,8 @@ void bind_cut(nb::class_<T>& type) {
 
 void bind_thresholds(nb::module_& module) {
     nb::class_<Threshold> threshold(module, "Threshold", nb::type_slots(threshold_slots));
-    threshold
-        .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                      std::int64_t, int, int>());
+    threshold.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                           std::int64_t, int, int>());
     bind_labelled(threshold);
     bind_cut(threshold);
 
