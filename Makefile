@@ -86,6 +86,7 @@ thread-sanitize: build/tsan/installed
 lint: $(VENV)/check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(shell find native -name '*.[ch]pp')
 
 types: $(VENV)/check
 	$(BIN)/mypy

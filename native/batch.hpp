@@ -58,8 +58,8 @@ inline Trouble find_nan(const double* scores, std::size_t n) {
 }
 
 // What is not finite, or negative where that is refused; and the binary places needed.
-inline Trouble survey(const Column& column, std::size_t n, bool negative_too,
-                      const Measure& in, int& bits) {
+inline Trouble survey(const Column& column, std::size_t n, bool negative_too, const Measure& in,
+                      int& bits) {
     return column.with([&](const auto* values) -> Trouble {
         for (std::size_t i = 0; i < n; ++i) {
             const double value = static_cast<double>(values[i]);
@@ -113,14 +113,14 @@ inline Trouble labelled_z(const std::uint8_t* labels, std::size_t n, const Colum
         const std::int64_t cost = labels[i] ? -costs.false_negative : costs.false_positive;
         const double size = static_cast<double>(z[i]) * std::fabs(static_cast<double>(cost));
         if (__builtin_mul_overflow(z[i], cost, &z[i]) || z[i] >= most_units || z[i] <= -most_units)
-            return {Trouble::too_large, i, weights.name, 0, size * unit_size(in.unit(), bits),
-                    bits};
+            return {
+                Trouble::too_large, i, weights.name, 0, size * unit_size(in.unit(), bits), bits};
     }
     return {};
 }
 
-inline Trouble both_losses(const Column (&columns)[2], std::size_t n, const Measure& in,
-                           int& bits, std::vector<std::int64_t> (&units)[2]) {
+inline Trouble both_losses(const Column (&columns)[2], std::size_t n, const Measure& in, int& bits,
+                           std::vector<std::int64_t> (&units)[2]) {
     for (const Column& column : columns)
         if (Trouble found = survey(column, n, true, in, bits)) return found;
     for (int i = 0; i < 2; ++i)
@@ -209,8 +209,7 @@ inline void select_rows(Selection& found, const double* scores, std::vector<std:
 }
 
 inline Selection select_labelled(const double* scores, const std::uint8_t* labels, std::size_t n,
-                                 const Column& weights, const Costs& costs,
-                                 const Measure& in) {
+                                 const Column& weights, const Costs& costs, const Measure& in) {
     Selection found;
     std::int64_t one = 0;
     if (weights.ones() && in.measure(std::int64_t{1}, 1, 0, one) == Refusal::none) {
@@ -227,8 +226,7 @@ inline Selection select_labelled(const double* scores, const std::uint8_t* label
     }
     std::vector<std::int64_t> z;
     found.trouble = find_nan(scores, n);
-    if (!found.trouble)
-        found.trouble = labelled_z(labels, n, weights, costs, in, found.bits, z);
+    if (!found.trouble) found.trouble = labelled_z(labels, n, weights, costs, in, found.bits, z);
     if (found.trouble) return found;
     Wide above = 0, total = 0;
     std::vector<std::uint8_t> idle(n);

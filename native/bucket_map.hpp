@@ -88,12 +88,13 @@ struct BucketMap {
         return cell.bias + static_cast<std::uint32_t>(offset >> cell.shift);
     }
 
-   private:
+private:
     void find_common(const std::vector<Key>& drawn) {
         common.assign(size(), past_all);
         std::size_t last = size(), longest = 1;
         for (std::size_t i = 0, first; i < drawn.size();) {
-            for (first = i; i < drawn.size() && drawn[i] == drawn[first]; ++i) {}
+            for (first = i; i < drawn.size() && drawn[i] == drawn[first]; ++i) {
+            }
             const std::size_t b = bucket(cells.data(), shift, distance(low, drawn[first]));
             if (b != last) last = b, longest = 1;
             if (i - first > longest) common[b] = drawn[first], longest = i - first;

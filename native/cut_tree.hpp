@@ -21,7 +21,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,39 +30,12 @@
 #include <utility>
 #include <vector>
 
+#include "cut.hpp"
 #include "kernels.hpp"
 #include "pool.hpp"
+#include "wide.hpp"
 
 namespace limen {
-
-// What is held of one score: the sums over its samples.
-struct Held {
-    double score;
-    std::int64_t below, above;
-    std::uint32_t count;
-};
-
-// The best cut: the running sum it is worth, and its neighbours where there are any.
-struct Cut {
-    std::int64_t best = 0;
-    double lower = 0, upper = 0;
-    bool has_lower = false, has_upper = false;
-
-    bool operator==(const Cut&) const = default;
-};
-
-// The number strictly inside the gap that is published as the threshold; `upper` where no double
-// lies inside. nan, which no score reaches, when even a score of infinity is answered 0.
-inline double threshold_of(const Cut& cut) {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (!cut.has_upper)
-        return cut.has_lower && cut.lower == infinity ? std::numeric_limits<double>::quiet_NaN()
-                                                      : infinity;
-    if (!cut.has_lower) return -infinity;
-    double middle = (cut.lower + cut.upper) / 2;
-    if (std::isinf(middle)) middle = cut.lower / 2 + cut.upper / 2;
-    return middle > cut.lower && middle < cut.upper ? middle : cut.upper;
-}
 
 class CutTree {
 public:
@@ -355,8 +327,8 @@ private:
             if (child + 1 < node->used) {
                 cut.has_upper = true;
                 cut.upper = first_score(node->child[child + 1], level - 1);
-                meet({cut.upper, wanted - *std::max_element(node->best + child + 1,
-                                                            node->best + node->used)});
+                meet({cut.upper,
+                      wanted - *std::max_element(node->best + child + 1, node->best + node->used)});
             }
             wanted -= node->before[child];
             at = node->child[child];
@@ -367,8 +339,8 @@ private:
         if (slot + 1 < leaf->used) {
             cut.has_upper = true;
             cut.upper = leaf->score[slot + 1];
-            meet({cut.upper, wanted - *std::max_element(leaf->prefix + slot + 1,
-                                                        leaf->prefix + leaf->used)});
+            meet({cut.upper,
+                  wanted - *std::max_element(leaf->prefix + slot + 1, leaf->prefix + leaf->used)});
         }
         return cut;
     }
@@ -544,8 +516,8 @@ private:
         const double first = children[child].first;
         for (int i = 0; i < to; ++i) {
             const int start = total * i / to, end = total * (i + 1) / to;
-            children[child + i] = fill(parts[i], entries + start, end - start,
-                                       i ? first_of(entries[start]) : first);
+            children[child + i] =
+                fill(parts[i], entries + start, end - start, i ? first_of(entries[start]) : first);
         }
         fill(node, children, used, -infinity);
     }
@@ -648,10 +620,6 @@ private:
             const Node* node = static_cast<const Node*>(at);
             for (int i = 0; i < node->used; ++i) scan(node->child[i], height - 1, visit);
         }
-    }
-
-    static std::int64_t scaled(std::int64_t units, int bits) {
-        return bits >= 0 ? units * (std::int64_t{1} << bits) : units / (std::int64_t{1} << -bits);
     }
 
     static void scale(void* at, int height, int bits) {

@@ -156,8 +156,8 @@ public:
             CHECK_NOTE(same(expected, listed(tree)), note);
             for (const Held& held : expected) {
                 CHECK_NOTE(same(held, tree.find(held.score)), note);
-                for (double beside : {std::nextafter(held.score, -inf),
-                                      std::nextafter(held.score, inf)})
+                for (double beside :
+                     {std::nextafter(held.score, -inf), std::nextafter(held.score, inf)})
                     CHECK_NOTE(ordered.count(beside) || tree.find(beside).count == 0, note);
             }
         }
@@ -186,14 +186,15 @@ const std::vector<Shape> shapes = {
     {"zigzag_outwards", [](Random&, int step) { return step % 2 ? step : -step; }},
     {"zigzag_inwards",
      [](Random&, int step) { return step % 2 ? 1.0 / (1 + step) : -1.0 / (1 + step); }},
-    {"uniform",
-     [](Random& r, int) { return std::uniform_real_distribution<double>(-1, 1)(r); }},
+    {"uniform", [](Random& r, int) { return std::uniform_real_distribution<double>(-1, 1)(r); }},
     {"ties_everywhere", [](Random& r, int) { return double(r() % 40) / 8 - 2; }},
     {"few_distinct_scores", [](Random& r, int) { return double(r() % 6); }},
     {"clusters",
      [](Random& r, int step) { return double(step / 50 * 7919 % 13) + double(r() % 1000) * 1e-9; }},
     {"infinities",
-     [](Random& r, int) { return r() % 3 ? double(r() % 90) : r() % 2 ? inf : -inf; }},
+     [](Random& r, int) { return r() % 3   ? double(r() % 90)
+                                 : r() % 2 ? inf
+                                           : -inf; }},
     {"neighbouring_doubles",
      [](Random& r, int) { return steps_from(1.0, static_cast<int>(r() % 120) - 60); }},
     {"neighbours_of_zero",
@@ -214,7 +215,9 @@ struct Kind {
 
 const std::vector<Kind> kinds = {
     {"labels",
-     [](Random& r, double score) { return r() % 2 ? Held{score, 1, 0, 1} : Held{score, 0, 1, 1}; }},
+     [](Random& r, double score) {
+         return r() % 2 ? Held{score, 1, 0, 1} : Held{score, 0, 1, 1};
+     }},
     {"many_equal_cuts",
      [](Random& r, double score) {
          const auto below = static_cast<std::int64_t>(r() % 3);
@@ -512,8 +515,9 @@ TEST_CASE("a loaded tree gives up its scores from the left, the right and the mi
             trees.load();
             while (!trees.ordered.empty()) {
                 const auto steps = static_cast<std::ptrdiff_t>(trees.ordered.size());
-                const auto at = std::next(trees.ordered.begin(),
-                                          end == 0 ? 0 : end == 1 ? steps - 1 : steps / 2);
+                const auto at = std::next(trees.ordered.begin(), end == 0   ? 0
+                                                                 : end == 1 ? steps - 1
+                                                                            : steps / 2);
                 trees.remove({at->first, at->second.below, at->second.above, 1}, with_seed(seed));
                 for (const CutTree& tree : trees.trees) check_sound(tree, with_seed(seed));
                 trees.check_best(with_seed(seed));
@@ -551,8 +555,8 @@ TEST_CASE("losses that add up to just below two to the 62 do not overflow") {
                 std::vector<Held> samples;
                 const std::int64_t share = most / scores;
                 for (int i = 0; i < scores; ++i) {
-                    const bool above = pattern == 0 || (pattern == 1 && i % 2) ||
-                                       (pattern == 2 && i < scores / 2);
+                    const bool above =
+                        pattern == 0 || (pattern == 1 && i % 2) || (pattern == 2 && i < scores / 2);
                     const double score = i * 37 % 211;
                     samples.push_back({score, above ? 0 : share, above ? share : 0, 1});
                     trees.add(samples.back());
@@ -593,8 +597,7 @@ TEST_CASE("removing what is not held changes nothing") {
             for (int i = -1; i <= 100; ++i) CHECK(!tree.remove({2.0 * i + 1, 0, 0, 1}, always));
             for (double score : {-inf, inf, tiny, -tiny})
                 CHECK(!tree.remove({score, 0, 0, 1}, always));
-            for (int i = 0; i < 100; ++i)
-                CHECK(!tree.remove({2.0 * i, i % 3, i % 2, 3}, always));
+            for (int i = 0; i < 100; ++i) CHECK(!tree.remove({2.0 * i, i % 3, i % 2, 3}, always));
             tree.check();
 
             CHECK(same(before, listed(tree)) && same(cut, tree.best()));
@@ -793,8 +796,8 @@ TEST_CASE("an addition without memory for it changes nothing") {
                 const Held held{shapes[s].score(random, step), step % 3, step % 2, 1};
                 const std::vector<Held> before = listed(tree);
                 const Cut cut = tree.best();
-                for (long granted = 0;
-                     !testing::succeeds_with(granted, [&] { tree.add(held); }); ++granted) {
+                for (long granted = 0; !testing::succeeds_with(granted, [&] { tree.add(held); });
+                     ++granted) {
                     tree.check();
                     CHECK_NOTE(same(before, listed(tree)), shapes[s].name);
                     CHECK_NOTE(same(cut, tree.best()), shapes[s].name);

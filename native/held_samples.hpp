@@ -22,10 +22,12 @@
 #include <string>
 #include <vector>
 
+#include "cut.hpp"
 #include "cut_tree.hpp"
 #include "hull_tree.hpp"
 #include "samples.hpp"
 #include "units.hpp"
+#include "wide.hpp"
 
 namespace limen {
 
@@ -106,7 +108,8 @@ public:
         };
         for (int from = places; from <= finest_bits; ++from)
             if (take(from)) return;
-        while (places > 0 && !take(--places)) {}
+        while (places > 0 && !take(--places)) {
+        }
     }
 
     bool operator==(const Places&) const = default;
@@ -269,7 +272,8 @@ public:
             const std::int64_t factor = std::int64_t{1} << (bits - part.bits);
             for (const Held& held : part.held)
                 rows.push_back({ordered_bits(held.score),
-                                {held.below * factor, held.above * factor}, held.count});
+                                {held.below * factor, held.above * factor},
+                                held.count});
         }
         if (parts.size() > 1) sort_rows(rows);
         std::vector<Held> batch;
@@ -349,12 +353,11 @@ public:
         if (losses.below == 0 && losses.above == 0) return false;
         // The last sample of a score takes its remainder along, but no other sample's sum.
         constexpr std::int64_t remainder = 64;
-        const std::int64_t left = magnitude(held.below - losses.below) +
-                                  magnitude(held.above - losses.above);
+        const std::int64_t left =
+            magnitude(held.below - losses.below) + magnitude(held.above - losses.above);
         const bool all = left == 0 || (held.count == 1 && left <= remainder);
-        const Held taken = all ? held
-                               : Held{held.score, losses.below, losses.above,
-                                      held.count > 1 ? 1u : 0u};
+        const Held taken =
+            all ? held : Held{held.score, losses.below, losses.above, held.count > 1 ? 1u : 0u};
         const Wide change = growth(held, taken, -1);
         tree_.remove(taken, [](const Held&) { return true; });
         summed_ += change;
@@ -368,7 +371,7 @@ public:
     template <class Visit>
     void curve(Visit&& visit) const {
         Losses missed{0, above_};
-        Cut cut;
+        Gap cut;
         tree_.scan([&](const Held& held) {
             cut.upper = held.score;
             cut.has_upper = true;
@@ -514,15 +517,11 @@ private:
     }
 
     void scale(int bits) {
-        const auto scaled = [&](std::int64_t units) {
-            return bits >= 0 ? units * (std::int64_t{1} << bits)
-                             : units / (std::int64_t{1} << -bits);
-        };
         if (bits == 0) return;
         tree_.scale(bits);
-        above_ = scaled(above_);
-        total_ = scaled(total_);
-        summed_ = bits >= 0 ? summed_ * (Wide{1} << bits) : summed_ / (Wide{1} << -bits);
+        above_ = scaled(above_, bits);
+        total_ = scaled(total_, bits);
+        summed_ = scaled(summed_, bits);
         bits_ += bits;
     }
 
@@ -531,8 +530,8 @@ private:
         const auto spare = [&](std::int64_t loss, int twos) {
             return loss ? std::countr_zero(static_cast<std::uint64_t>(loss)) - twos : bits;
         };
-        return bits - std::clamp(std::min(spare(below, twos_below_), spare(above, twos_above_)), 0,
-                                 bits);
+        return bits -
+               std::clamp(std::min(spare(below, twos_below_), spare(above, twos_above_)), 0, bits);
     }
     int places_of(const Held& held, int bits) const {
         return places_of(held.below, held.above, bits);
@@ -549,7 +548,6 @@ private:
             tree_.scan([&](const Held& held) { places.add(places_of(held, bits_), held.count); });
         return places;
     }
-
 
     int spare_bits() const {
         std::uint64_t used = static_cast<std::uint64_t>(total_);
@@ -577,8 +575,8 @@ private:
     }
 
     // Hold a batch of distinct scores that fits and is measured in `bits` places.
-    Refusal hold(const std::vector<Held>& batch, std::size_t samples, std::int64_t total,
-                 int bits, const Places& places) {
+    Refusal hold(const std::vector<Held>& batch, std::size_t samples, std::int64_t total, int bits,
+                 const Places& places) {
         if (samples_ + samples > most_of_a_score)
             for (const Held& held : batch)
                 if (tree_.find(held.score).count + std::size_t{held.count} > most_of_a_score)
@@ -625,9 +623,8 @@ private:
         std::size_t done = 0;
         try {
             for (; done < batch.size(); ++done)
-                tree_.add(batch[done], [&](const Held& before) {
-                    summed_ += growth(before, batch[done], 1);
-                });
+                tree_.add(batch[done],
+                          [&](const Held& before) { summed_ += growth(before, batch[done], 1); });
         } catch (...) {
             while (done > 0) tree_.remove(batch[--done], [](const Held&) { return true; });
             summed_ = summed;
@@ -716,10 +713,10 @@ private:
 
     Tree tree_;
     std::size_t samples_ = 0;
-    std::int64_t above_ = 0;   // the loss when everything lies above the cut
-    std::int64_t total_ = 0;   // the sum of the absolute losses of all samples
-    Wide summed_ = 0;          // the sum of the absolute sums of all scores
-    Places places_;            // those that samples need, so that bits_ stays fine enough
+    std::int64_t above_ = 0;  // the loss when everything lies above the cut
+    std::int64_t total_ = 0;  // the sum of the absolute losses of all samples
+    Wide summed_ = 0;         // the sum of the absolute sums of all scores
+    Places places_;           // those that samples need, so that bits_ stays fine enough
     int twos_below_ = 0, twos_above_ = 0;  // the factors 2 that losses have from their costs
 };
 

@@ -6,8 +6,8 @@
 #define LIMEN_TEST_MAIN
 #include "held_samples.hpp"
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cfloat>
 #include <cmath>
 #include <map>
@@ -192,7 +192,8 @@ public:
             put(Wide{sums.count});
         }
         std::array<std::uint64_t, finest_bits + 1> told{};
-        for (const auto& [score, sums] : held) told[places_of(sums.below, sums.above)] += sums.count;
+        for (const auto& [score, sums] : held)
+            told[places_of(sums.below, sums.above)] += sums.count;
         if (unit_.automatic && told != needed)
             for (int i = 1; i <= finest_bits - spare; ++i)
                 put(Wide{needed[static_cast<std::size_t>(i)]});
@@ -204,8 +205,7 @@ public:
         Wide loss = 0;
         for (const auto& [score, sums] : held) loss += sums.above;
         std::vector<Wide> losses = {loss};
-        for (const auto& [score, sums] : held)
-            losses.push_back(loss += sums.below - sums.above);
+        for (const auto& [score, sums] : held) losses.push_back(loss += sums.below - sums.above);
         return losses;
     }
 
@@ -229,7 +229,7 @@ void check_same(const Exact& exact, const OnlineCut& cut, const std::string& not
     std::vector<double> scores;
     for (const auto& entry : exact.held) scores.push_back(entry.first);
     std::size_t at = 0, cheapest = 0;
-    cut.curve([&](const Losses& missed, const Cut& at_cut) {
+    cut.curve([&](const Losses& missed, const Gap& at_cut) {
         CHECK_NOTE((Wide{missed.below} + missed.above) * (Wide{1} << shift) == losses[at], note);
         CHECK_NOTE(at_cut.has_lower == (at > 0), note);
         CHECK_NOTE(at_cut.has_upper == (at < scores.size()), note);
@@ -379,7 +379,7 @@ void check_usable(OnlineCut& cut, const std::string& note) {
     CHECK_NOTE(again.state() == state, note);
     std::int64_t cheapest = std::numeric_limits<std::int64_t>::max();
     double first = 0;
-    cut.curve([&](const Losses& missed, const Cut& at_cut) {
+    cut.curve([&](const Losses& missed, const Gap& at_cut) {
         cheapest = std::min(cheapest, missed.below + missed.above);
         if (!at_cut.has_lower && at_cut.has_upper) first = at_cut.upper;
     });
@@ -529,8 +529,7 @@ TEST_CASE("what fades below half a unit is dropped") {
 template <class Tree>
 void check_withdrawing() {
     const Unit ones{false, 1, 1};
-    HeldSamples<Tree> held =
-        holding<Tree>({{1, 9, 0}, {1, 9, 0}, {1, 0, 3}, {2, 0, 7}}, ones);
+    HeldSamples<Tree> held = holding<Tree>({{1, 9, 0}, {1, 9, 0}, {1, 0, 3}, {2, 0, 7}}, ones);
     held.fade(1);  // 18 becomes 9, while 9 alone would become 5
     CHECK(held.withdraw(1, {5, 0}, true));
     held.check();
@@ -664,8 +663,7 @@ TEST_CASE("large and small batches beside many samples are the same as one by on
         for (std::size_t i = 0; i < size; ++i)
             visiting.push_back(
                 {double(random() % 1000) / 2, draw_weight(random, Weights::dyadic), 0});
-        for (OnlineCut* cut : {&batch, &single})
-            CHECK(add_many(*cut, resident) == Refusal::none);
+        for (OnlineCut* cut : {&batch, &single}) CHECK(add_many(*cut, resident) == Refusal::none);
         const std::string before = batch.state();
         CHECK(add_many(batch, visiting) == Refusal::none);
         for (const Sample& sample : visiting) CHECK(add(single, sample) == Refusal::none);
@@ -881,7 +879,12 @@ TEST_CASE("losses add up to just below two to the 62 and not one unit further") 
         CHECK(give(0.25, {half, 0}) == Refusal::none);
         CHECK(give(0.5, {0, half - 2}) == Refusal::none);
         const std::string before = all_of(cut);
-        for (const Losses& losses : {Losses{2, 0}, {0, 2}, {-2, 0}, {1, 1}, {-1, 1}, {half, half},
+        for (const Losses& losses : {Losses{2, 0},
+                                     {0, 2},
+                                     {-2, 0},
+                                     {1, 1},
+                                     {-1, 1},
+                                     {half, half},
                                      {1 - most_units, 1 - most_units}}) {
             CHECK(give(0.25, losses) == Refusal::too_large);
             CHECK(give(9, losses) == Refusal::too_large);
@@ -1077,13 +1080,27 @@ TEST_CASE("bytes with any one bit flipped are refused or describe an object like
 
 TEST_CASE("bytes with chosen words are refused or describe an object like any other") {
     const auto bits = [](double score) { return std::bit_cast<std::uint64_t>(score); };
-    const std::vector<std::uint64_t> words = {
-        0, 1, 2, 3, 20, 21, most_samples, std::uint64_t{most_samples} + 1,
-        std::uint64_t{1} << 61, (std::uint64_t{1} << 62) - 1, std::uint64_t{1} << 62,
-        ~std::uint64_t{0}, std::uint64_t{1} << 63, (std::uint64_t{1} << 63) + 1,
-        static_cast<std::uint64_t>(-most_units), static_cast<std::uint64_t>(1 - most_units),
-        bits(inf), bits(-inf), bits(std::numeric_limits<double>::quiet_NaN()), bits(-0.0),
-        bits(1.0)};
+    const std::vector<std::uint64_t> words = {0,
+                                              1,
+                                              2,
+                                              3,
+                                              20,
+                                              21,
+                                              most_samples,
+                                              std::uint64_t{most_samples} + 1,
+                                              std::uint64_t{1} << 61,
+                                              (std::uint64_t{1} << 62) - 1,
+                                              std::uint64_t{1} << 62,
+                                              ~std::uint64_t{0},
+                                              std::uint64_t{1} << 63,
+                                              (std::uint64_t{1} << 63) + 1,
+                                              static_cast<std::uint64_t>(-most_units),
+                                              static_cast<std::uint64_t>(1 - most_units),
+                                              bits(inf),
+                                              bits(-inf),
+                                              bits(std::numeric_limits<double>::quiet_NaN()),
+                                              bits(-0.0),
+                                              bits(1.0)};
     for (Unit unit : {Unit{}, cents})
         for (const std::string& state : small_states(unit)) {
             for (std::size_t word = 0; word < state.size() / 8; ++word)

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run of neighbouring scores with their points and its own convex hull, up to 56 of them.
+// Points and edges of a convex hull, and a run of up to 56 neighbouring scores with their points
+// and a hull of its own.
 //
 // add, open, close   O(slots), but only the part of the hull around the change is walked again
 // rank               O(log slots)
+//
+// Coordinates are sums of weights and stay below 2^62, so the product of two of them fits in 128
+// bits. Nothing is rounded: with doubles, edges that are nearly parallel would be taken for one
+// another and the fit would be wrong.
 
 #pragma once
 
@@ -11,10 +16,30 @@
 #include <cstdint>
 #include <cstring>
 
-#include "cut_tree.hpp"
+#include "cut.hpp"
 #include "wide.hpp"
 
 namespace limen {
+
+// How much weight lies below a cut, and how much of it is lost there.
+struct Point {
+    std::int64_t weight = 0, below = 0;
+
+    bool operator==(const Point&) const = default;
+    Point operator+(const Point& other) const {
+        return {weight + other.weight, below + other.below};
+    }
+    Point operator-(const Point& other) const {
+        return {weight - other.weight, below - other.below};
+    }
+    Point operator-() const { return {-weight, -below}; }
+    Point& operator+=(const Point& other) { return *this = *this + other; }
+};
+
+// Above 0 when b is steeper than a, 0 when they are parallel.
+inline Wide cross(const Point& a, const Point& b) {
+    return Wide{a.weight} * b.below - Wide{a.below} * b.weight;
+}
 
 inline Point point_of(const Held& held) { return {held.below + held.above, held.below}; }
 

@@ -39,7 +39,8 @@
 #include <utility>
 #include <vector>
 
-#include "cut_tree.hpp"
+#include "cut.hpp"
+#include "hull_bridge.hpp"
 #include "hull_leaf.hpp"
 #include "pool.hpp"
 #include "wide.hpp"
@@ -54,11 +55,9 @@ struct RunSums {
     bool operator==(const RunSums&) const = default;
 };
 
-// A cut of the hull: the sums over all scores below it, and its neighbours where there are any.
-struct HullCut {
+// A cut of the hull, and the sums over all scores below it.
+struct HullCut : Gap {
     RunSums under;
-    double lower = 0, upper = 0;
-    bool has_lower = false, has_upper = false;
 
     bool operator==(const HullCut&) const = default;
 };
@@ -193,30 +192,9 @@ public:
             return Wide{false_positive} * (edge.weight - edge.below) >=
                    Wide{false_negative} * edge.below;
         };
-        HullCut cut;
-        if (!root_) return cut;
-        Link at = root_;
-        Point start;
-        std::int64_t count = 0;
-        while (!at.is_leaf()) {
-            const Node* node = at.node();
-            const bool right = pays(node->to - node->from);
-            if (right) {
-                start += node->left;
-                count += node->left_count;
-            } else {
-                cut.upper = node->separator;
-                cut.has_upper = true;
-            }
-            at = node->child[right];
-        }
-        const Leaf* leaf = at.leaf();
-        const int k = leaf->hull[leaf->last_vertex_where(pays)];
-        cut.under = sums(start + leaf->point(k), count + leaf->count_below(k));
-        cut.has_lower = k > 0;
-        if (k > 0) cut.lower = leaf->score[k - 1];
-        if (k < leaf->used) cut.has_upper = true, cut.upper = leaf->score[k];
-        return cut;
+        return cut_where(
+            [&](const Node* node) { return pays(node->to - node->from); },
+            [&](const Leaf* leaf) { return leaf->hull[leaf->last_vertex_where(pays)]; });
     }
 
     // The sums over all scores below a score, and over those at or below it.
@@ -258,7 +236,8 @@ public:
             if (cut.has_lower) {
                 const RunSums& to = cut.under;
                 const RunSums& from = before.under;
-                visit(Block{before.upper, cut.lower,
+                visit(Block{before.upper,
+                            cut.lower,
                             {to.below - from.below, to.above - from.above, to.count - from.count}});
             }
             before = cut;
@@ -336,44 +315,12 @@ public:
 
 private:
     static constexpr double infinity = std::numeric_limits<double>::infinity();
-    static constexpr double no_score = std::numeric_limits<double>::quiet_NaN();
 
     using Leaf = HullLeaf;
+    using Node = HullNode;
+    using Link = HullLink;
     using Bounds = HullBounds;
-    struct Node;
-
-    // A leaf or a node, told apart by the lowest bit of its address.
-    class Link {
-    public:
-        Link() = default;
-        explicit Link(const Leaf* leaf) : bits_(reinterpret_cast<std::uintptr_t>(leaf) | 1) {}
-        explicit Link(const Node* node) : bits_(reinterpret_cast<std::uintptr_t>(node)) {}
-        explicit operator bool() const { return bits_ != 0; }
-        bool is_leaf() const { return bits_ & 1; }
-        Leaf* leaf() const { return reinterpret_cast<Leaf*>(bits_ - 1); }
-        Node* node() const { return reinterpret_cast<Node*>(bits_); }
-        int height() const { return is_leaf() ? 0 : node()->height; }
-
-    private:
-        std::uintptr_t bits_ = 0;
-    };
-
-    struct alignas(64) Node {
-        Link child[2];
-        double separator;             // the first score of the right child
-        double from_score, to_score;  // the last scores below the ends of the bridge
-        std::int64_t left_count;
-        Point left;      // the sums over the left child
-        Point from, to;  // the bridge, counted from the node's start
-        std::int32_t height;
-        bool stale;        // the bridge must be built
-        Bounds bounds[2];  // where the bridge touches the children
-
-        void reset() { stale = true; }
-        void measure() { height = 1 + std::max(child[0].height(), child[1].height()); }
-        int leaning() const { return child[1].height() - child[0].height(); }
-        const Point& touch(bool right) const { return right ? to : from; }
-    };
+    using Change = HullChange;
 
     // The nodes from the root to a leaf: where each is linked, and which child was taken. More
     // than enough for as many leaves as memory can hold.
@@ -396,15 +343,6 @@ private:
             while (i >= 0 && !right[i]) --i;
             if (i >= 0) node(i)->separator = score;
         }
-    };
-
-    // What happens to a score. One that comes takes the place of its predecessor's point, and
-    // shifts that and all before it as seen from above.
-    struct Change {
-        double score;
-        Point delta;
-        std::int64_t count;
-        bool closes;  // the score goes
     };
 
     // A part of the tree that its parent does not know yet.
@@ -440,205 +378,6 @@ private:
 #else
         (void)part;
 #endif
-    }
-
-    // ---- bridges ----
-
-    // The part of a child's hull that may still touch the bridge, seen by one edge in its
-    // middle, or by its only point once it is settled.
-    struct Side {
-        Link at;
-        Point start;
-        int low = 0, middle = 0, high = 0;  // vertices, in a leaf
-        Point from, to;
-        bool settled = false;
-        Bounds bounds;
-
-        Side(Link link, const Point& begin) : at(link), start(begin) { enter(); }
-
-        Point edge() const { return to - from; }
-        void enter() {
-            if (at.is_leaf()) high = at.leaf()->vertices - 1;
-            look();
-        }
-        void look() {
-            if (!at.is_leaf()) {
-                from = start + at.node()->from;
-                to = start + at.node()->to;
-                return;
-            }
-            const Leaf* leaf = at.leaf();
-            middle = (low + high) / 2;
-            settled = low == high;
-            from = start + leaf->vertex(middle);
-            if (settled)
-                leaf->narrow(bounds, middle);
-            else
-                to = start + leaf->vertex(middle + 1);
-        }
-        void go_left() {
-            if (at.is_leaf()) {
-                high = middle;
-                return look();
-            }
-            bounds.narrow_high(edge());
-            at = at.node()->child[0];
-            enter();
-        }
-        void go_right() {
-            if (at.is_leaf()) {
-                low = middle + 1;
-                return look();
-            }
-            bounds.narrow_low(edge());
-            start += at.node()->left;
-            at = at.node()->child[1];
-            enter();
-        }
-        double score() const {
-            const int k = at.leaf()->hull[low];
-            return k > 0 ? at.leaf()->score[k - 1] : no_score;
-        }
-    };
-
-    // Descend both children at once to the points where the bridge touches their hulls: on the
-    // left the first of several on its line, on the right the last, so that the bridge is as
-    // long as it can be. Points are counted from the last one of the left child, so the left
-    // child lies at or before 0 and the right child after it.
-    //
-    // An edge of the left hull whose line has a point of the right hull on or below it is at
-    // least as steep as the bridge, which then touches before it; the mirror image holds for
-    // the right. If neither is so, the lines of both edges meet between them, and if they meet
-    // after 0, then nothing of the left hull lies on or below the right edge's line, so the
-    // bridge is less steep than that edge; else it is steeper than the left edge.
-    static void build_bridge(Node* node) {
-        Side left(node->child[0], -node->left), right(node->child[1], {});
-        while (!left.settled || !right.settled) {
-            const Point left_edge = left.edge(), right_edge = right.edge();
-            if (left.settled) {
-                cross(right_edge, left.from - right.from) <= 0 ? right.go_right()
-                                                               : right.go_left();
-                continue;
-            }
-            if (right.settled) {
-                cross(left_edge, right.from - left.from) <= 0 ? left.go_left() : left.go_right();
-                continue;
-            }
-            const Point gap = right.from - left.to;
-            const Wide turn = cross(left_edge, right_edge);
-            const Wide over_left = cross(left_edge, gap), over_right = cross(right_edge, gap);
-            // Of each edge, the end that lies lower for the other one.
-            const Wide nearer = std::min<Wide>(turn, 0);
-            const bool left_known = over_left + nearer <= 0, right_known = over_right >= nearer;
-            if (left_known || right_known) {
-                if (left_known) left.go_left();
-                if (right_known) right.go_right();
-            } else if (product_greater(static_cast<WideUnsigned>(-over_right),
-                                       static_cast<std::uint64_t>(left_edge.weight),
-                                       static_cast<WideUnsigned>(turn),
-                                       static_cast<std::uint64_t>(-left.to.weight))) {
-                right.go_left();
-            } else {
-                left.go_right();
-            }
-        }
-        node->from = left.from + node->left;
-        node->to = right.from + node->left;
-        node->from_score = left.score();
-        node->to_score = right.score();
-        node->bounds[0] = left.bounds;
-        node->bounds[1] = right.bounds;
-        node->stale = false;
-    }
-
-    struct Touch {
-        Point point;
-        Bounds bounds;
-    };
-
-    // Where a line in the direction of a bridge touches a hull from below; of several points the
-    // first, or the last when the hull is that of a right child.
-    template <bool right>
-    static Touch touch(Link at, const Point& bridge) {
-        const auto before = [&](const Point& edge) {
-            const Wide turn = cross(edge, bridge);
-            return right ? turn >= 0 : turn > 0;
-        };
-        Touch found;
-        while (!at.is_leaf()) {
-            const Node* node = at.node();
-            const Point edge = node->to - node->from;
-            const bool further = before(edge);
-            if (further) {
-                found.point += node->left;
-                found.bounds.narrow_low(edge);
-            } else {
-                found.bounds.narrow_high(edge);
-            }
-            at = node->child[further];
-        }
-        const Leaf* leaf = at.leaf();
-        const int i = leaf->last_vertex_where(before);
-        found.point += leaf->vertex(i);
-        leaf->narrow(found.bounds, i);
-        return found;
-    }
-
-    // Points on or above the line of a bound, `distance` or more from where the bridge touches,
-    // are shifted towards that line. A bound for them afterwards runs through the corner where
-    // the nearest could now be; false when there is none.
-    static bool bend(Point& bound, std::int64_t distance, const Change& change, bool before) {
-        const std::int64_t weight = distance + change.delta.weight;
-        if (bound.weight == 0 || distance < 0 || weight <= 0) return false;
-        const WideUnsigned rise = static_cast<WideUnsigned>(Wide{distance} * bound.below);
-        const auto run = static_cast<std::uint64_t>(bound.weight);
-        const bool small = rise >> 64 == 0;
-        const WideUnsigned whole = small ? static_cast<std::uint64_t>(rise) / run : rise / run;
-        // Round away from the bridge on both sides: a bound may be too weak, not too strong.
-        const bool more = before && whole * run != rise;
-        bound = {weight, static_cast<std::int64_t>(whole) + more + change.delta.below};
-        return true;
-    }
-
-    // Does the bridge still touch both hulls in the same scores? Only one child has changed: on
-    // one side of the touching point, its points beyond the changed score were shifted, all by
-    // the same step. If that is away from the bounding line, none of them can have come below
-    // it; if it is towards it, by little or far away, a weaker bound will do. Otherwise look
-    // into the child that has changed; as a rule the other is in no near cache and need not be
-    // touched. `point` is that of the changed score, or of its predecessor when it is gone.
-    //
-    // A score that has just come needs no look of its own: it has a predecessor in the same
-    // child, because separators are first scores and the first leaf owns the start, and seen
-    // from beyond it takes the place that its predecessor had.
-    static bool bridge_holds(Node* node, bool right, const Change& change, const Point& point) {
-        const bool over_from = change.score <= node->from_score;  // not if that is no score
-        const bool over_to = change.score <= node->to_score;
-        if (change.closes && (change.score == node->from_score || change.score == node->to_score))
-            return false;
-        const Point bridge = node->to - node->from;
-        const bool turned = over_to && !over_from;
-        if (turned && !node->bounds[!right].allow(bridge, !right)) return false;
-
-        const Point beyond = point - node->touch(right);
-        const bool before = right ? over_to : over_from;
-        Bounds bounds = node->bounds[right];
-        Point& bound = before ? bounds.low : bounds.high;
-        const Wide away = cross(bound, change.delta);
-        const bool towards = before ? away > 0 : away < 0;
-        // As it was before the shift, of the nearest point that was shifted.
-        const std::int64_t distance = (before ? -beyond.weight : beyond.weight) -
-                                      (before == change.closes ? change.delta.weight : 0);
-        if ((!towards || bend(bound, distance, change, before)) &&
-            (!(towards || turned) || bounds.allow(bridge, right))) {
-            if (towards) node->bounds[right] = bounds;
-            return true;
-        }
-        Touch found = right ? touch<true>(node->child[1], bridge)
-                            : touch<false>(node->child[0], bridge);
-        if (right) found.point += node->left;
-        if (found.point != node->touch(right)) return false;
-        node->bounds[right] = found.bounds;
-        return true;
     }
 
     // Tell the nodes of the path that the sums of a score change. A bridge whose ends lie above
@@ -802,6 +541,13 @@ private:
     // The cut above all scores of which `below` says that they lie below it.
     template <class Below>
     HullCut locate(const Below& below) const {
+        return cut_where([&](const Node* node) { return below(node->separator); },
+                         [&](const Leaf* leaf) { return leaf->count_where(below); });
+    }
+
+    // The cut after so many scores of a leaf, found by going right in a node or not.
+    template <class GoRight, class InLeaf>
+    HullCut cut_where(const GoRight& go_right, const InLeaf& in_leaf) const {
         HullCut cut;
         if (!root_) return cut;
         Link at = root_;
@@ -809,18 +555,18 @@ private:
         std::int64_t count = 0;
         while (!at.is_leaf()) {
             const Node* node = at.node();
-            const bool right = below(node->separator);
+            const bool right = go_right(node);
             if (right) {
                 start += node->left;
                 count += node->left_count;
             } else {
-                cut.has_upper = true;
                 cut.upper = node->separator;
+                cut.has_upper = true;
             }
             at = node->child[right];
         }
         const Leaf* leaf = at.leaf();
-        const int k = leaf->count_where(below);
+        const int k = in_leaf(leaf);
         cut.under = sums(start + leaf->point(k), count + leaf->count_below(k));
         cut.has_lower = k > 0;
         if (k > 0) cut.lower = leaf->score[k - 1];
@@ -856,7 +602,8 @@ private:
     Block block_of(const Edge& edge) const {
         const HullCut to = locate([&](double held) { return held <= edge.upper; });
         const HullCut from = locate([&](double held) { return held <= edge.lower; });
-        return {from.upper, edge.upper,
+        return {from.upper,
+                edge.upper,
                 {to.under.below - from.under.below, to.under.above - from.under.above,
                  to.under.count - from.under.count}};
     }
@@ -893,8 +640,9 @@ private:
             const Point vertex = start + leaf->point(k);
             if (vertex.weight < range.low || vertex.weight > range.high) continue;
             const bool last = k == leaf->used;
-            visit(HullCut{sums(vertex, count), k > 0 ? leaf->score[k - 1] : 0,
-                          last ? range.upper : leaf->score[k], k > 0, !last || range.has_upper});
+            visit(HullCut{{k > 0 ? leaf->score[k - 1] : 0, last ? range.upper : leaf->score[k],
+                           k > 0, !last || range.has_upper},
+                          sums(vertex, count)});
         }
     }
 
@@ -936,11 +684,8 @@ private:
         return {Link(node), left.first, left.total + right.total, left.count + right.count};
     }
 
-    static std::int64_t scaled(std::int64_t units, int bits) {
-        return bits >= 0 ? units * (std::int64_t{1} << bits) : units / (std::int64_t{1} << -bits);
-    }
     static Point scaled(const Point& point, int bits) {
-        return {scaled(point.weight, bits), scaled(point.below, bits)};
+        return {limen::scaled(point.weight, bits), limen::scaled(point.below, bits)};
     }
 
     static void scale(Link at, int bits) {

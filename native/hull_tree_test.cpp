@@ -68,8 +68,7 @@ std::vector<Block> pooled(const Ordered& ordered) {
     return blocks;
 }
 
-HullCut scanned(const Ordered& ordered, std::int64_t false_positive,
-                std::int64_t false_negative) {
+HullCut scanned(const Ordered& ordered, std::int64_t false_positive, std::int64_t false_negative) {
     HullCut best, cut;
     Wide most = 0;
     cut.has_upper = best.has_upper = !ordered.empty();
@@ -129,9 +128,12 @@ void check_sound(const HullTree& tree, const std::string& note) {
 }
 
 const std::vector<std::pair<std::int64_t, std::int64_t>> costs = {
-    {0, 0}, {0, 1}, {1, 0}, {1, 1},     {1, 2},        {2, 1},        {1, 10},
-    {9, 7}, {7, 9}, {1, 3}, {3, 1000},  {1000, 3},     {limit, 1},    {1, limit},
-    {limit, limit - 1},     {499, 501}, {12345, 6789}, {limit - 1, limit},
+    {0, 0},     {0, 1},        {1, 0},
+    {1, 1},     {1, 2},        {2, 1},
+    {1, 10},    {9, 7},        {7, 9},
+    {1, 3},     {3, 1000},     {1000, 3},
+    {limit, 1}, {1, limit},    {limit, limit - 1},
+    {499, 501}, {12345, 6789}, {limit - 1, limit},
 };
 
 // A tree beside the oracle; both are given the same samples.
@@ -167,7 +169,7 @@ public:
         std::size_t stride = 1 + ordered.size() / 20, i = 0;
         for (const Block& block : pooled(ordered)) {
             if (i++ % stride) continue;
-            const auto &[below, above, count] = block.sums;
+            const auto& [below, above, count] = block.sums;
             const HullCut cut = tree.best(below, above);
             CHECK_NOTE(same(scanned(ordered, below, above), cut), note);
             CHECK_NOTE(cut.has_lower && cut.lower == block.last, note);
@@ -179,8 +181,8 @@ public:
         expected[0].has_upper = !ordered.empty();
         for (const Block& block : pooled(ordered)) {
             expected.back().upper = block.first;
-            expected.push_back({plus(expected.back().under, block.sums), block.last, 0, true,
-                                block.last != ordered.rbegin()->first});
+            expected.push_back({{block.last, 0, true, block.last != ordered.rbegin()->first},
+                                plus(expected.back().under, block.sums)});
         }
         tree.vertices([&](const HullCut& cut) { found.push_back(cut); });
         CHECK_NOTE(std::equal(expected.begin(), expected.end(), found.begin(), found.end(),
@@ -260,7 +262,9 @@ const std::vector<Shape> shapes = {
     {"ties_everywhere", [](Random& r, int) { return double(r() % 40) / 8 - 2; }},
     {"few_distinct_scores", [](Random& r, int) { return double(r() % 6); }},
     {"infinities",
-     [](Random& r, int) { return r() % 3 ? double(r() % 90) : r() % 2 ? inf : -inf; }},
+     [](Random& r, int) { return r() % 3   ? double(r() % 90)
+                                 : r() % 2 ? inf
+                                           : -inf; }},
     {"neighbouring_doubles",
      [](Random& r, int) { return steps_from(1.0, static_cast<int>(r() % 120) - 60); }},
     {"denormals",
@@ -291,9 +295,7 @@ const std::vector<Kind> kinds = {
          return Held{score, below, above, static_cast<std::uint32_t>(1 + r() % 3)};
      }},
     {"one_to_two_to_the_forty",
-     [](Random& r, double score) {
-         return labelled(score, r() % 2, std::int64_t{1} << r() % 41);
-     }},
+     [](Random& r, double score) { return labelled(score, r() % 2, std::int64_t{1} << r() % 41); }},
     {"nearly_parallel",
      [](Random& r, double score) {
          const auto huge = (std::int64_t{1} << 48) + static_cast<std::int64_t>(r() % 3);
@@ -662,8 +664,7 @@ TEST_CASE("removing what is not held changes nothing") {
         const std::vector<Held> before = listed(tree);
         const std::vector<Block> blocks = fit(tree);
         for (int i = -1; i <= 100; ++i) CHECK(!tree.remove({2.0 * i + 1, 1, 0, 1}, always));
-        for (double score : {-inf, inf, tiny, -tiny})
-            CHECK(!tree.remove({score, 1, 0, 1}, always));
+        for (double score : {-inf, inf, tiny, -tiny}) CHECK(!tree.remove({score, 1, 0, 1}, always));
         for (int i = 0; i < 100; ++i) {
             const std::int64_t below = i % 3 + 1, above = i % 2 + 1;
             CHECK(!tree.remove({2.0 * i, below, above, 3}, always));
@@ -832,8 +833,8 @@ TEST_CASE("capacities outside of 4 to the slots of a leaf are refused") {
 TEST_CASE("scores without weight, or with a negative one, are refused") {
     HullTree tree(4);
     tree.add({1.0, 1, 2, 1});
-    for (const Held& held : {Held{2.0, 0, 0, 1}, Held{1.0, 0, 0, 1}, Held{2.0, -1, 3, 1},
-                             Held{2.0, 3, -1, 1}}) {
+    for (const Held& held :
+         {Held{2.0, 0, 0, 1}, Held{1.0, 0, 0, 1}, Held{2.0, -1, 3, 1}, Held{2.0, 3, -1, 1}}) {
         bool refused = false;
         try {
             tree.add(held);
@@ -869,11 +870,26 @@ TEST_CASE("every broken invariant is told apart") {
          [](HullTree& t) { inner(t).separator -= 0.5; }},
         {"the height of a node is wrong", [](HullTree& t) { ++inner(t).height; }},
         {"a bridge was not built", [](HullTree& t) { inner(t).stale = true; }},
-        {"a point lies below a bound", [](HullTree& t) { root(t).bounds[0].low = {1, 0}; }},
-        {"a point lies below a bound", [](HullTree& t) { root(t).bounds[0].high = {0, 1}; }},
-        {"a point lies below a bound", [](HullTree& t) { root(t).bounds[1].low = {1, 0}; }},
-        {"a point lies below a bound", [](HullTree& t) { root(t).bounds[1].high = {0, 1}; }},
-        {"a bridge is out of its bounds", [](HullTree& t) { root(t).bounds[0].low = {0, 1}; }},
+        {"a point lies below a bound",
+         [](HullTree& t) {
+             root(t).bounds[0].low = {1, 0};
+         }},
+        {"a point lies below a bound",
+         [](HullTree& t) {
+             root(t).bounds[0].high = {0, 1};
+         }},
+        {"a point lies below a bound",
+         [](HullTree& t) {
+             root(t).bounds[1].low = {1, 0};
+         }},
+        {"a point lies below a bound",
+         [](HullTree& t) {
+             root(t).bounds[1].high = {0, 1};
+         }},
+        {"a bridge is out of its bounds",
+         [](HullTree& t) {
+             root(t).bounds[0].low = {0, 1};
+         }},
         {"a bridge is wrong", [](HullTree& t) { ++inner(t).to.weight; }},
         {"a bridge is wrong", [](HullTree& t) { --root(t).from.below; }},
         {"the scores of a bridge are wrong", [](HullTree& t) { ++inner(t).to_score; }},

@@ -16,7 +16,7 @@
 #include <limits>
 #include <vector>
 
-#include "cut_tree.hpp"
+#include "cut.hpp"
 #include "hull_tree.hpp"
 #include "wide.hpp"
 
@@ -67,10 +67,10 @@ enum class Between {
     linear,  // on the straight line between their nearest scores
 };
 
-inline double probability_between(double score, double lower, double low, double upper,
-                                  double high, Between between) {
+inline double probability_between(double score, double lower, double low, double upper, double high,
+                                  Between between) {
     if (between == Between::step) {
-        const bool above = score >= threshold_of({0, lower, upper, true, true});
+        const bool above = score >= threshold_of({lower, upper, true, true});
         return above ? high : low;
     }
     const bool left = std::isinf(lower), right = std::isinf(upper);
@@ -103,8 +103,7 @@ struct BlockColumns {
         const auto i = static_cast<std::size_t>(std::lower_bound(last, last + n, score) - last);
         if (i == n) return values[n - 1];
         if (i == 0 || first[i] <= score) return values[i];
-        return probability_between(score, last[i - 1], values[i - 1], first[i], values[i],
-                                   between);
+        return probability_between(score, last[i - 1], values[i - 1], first[i], values[i], between);
     }
 };
 

@@ -131,8 +131,7 @@ TEST_CASE("few scores are asked one by one") {
     const double asked[2] = {3.0, 11.0625};
     double told[2];
     probabilities(tree, asked, 2, Between::step, told);
-    for (int i = 0; i < 2; ++i)
-        CHECK(told[i] == probability_at(tree, asked[i], Between::step));
+    for (int i = 0; i < 2; ++i) CHECK(told[i] == probability_at(tree, asked[i], Between::step));
 }
 
 TEST_CASE("a step lies at the threshold and a line between the scores") {

@@ -65,8 +65,7 @@ struct PlainLoops {
         return *std::max_element(prefix, prefix + leaf_slots);
     }
 
-    static LIMEN_INLINE std::int64_t leaf_open(std::int64_t* prefix, int slot,
-                                               std::int64_t delta) {
+    static LIMEN_INLINE std::int64_t leaf_open(std::int64_t* prefix, int slot, std::int64_t delta) {
         for (int i = leaf_slots - 1; i >= slot; --i) prefix[i] = prefix[i - 1];
         return leaf_add(prefix, slot, delta);
     }
@@ -205,8 +204,7 @@ struct VectorLoops {
         return largest.get();
     }
 
-    static LIMEN_INLINE std::int64_t leaf_open(std::int64_t* prefix, int slot,
-                                               std::int64_t delta) {
+    static LIMEN_INLINE std::int64_t leaf_open(std::int64_t* prefix, int slot, std::int64_t delta) {
         Largest largest;
         const std::int64_t* const on = from(slot);
         LIMEN_UNROLL
@@ -303,32 +301,32 @@ using Avx512Loops = VectorLoops<Vectors8>;
 #endif
 
 // One set of entry points per instruction set; the loops are inlined into each.
-#define LIMEN_KERNELS(NAME, LOOPS, TARGET)                                                       \
-    struct NAME {                                                                                \
-        using L = LOOPS;                                                                         \
-        TARGET static int leaf_rank(const double* k, double s) { return L::leaf_rank(k, s); }    \
-        TARGET static std::int64_t leaf_add(std::int64_t* p, int s, std::int64_t d) {            \
-            return L::leaf_add(p, s, d);                                                         \
-        }                                                                                        \
-        TARGET static std::int64_t leaf_open(std::int64_t* p, int s, std::int64_t d) {            \
-            return L::leaf_open(p, s, d);                                                        \
-        }                                                                                        \
-        TARGET static std::int64_t leaf_close(std::int64_t* p, int s, std::int64_t d) {           \
-            return L::leaf_close(p, s, d);                                                       \
-        }                                                                                        \
-        TARGET static int leaf_last(const std::int64_t* p, std::int64_t v) {                     \
-            return L::template last_of<leaf_slots>(p, v);                                        \
-        }                                                                                        \
-        TARGET static int node_rank(const double* k, double s) { return L::node_rank(k, s); }    \
-        TARGET static std::int64_t node_add(std::int64_t* b, std::int64_t* m, int c,             \
-                                            std::int64_t d, int u) {                             \
-            return L::node_add(b, m, c, d, u);                                                   \
-        }                                                                                        \
-        TARGET static int node_last(const std::int64_t* p, std::int64_t v) {                     \
-            return L::template last_of<node_slots>(p, v);                                        \
-        }                                                                                        \
-        static constexpr Kernels table{leaf_rank, leaf_add,  leaf_open, leaf_close,              \
-                                       leaf_last, node_rank, node_add,  node_last};              \
+#define LIMEN_KERNELS(NAME, LOOPS, TARGET)                                                    \
+    struct NAME {                                                                             \
+        using L = LOOPS;                                                                      \
+        TARGET static int leaf_rank(const double* k, double s) { return L::leaf_rank(k, s); } \
+        TARGET static std::int64_t leaf_add(std::int64_t* p, int s, std::int64_t d) {         \
+            return L::leaf_add(p, s, d);                                                      \
+        }                                                                                     \
+        TARGET static std::int64_t leaf_open(std::int64_t* p, int s, std::int64_t d) {        \
+            return L::leaf_open(p, s, d);                                                     \
+        }                                                                                     \
+        TARGET static std::int64_t leaf_close(std::int64_t* p, int s, std::int64_t d) {       \
+            return L::leaf_close(p, s, d);                                                    \
+        }                                                                                     \
+        TARGET static int leaf_last(const std::int64_t* p, std::int64_t v) {                  \
+            return L::template last_of<leaf_slots>(p, v);                                     \
+        }                                                                                     \
+        TARGET static int node_rank(const double* k, double s) { return L::node_rank(k, s); } \
+        TARGET static std::int64_t node_add(std::int64_t* b, std::int64_t* m, int c,          \
+                                            std::int64_t d, int u) {                          \
+            return L::node_add(b, m, c, d, u);                                                \
+        }                                                                                     \
+        TARGET static int node_last(const std::int64_t* p, std::int64_t v) {                  \
+            return L::template last_of<node_slots>(p, v);                                     \
+        }                                                                                     \
+        static constexpr Kernels table{leaf_rank, leaf_add,  leaf_open, leaf_close,           \
+                                       leaf_last, node_rank, node_add,  node_last};           \
     };
 
 LIMEN_KERNELS(BaselineKernels, PlainLoops, )

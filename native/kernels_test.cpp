@@ -74,8 +74,8 @@ const std::vector<Contender>& contenders() {
 }
 
 std::string note(const char* name, std::uint64_t seed, int slot = -1, int used = -1) {
-    return std::string(name) + ", seed " + std::to_string(seed) + ", slot " +
-           std::to_string(slot) + ", used " + std::to_string(used);
+    return std::string(name) + ", seed " + std::to_string(seed) + ", slot " + std::to_string(slot) +
+           ", used " + std::to_string(used);
 }
 
 // Sums as a leaf lays them out: zeros before them, other numbers behind. Comparing all of it
@@ -372,8 +372,8 @@ TEST_CASE("a node shifts what follows a child and tells the best of the other ch
                 for (const auto& [name, kernels] : contenders()) {
                     Children actual = start;
 
-                    CHECK_NOTE(kernels.node_add(actual.before, actual.best, child, delta,
-                                                         used) == others,
+                    CHECK_NOTE(kernels.node_add(actual.before, actual.best, child, delta, used) ==
+                                   others,
                                note(name, seed, child, used));
                     CHECK_NOTE(expected == actual, note(name, seed, child, used));
                 }
@@ -389,8 +389,8 @@ TEST_CASE("the best of the other children is found in every slot, next to either
                     std::fill_n(node.best, node_slots, rest);
                     node.best[best] = rest + 1;
 
-                    CHECK_NOTE(kernels.node_add(node.before, node.best, child, 0,
-                                                         node_slots) == rest + (best != child),
+                    CHECK_NOTE(kernels.node_add(node.before, node.best, child, 0, node_slots) ==
+                                   rest + (best != child),
                                note(name, 0, child));
                 }
 }

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "cut_tree.hpp"
+#include "cut.hpp"
 #include "score_key.hpp"
 
 namespace limen {

@@ -36,13 +36,13 @@ const std::vector<Shape> shapes = {
     {"uniform", [](Random& r) { return std::uniform_real_distribution<double>(0, 1)(r); }},
     {"negative", [](Random& r) { return -1 - double(r() % 100000) / 7; }},
     {"either_sign", [](Random& r) { return std::normal_distribution<double>(0, 1)(r); }},
-    {"infinities", [](Random& r) { return r() % 3 ? double(r() % 9) : r() % 2 ? inf : -inf; }},
+    {"infinities", [](Random& r) { return r() % 3   ? double(r() % 9)
+                                          : r() % 2 ? inf
+                                                    : -inf; }},
     {"only_infinities", [](Random& r) { return r() % 2 ? inf : -inf; }},
     {"denormals", [](Random& r) { return (r() % 2 ? tiny : -tiny) * double(r() % 1000); }},
     {"one_byte_differs",
-     [](Random& r) {
-         return std::bit_cast<double>(0x3fe0000000000000u | (r() % 256) << 24);
-     }},
+     [](Random& r) { return std::bit_cast<double>(0x3fe0000000000000u | (r() % 256) << 24); }},
     {"any_bits",
      [](Random& r) {
          const double score = std::bit_cast<double>(r());

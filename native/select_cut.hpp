@@ -34,16 +34,15 @@
 #include <vector>
 
 #include "bucket_map.hpp"
+#include "cut.hpp"
 #include "isa.hpp"
 #include "sample_sources.hpp"
 
 namespace limen {
 
-struct SelectedCut {
-    std::int64_t best = 0;                      // the sum of z below the cut
-    double lower = 0.0, upper = 0.0;            // the highest score below and the lowest above,
-    bool has_lower = false, has_upper = false;  // where there are such
-    std::size_t nan_at = 0;                     // place of the first nan, n when there is none
+// The best cut, by the sum of z below it.
+struct SelectedCut : Cut {
+    std::size_t nan_at = 0;  // place of the first nan, n when there is none
 };
 
 // Sizes measured to be fast. Tests choose tiny ones, so that rare paths become common.

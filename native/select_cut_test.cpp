@@ -118,12 +118,14 @@ const std::vector<Shape> shapes = {
     {"minus_zero_and_zero", [](Random& r) { return r() % 2 ? 0.0 : -0.0; }},
     {"special_scores",
      [](Random& r) {
-         constexpr double all[] = {-inf, -DBL_MAX, -1, -DBL_MIN, -tiny, -0.0, 0.0,
-                                   tiny, DBL_MIN,  1,  DBL_MAX,  inf};
+         constexpr double all[] = {-inf, -DBL_MAX, -1,      -DBL_MIN, -tiny,   -0.0,
+                                   0.0,  tiny,     DBL_MIN, 1,        DBL_MAX, inf};
          return all[r() % std::size(all)];
      }},
     {"infinities_and_uniform",
-     [](Random& r) { return r() % 3 ? uniform(r) : r() % 2 ? inf : -inf; }},
+     [](Random& r) { return r() % 3   ? uniform(r)
+                            : r() % 2 ? inf
+                                      : -inf; }},
     {"only_infinities", [](Random& r) { return r() % 2 ? inf : -inf; }},
     {"neighbours_of_one", [](Random& r) { return steps_from(1.0, std::int64_t(r() % 40) - 20); }},
     {"neighbours_of_zero", [](Random& r) { return steps_from(0.0, std::int64_t(r() % 40) - 20); }},
@@ -135,7 +137,9 @@ const std::vector<Shape> shapes = {
          const double score = std::bit_cast<double>(r());
          return std::isnan(score) ? 0.0 : score;
      }},
-    {"saturated", [](Random& r) { return r() % 5 < 2 ? 0.0 : r() % 3 < 2 ? 1.0 : uniform(r); }},
+    {"saturated", [](Random& r) { return r() % 5 < 2   ? 0.0
+                                         : r() % 3 < 2 ? 1.0
+                                                       : uniform(r); }},
     {"exponentially_small", [](Random& r) { return std::exp(-700 * uniform(r)); }},
     {"heavy_tail", [](Random& r) { return std::exp(4 * normal(r)); }},
     {"sigmoid", [](Random& r) { return 1 / (1 + std::exp(-30 * normal(r))); }},
@@ -224,8 +228,9 @@ TEST_CASE("random streams of every shape agree with an ordered map") {
                     scores.push_back(shape.score(random));
                     z.push_back(kind.z(random, scores.back()));
                 }
-                check_all_ways(scores, z, std::string(shape.name) + ", " + kind.name + ", seed " +
-                                              std::to_string(seed));
+                check_all_ways(scores, z,
+                               std::string(shape.name) + ", " + kind.name + ", seed " +
+                                   std::to_string(seed));
             }
 }
 
@@ -402,15 +407,15 @@ TEST_CASE("arrays that change during the search give some cut, and no memory is 
                 }
                 const std::function<void()> change = [&] {
                     for (std::size_t i = 0; i < n; ++i) {
-                        scores[i] = target == 0.75 && i % 2 ? 0.75 + 1e-9 * static_cast<double>(i)
-                                                            : target;
+                        scores[i] =
+                            target == 0.75 && i % 2 ? 0.75 + 1e-9 * static_cast<double>(i) : target;
                         labels[i] = static_cast<std::uint8_t>(random());
                     }
                 };
                 std::size_t read = 0;
                 const std::size_t when = seed % 3 ? blocks : random() % (2 * blocks);
-                const Changing source{{{scores.data(), n}, labels.data(), {1, -1}},
-                                      when, &read, &change};
+                const Changing source{
+                    {{scores.data(), n}, labels.data(), {1, -1}}, when, &read, &change};
                 const SelectedCut cut = select(source, tuning, isa);
                 CHECK(cut.nan_at <= n);
             }

@@ -70,14 +70,13 @@ inline int run_all(const char* wanted) {
 
 #define LIMEN_JOIN_(a, b) a##b
 #define LIMEN_JOIN(a, b) LIMEN_JOIN_(a, b)
-#define TEST_CASE(name)                                                                  \
-    static void LIMEN_JOIN(test_, __LINE__)();                                           \
-    static const ::limen::testing::Register LIMEN_JOIN(register_, __LINE__){             \
-        name, &LIMEN_JOIN(test_, __LINE__)};                                             \
+#define TEST_CASE(name)                                                      \
+    static void LIMEN_JOIN(test_, __LINE__)();                               \
+    static const ::limen::testing::Register LIMEN_JOIN(register_, __LINE__){ \
+        name, &LIMEN_JOIN(test_, __LINE__)};                                 \
     static void LIMEN_JOIN(test_, __LINE__)()
 #define CHECK(claim) ::limen::testing::check((claim), #claim, __FILE__, __LINE__)
-#define CHECK_NOTE(claim, note) \
-    ::limen::testing::check((claim), #claim, __FILE__, __LINE__, (note))
+#define CHECK_NOTE(claim, note) ::limen::testing::check((claim), #claim, __FILE__, __LINE__, (note))
 
 #ifdef LIMEN_TEST_MAIN
 int main(int count, char** arguments) {

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "wide.hpp"
+
 namespace limen {
 
 // Sums of absolute losses stay below this many units.
@@ -37,9 +39,6 @@ struct Whole {
     std::int64_t units;
     Rounding rounding;
 };
-
-__extension__ typedef __int128 Wide;
-__extension__ typedef unsigned __int128 WideUnsigned;
 
 // A finite double as mantissa * 2^exponent with an odd mantissa; 0 as 0 * 2^0.
 struct Dyadic {
@@ -66,8 +65,7 @@ inline bool is_whole(double value) {
 inline Whole divide(WideUnsigned top, int exponent, WideUnsigned bottom, bool negative) {
     // A product of a double's mantissa is below 2^115, and only such come with an exponent:
     // what cannot be shifted inside 126 bits is far out of range, above 2^64 or below 2^-10.
-    if (exponent < 0 && (exponent < -126 || bottom >> (126 + exponent)))
-        return {0, Rounding::lost};
+    if (exponent < 0 && (exponent < -126 || bottom >> (126 + exponent))) return {0, Rounding::lost};
     if (exponent > 0) {
         if (exponent > 126 || top >> (126 - exponent)) return {0, Rounding::too_large};
         top <<= exponent;
@@ -89,10 +87,9 @@ inline Whole to_units(double value, const Unit& unit, int bits) {
     if (value == 0) return {0, Rounding::done};
     if (unit.automatic) {
         const double scaled = value * static_cast<double>(std::int64_t{1} << bits);  // exact
-        if (!(std::fabs(scaled) < static_cast<double>(most_units)))
-            return {0, Rounding::too_large};
-        const auto whole = static_cast<std::int64_t>(is_whole(scaled) ? scaled
-                                                                      : std::nearbyint(scaled));
+        if (!(std::fabs(scaled) < static_cast<double>(most_units))) return {0, Rounding::too_large};
+        const auto whole =
+            static_cast<std::int64_t>(is_whole(scaled) ? scaled : std::nearbyint(scaled));
         return {whole, whole == 0 ? Rounding::lost : Rounding::done};
     }
     if (!std::isfinite(value)) return {0, Rounding::too_large};
@@ -122,8 +119,7 @@ inline int bits_needed(double value) {
     const Dyadic parts = dyadic(value);
     if (parts.exponent >= -finest_bits) return parts.exponent < 0 ? -parts.exponent : 0;
     // An odd mantissa below 2^53 and so many places: the number is small enough to round.
-    const auto whole =
-        static_cast<std::int64_t>(std::nearbyint(std::ldexp(value, finest_bits)));
+    const auto whole = static_cast<std::int64_t>(std::nearbyint(std::ldexp(value, finest_bits)));
     if (whole == 0) return finest_bits;
     const int zeros = std::countr_zero(static_cast<std::uint64_t>(whole));
     return zeros < finest_bits ? finest_bits - zeros : 0;

@@ -158,14 +158,28 @@ constexpr Unit fixed(std::int64_t numerator, std::int64_t denominator) {
 }
 
 const std::vector<Unit> units = {
-    fixed(1, 1),          fixed(1, 100),          fixed(1, 3),
-    fixed(100, 1),        fixed(7, 3),            fixed(1, 2),
-    fixed(2, 1),          fixed(3, 1000),         fixed(1, middle),
-    fixed(middle, 1),     fixed(middle - 1, middle), fixed(middle, middle - 1),
-    fixed(1, parts_most), fixed(1, parts_most - 1), fixed(1, most_units / 2),
-    fixed(parts_most, 1), fixed(parts_most - 1, 1), fixed(most_units / 2, 1),
-    fixed(parts_most, parts_most - 1), fixed(parts_most - 1, parts_most),
-    fixed(parts_most, middle), fixed(middle, parts_most),
+    fixed(1, 1),
+    fixed(1, 100),
+    fixed(1, 3),
+    fixed(100, 1),
+    fixed(7, 3),
+    fixed(1, 2),
+    fixed(2, 1),
+    fixed(3, 1000),
+    fixed(1, middle),
+    fixed(middle, 1),
+    fixed(middle - 1, middle),
+    fixed(middle, middle - 1),
+    fixed(1, parts_most),
+    fixed(1, parts_most - 1),
+    fixed(1, most_units / 2),
+    fixed(parts_most, 1),
+    fixed(parts_most - 1, 1),
+    fixed(most_units / 2, 1),
+    fixed(parts_most, parts_most - 1),
+    fixed(parts_most - 1, parts_most),
+    fixed(parts_most, middle),
+    fixed(middle, parts_most),
 };
 
 std::string note(double value, const Unit& unit, int bits) {

@@ -1,38 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exact predicates on points of whole numbers: which of two edges is steeper, and on which side
-// of an upright line two others meet.
-//
-// Coordinates are sums of weights and stay below 2^62, so the product of two of them fits in 128
-// bits and the product of three in 192. Nothing is rounded: with doubles, edges that are nearly
-// parallel would be taken for one another and the fit would be wrong.
+// Whole numbers of more than 64 bits, and products that are compared without rounding.
 
 #pragma once
 
 #include <cstdint>
 
-#include "units.hpp"
-
 namespace limen {
 
-// How much weight lies below a cut, and how much of it is lost there.
-struct Point {
-    std::int64_t weight = 0, below = 0;
+__extension__ typedef __int128 Wide;
+__extension__ typedef unsigned __int128 WideUnsigned;
 
-    bool operator==(const Point&) const = default;
-    Point operator+(const Point& other) const {
-        return {weight + other.weight, below + other.below};
-    }
-    Point operator-(const Point& other) const {
-        return {weight - other.weight, below - other.below};
-    }
-    Point operator-() const { return {-weight, -below}; }
-    Point& operator+=(const Point& other) { return *this = *this + other; }
-};
-
-// Above 0 when b is steeper than a, 0 when they are parallel.
-inline Wide cross(const Point& a, const Point& b) {
-    return Wide{a.weight} * b.below - Wide{a.below} * b.weight;
+// units * 2^bits; where bits is negative, units must be a multiple of 2^-bits.
+template <class Units>
+Units scaled(Units units, int bits) {
+    return bits >= 0 ? units * (Units{1} << bits) : units / (Units{1} << -bits);
 }
 
 // a * b > c * d in all 192 bits.

@@ -1,4 +1,4 @@
-# The native core, bound in native/bindings.cpp; compared with the built module by stubtest.
+# The native core, bound in native/bindings/; compared with the built module by stubtest.
 
 from typing import Any, TypeAlias
 
@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 isa: str
+finest_bits: int  # binary places of the finest automatic unit
+most_units: int  # sums of absolute losses stay below this
 leaf_slots: int
 node_slots: int
 hull_leaf_slots: int
@@ -177,7 +179,10 @@ def isotonic_blocks(
     scores: NDArray[np.float64],
     labels: NDArray[np.uint8],
     weights: NDArray[np.int64] | NDArray[np.float64] | None,
-    unit: Calibrator,
+    unit_numerator: int,
+    unit_denominator: int,
+    weight_numerator: int,
+    weight_denominator: int,
     /,
 ) -> _Blocks: ...
 def probabilities_in(
@@ -192,14 +197,22 @@ def select_threshold(
     scores: NDArray[np.float64],
     labels: NDArray[np.uint8],
     weights: NDArray[np.int64] | NDArray[np.float64] | None,
-    costs: Threshold,
+    false_positive: int,
+    false_negative: int,
+    unit_numerator: int,
+    unit_denominator: int,
+    loss_numerator: int,
+    loss_denominator: int,
     /,
 ) -> tuple[float | None, float | None, float]: ...
 def select_losses(
     scores: NDArray[np.float64],
     below: NDArray[np.int64] | NDArray[np.float64],
     above: NDArray[np.int64] | NDArray[np.float64],
-    unit: Cut,
+    unit_numerator: int,
+    unit_denominator: int,
+    loss_numerator: int,
+    loss_denominator: int,
     /,
 ) -> tuple[float | None, float | None, float]: ...
 def threshold_of(lower: float | None, upper: float | None, /) -> float: ...

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from limen import _core
 from limen.columns import samples_with_labels, samples_with_losses
-from limen.online import OnlineCut, OnlineThreshold
+from limen.online import OnlineThreshold
 from limen.optimum import LossCurve, Optimum
+from limen.units import exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -53,8 +55,10 @@ def optimal_threshold(
     >>> optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], false_negative=5)
     Optimum(lower=0.1, upper=0.25, loss=1.0)
     """
-    costs = OnlineThreshold(false_positive=false_positive, false_negative=false_negative, unit=unit)
-    return Optimum(*_core.select_threshold(*samples_with_labels(scores, labels, weights), costs))
+    positive, negative, scale = exact_costs(false_positive, false_negative)
+    parts = unit_parts(exact_unit(unit), scale)
+    samples = samples_with_labels(scores, labels, weights)
+    return Optimum(*_core.select_threshold(*samples, positive, negative, *parts))
 
 
 def optimal_cut(
@@ -77,8 +81,8 @@ def optimal_cut(
     >>> optimal_cut([0.2, 0.6, 0.9], *losses.linear([3, -2, -1]))
     Optimum(lower=0.2, upper=0.6, loss=-3.0)
     """
-    costs = OnlineCut(unit=unit)
-    return Optimum(*_core.select_losses(*samples_with_losses(scores, below, above), costs))
+    parts = unit_parts(exact_unit(unit), Fraction(1))
+    return Optimum(*_core.select_losses(*samples_with_losses(scores, below, above), *parts))
 
 
 def loss_curve(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OnlineCalibrator", "isotonic"]
 
-_MOST = 2**62
+_MOST = _core.most_units
 
 
 class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
@@ -270,4 +270,5 @@ def isotonic(
     array([0.5, 1. ])
     """
     columns = samples_with_labels(scores, labels, weights)
-    return Blocks._of(_core.isotonic_blocks(*columns, OnlineCalibrator(unit=unit)))
+    parts = unit_parts(exact_unit(unit), Fraction(1))
+    return Blocks._of(_core.isotonic_blocks(*columns, *parts))

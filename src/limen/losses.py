@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen import _core
 from limen.arrays import is_single
 from limen.columns import Numbers, as_labels, as_numbers, require_same_length
 
@@ -111,7 +112,7 @@ def _times(values: Numbers, factor: Any, name: str) -> Numbers:
     number = factor if isinstance(factor, int | Fraction) else float(factor)
     if values.dtype == np.int64 and number == int(number):
         largest = int(np.abs(values).max(initial=0)) * abs(int(number))
-        if largest >= 2**62:
+        if largest >= _core.most_units:
             raise OverflowError(f"{name}={factor!r} makes losses of 2**62 or more. Scale it down.")
         return values * int(number)
     return values.astype(np.float64) * float(number)

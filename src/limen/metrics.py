@@ -435,7 +435,7 @@ def _met(cuts: Cuts, demands: list[Demand]) -> list[NDArray[np.bool_]]:
     largest = int(cuts.positives_below[-1]) + int(cuts.negatives_below[-1])
     factor = max(max(demand.bound.numerator, demand.bound.denominator) for demand in demands)
     every = slice(None)
-    weights = cuts.in_units(every) if largest * factor < 2**62 else cuts.exactly(every)
+    weights = cuts.in_units(every) if largest * factor < _core.most_units else cuts.exactly(every)
     return [demand.met(weights) for demand in demands]
 
 

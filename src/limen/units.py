@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
 
 import numpy as np
 
+from limen import _core
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -30,11 +32,10 @@ Cost: TypeAlias = "int | float | Fraction | Decimal"
 
 # A decimal with more places than this was computed rather than typed.
 _PLACES = 10**9
-_FINEST = 2**20
+_FINEST = 2**_core.finest_bits
 # Beyond every double. A number with more is not written by hand, and takes long to work with.
 _MOST_DIGITS = 400
 _LONGEST = 10**_MOST_DIGITS
-_LARGEST_UNIT_PART = 2**62 - 1
 
 
 def exact_positive(value: Any, name: str) -> Fraction:
@@ -117,7 +118,7 @@ def _exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, 
     common = math.gcd(*whole)
     positive, negative = (number // common for number in whole)
     scale = Fraction(common, below)
-    if max(positive, negative) >= 2**62:
+    if max(positive, negative) >= _core.most_units:
         raise OverflowError(
             f"the ratio of false_positive={false_positive!r} to false_negative={false_negative!r} "
             "needs whole numbers of 2**62 or more. Choose costs with fewer digits."
@@ -158,7 +159,7 @@ def exact_unit(unit: Cost | None) -> Fraction | None:
     if unit is None:
         return None
     fraction = exact_positive(unit, "unit")
-    if max(fraction.numerator, fraction.denominator) > _LARGEST_UNIT_PART:
+    if max(fraction.numerator, fraction.denominator) >= _core.most_units:
         raise ValueError(
             f"unit must be a fraction of whole numbers below 2**62, got {unit!r}. "
             "Choose a rounder number, or scale weights and costs."
@@ -169,7 +170,7 @@ def exact_unit(unit: Cost | None) -> Fraction | None:
 def unit_parts(unit: Fraction | None, scale: Fraction) -> tuple[int, int, int, int]:
     """Numerator and denominator of the unit (0 for automatic) and of what one loss unit is."""
     size = scale * (1 if unit is None else unit)
-    if max(size.numerator, size.denominator) >= 2**62:
+    if max(size.numerator, size.denominator) >= _core.most_units:
         raise OverflowError("unit and costs together need more than 62 bits; use rounder ones.")
     parts = (0, 0) if unit is None else (unit.numerator, unit.denominator)
     return (*parts, size.numerator, size.denominator)

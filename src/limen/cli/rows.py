@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from limen import _core
 from limen.cli.exits import BAD_INPUT, Failure
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ GZIP = b"\x1f\x8b"
 _LONGEST_QUOTE = 40
 _ZERO_OR_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
 _ARRAY = re.compile(r"\s*\[\s*(\{|$)")
-_AUTOMATIC_UNIT = 2**-20
+_AUTOMATIC_UNIT = 2**-_core.finest_bits
 
 # How files begin that are not text but often given as such; what they are, and what to do.
 _KINDS = {
@@ -363,7 +364,7 @@ def as_weight(value: Any, place: Place, columns: Columns, finest: float) -> floa
     column = columns.weight or ""
     number = as_number(value, place, column, "weight")
     if 0 < number < finest:
-        unit = "2**-20" if columns.unit is None else columns.unit
+        unit = f"2**-{_core.finest_bits}" if columns.unit is None else columns.unit
         place.refuse(
             f"the weight is {number!r}, which rounds to 0 units of {unit} and would be lost. "
             f"Choose a finer one: --unit {number!r}",

@@ -14,6 +14,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from limen import _core
 from limen.errors import Infeasible
 from limen.hull import Blocks, RocHull
 from limen.memory.wrapping import (
@@ -38,7 +39,7 @@ __all__ = ["Fading"]
 
 # The weight of the newest sample is held as 2**_LOW to 2**_HIGH times itself.
 _LOW, _HIGH = 10, 20
-_FINEST = 2.0**-20
+_FINEST = 2.0**-_core.finest_bits
 _NEAR, _FAR = 2**20, 2**52  # half-lives, up to which doubles tell parts of one, and one at all
 _MICROSECOND = timedelta(microseconds=1)
 

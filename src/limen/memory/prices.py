@@ -7,14 +7,13 @@ from fractions import Fraction
 from math import ldexp
 from typing import TYPE_CHECKING, Any
 
+from limen._core import finest_bits
 from limen.units import exact_costs, exact_unit
 
 if TYPE_CHECKING:
     from limen.units import Cost
 
 __all__ = ["Prices"]
-
-_FINEST_BITS = 20  # binary places of the automatic unit, as in docs/limits.md
 
 
 class Prices:
@@ -31,12 +30,12 @@ class Prices:
         if costs is not None:
             self.false_positive, self.false_negative, scale = exact_costs(*costs)
         self.unit = unit
-        self.bits = 0 if unit is None else _FINEST_BITS  # binary places that any number needed
-        self.grain = scale * (Fraction(1, 2**_FINEST_BITS) if unit is None else unit)
+        self.bits = 0 if unit is None else finest_bits  # binary places that any number needed
+        self.grain = scale * (Fraction(1, 2**finest_bits) if unit is None else unit)
 
     def resume(self, bits: int) -> None:
         """Go on with as many binary places as numbers needed before."""
-        if not self.bits <= bits <= _FINEST_BITS:
+        if not self.bits <= bits <= finest_bits:
             raise ValueError(f"bits is {bits!r}")
         self.bits = bits
 
@@ -45,11 +44,11 @@ class Prices:
         if self.unit is not None:
             return round(Fraction(number) / self.unit)
         if type(number) is int:
-            return number << _FINEST_BITS
-        grains = round(ldexp(number, _FINEST_BITS))
-        if self.bits < _FINEST_BITS and grains:
+            return number << finest_bits
+        grains = round(ldexp(number, finest_bits))
+        if self.bits < finest_bits and grains:
             zeros = (grains & -grains).bit_length() - 1
-            self.bits = max(self.bits, _FINEST_BITS - zeros)
+            self.bits = max(self.bits, finest_bits - zeros)
         return grains
 
     def losses(self, outcome: tuple[Any, ...], weight: int | float) -> tuple[int, int]:
@@ -63,7 +62,7 @@ class Prices:
 
     def of(self, loss: float) -> int:
         """Find the whole number whose nearest double is this loss."""
-        finer = _FINEST_BITS - self.bits
+        finer = finest_bits - self.bits
         units: int = round(Fraction(loss) / (self.grain * 2**finer))
         return units << finer
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Below", "Ranked", "Wrong", "as_threshold", "effective"]
 
-_FINEST_BITS = 20  # binary places of the automatic unit, as in docs/limits.md
-
 
 class Below(NamedTuple):
     """What lies below each of some cuts, by label: weights, and sums of squared weights."""
@@ -215,7 +213,7 @@ def _whole(weights: Any) -> Any:
     """Weights as whole numbers of the largest unit that holds them, as the core holds them."""
     if weights.dtype == np.int64 or np.all(weights == np.rint(weights)):
         return weights.astype(np.int64)
-    units = np.rint(np.ldexp(weights, _FINEST_BITS))
+    units = np.rint(np.ldexp(weights, _core.finest_bits))
     while not np.any(units % 2):
         units = units / 2
     return units.astype(np.int64)

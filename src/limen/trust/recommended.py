@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from limen import _core
 from limen.columns import samples_with_labels
-from limen.online import OnlineThreshold
 from limen.optimum import Optimum, answer
 from limen.trust.cross_fit import LEAST, CrossFitted, cross_fit
 from limen.trust.intervals import NAMED, Costs, cuts_near, distance, reach_of, regret
 from limen.trust.ranked import Ranked, as_threshold, effective
 from limen.trust.rule import recommended_place
-from limen.units import exact_costs, exact_positive
+from limen.units import exact_costs, exact_positive, unit_parts
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -185,12 +184,12 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
     if current is not None:
         current = as_threshold(current, "current")
     columns = samples_with_labels(scores, labels, weights)
-    model = OnlineThreshold(false_positive=false_positive, false_negative=false_negative)
-    optimum = Optimum(*_core.select_threshold(*columns, model))
+    positive, negative, scale = exact_costs(false_positive, false_negative)
+    parts = unit_parts(None, scale)
+    optimum = Optimum(*_core.select_threshold(*columns, positive, negative, *parts))
     ranked = Ranked.of(*columns)
     _require_enough(ranked, current)
-    *whole, scale = exact_costs(false_positive, false_negative)
-    costs = Costs(*whole)
+    costs = Costs(positive, negative)
     best = len(ranked) if optimum.upper is None else ranked.place(optimum.upper)
     near = cuts_near(ranked, best, costs, reach)  # which reaches further than anything below
     threshold = ranked.threshold(recommended_place(ranked, near, costs))

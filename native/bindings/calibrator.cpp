@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calibrator: the best cut of every cost, and the isotonic fit.
+
+#include <nanobind/nanobind.h>
+
+#include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "../isotonic.hpp"
+#include "shared_methods.hpp"
+#include "slots.hpp"
+
+namespace limen::bindings {
+
+namespace {
+
+double calibrated_threshold(nb::handle self, std::int64_t false_positive,
+                            std::int64_t false_negative) {
+    return checked<Calibrator>(self).locked([=](const OnlineHull& held) {
+        return threshold_of(held.tree().best(false_positive, false_negative));
+    });
+}
+
+// The last two tell what one unit of loss at these costs is.
+nb::tuple calibrated_optimum(nb::handle self, std::int64_t false_positive,
+                             std::int64_t false_negative, std::int64_t loss_numerator,
+                             std::int64_t loss_denominator) {
+    const auto [cut, all, bits] = checked<Calibrator>(self).locked([=](const OnlineHull& held) {
+        const HullTree& tree = held.tree();
+        return std::tuple(tree.best(false_positive, false_negative), tree.totals(), held.bits());
+    });
+    const Wide units = Wide{false_positive} * (all.above - cut.under.above) +
+                       Wide{false_negative} * cut.under.below;
+    return optimum(cut, LossScale{loss_numerator, loss_denominator}(units, bits));
+}
+
+nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
+                           std::int64_t false_negative, std::int64_t loss_numerator,
+                           std::int64_t loss_denominator) {
+    return curve_columns(checked<Calibrator>(self), LossScale{loss_numerator, loss_denominator},
+                         [&](const Losses& missed) {
+                             return Wide{false_positive} * missed.above +
+                                    Wide{false_negative} * missed.below;
+                         });
+}
+
+Between between(bool linear) { return linear ? Between::linear : Between::step; }
+
+double probability_of(nb::handle self, double score, bool linear) {
+    return checked<Calibrator>(self).locked([=](const OnlineHull& held) {
+        return probability_at(held.tree(), score, between(linear));
+    });
+}
+
+NewArray<double> probabilities_of(nb::handle self, Array<double> scores, bool linear) {
+    Calibrator& model = checked<Calibrator>(self);
+    auto values = new_array<double>(scores.shape(0));
+    double* out = values.data();
+    {
+        ObjectLock::LongGuard guard(model.lock);
+        probabilities(model.held.tree(), scores.data(), scores.shape(0), between(linear), out);
+    }
+    return values;
+}
+
+NewArray<double> probabilities_in(Array<double> first, Array<double> last, Array<double> values,
+                                  Array<double> scores, bool linear) {
+    const std::size_t n = scores.shape(0);
+    auto found = new_array<double>(n);
+    const std::size_t b = std::min({first.shape(0), last.shape(0), values.shape(0)});
+    const BlockColumns blocks{first.data(), last.data(), values.data(), b};
+    for (std::size_t i = 0; i < n; ++i)
+        found.data()[i] = blocks.probability_at(scores.data()[i], between(linear));
+    return found;
+}
+
+// What one unit of weight is.
+nb::tuple weight_unit(const LossScale& scale, int bits) {
+    return nb::make_tuple(nb::int_(scale.numerator), nb::int_(scale.denominator) << nb::int_(bits));
+}
+
+// First and last scores, the weights of label 1 and of both, counts, values; the unit.
+nb::tuple block_columns(const std::vector<Block>& blocks, const LossScale& scale, int bits) {
+    const std::size_t n = blocks.size();
+    auto first = new_array<double>(n), last = new_array<double>(n), value = new_array<double>(n);
+    auto positive = new_array<std::int64_t>(n), weight = new_array<std::int64_t>(n),
+         count = new_array<std::int64_t>(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const Block& block = blocks[i];
+        first.data()[i] = block.first;
+        last.data()[i] = block.last;
+        positive.data()[i] = block.sums.below;
+        weight.data()[i] = block.sums.below + block.sums.above;
+        count.data()[i] = static_cast<std::int64_t>(block.sums.count);
+        value.data()[i] = value_of(block);
+    }
+    return nb::make_tuple(first, last, positive, weight, count, value, weight_unit(scale, bits));
+}
+
+nb::tuple held_blocks(Calibrator& model) {
+    std::vector<Block> blocks;
+    const int bits = model.locked([&](const OnlineHull& held) {
+        held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
+        return held.bits();
+    });
+    return block_columns(blocks, model.scale, bits);
+}
+
+nb::tuple isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
+                          std::int64_t unit_numerator, std::int64_t unit_denominator,
+                          std::int64_t weight_numerator, std::int64_t weight_denominator) {
+    const OwnedColumn owned(weights, "weights");
+    const Unit unit = unit_of(unit_numerator, unit_denominator);
+    std::vector<Block> blocks;
+    Trouble trouble;
+    int bits = 0;
+    {
+        nb::gil_scoped_release released;
+        std::vector<SignedRow> rows;
+        trouble = labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column, {1, 1},
+                                Measure(unit), bits, rows);
+        Wide total = 0;
+        for (const SignedRow& row : rows) total += row.below() + row.above();
+        if (!trouble && total >= most_units)
+            trouble = {Trouble::too_large, 0, "", 0, size_of(rows, unit, bits), bits};
+        if (!trouble) blocks = fit_blocks(joined(rows));
+    }
+    if (trouble) refuse(trouble, unit, "");
+    return block_columns(blocks, {weight_numerator, weight_denominator}, bits);
+}
+
+// The cuts that `walk` visits, with the weights of label 1 and of label 0 below each; the weights
+// of all; the unit.
+template <class Walk>
+nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
+    std::vector<double> lower, upper, threshold;
+    std::vector<std::int64_t> below, above;
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    const int bits = model.locked([&](const OnlineHull& held) {
+        walk(held, [&](const HullCut& cut) {
+            lower.push_back(cut.has_lower ? cut.lower : none);
+            upper.push_back(cut.has_upper ? cut.upper : none);
+            threshold.push_back(threshold_of(cut));
+            below.push_back(cut.under.below);
+            above.push_back(cut.under.above);
+        });
+        return held.bits();
+    });
+    return nb::make_tuple(array_of(std::move(lower)), array_of(std::move(upper)),
+                          array_of(std::move(threshold)), array_of(std::move(below)),
+                          array_of(std::move(above)), weight_unit(model.scale, bits));
+}
+
+nb::tuple hull_cuts(Calibrator& model) {
+    return cut_columns(model,
+                       [](const OnlineHull& held, auto visit) { held.tree().vertices(visit); });
+}
+
+nb::tuple all_cuts(Calibrator& model) {
+    return cut_columns(model, [](const OnlineHull& held, auto visit) {
+        const std::int64_t negatives = held.tree().totals().above;
+        held.curve([&](const Losses& missed, const Gap& cut) {
+            visit(HullCut{cut, {missed.below, negatives - missed.above, 0}});
+        });
+    });
+}
+
+// Weights of true and false positives, false and true negatives. No score reaches nan.
+nb::tuple confusion_at(nb::handle self, nb::handle given) {
+    Calibrator& model = checked<Calibrator>(self);
+    const double threshold = to_double(given.ptr(), "threshold");
+    const auto [all, under, bits] = model.locked([=](const OnlineHull& held) {
+        const HullTree& tree = held.tree();
+        return std::tuple(tree.totals(),
+                          threshold == threshold ? tree.sums_below(threshold) : tree.totals(),
+                          held.bits());
+    });
+    return nb::make_tuple(model.scale(all.below - under.below, bits),
+                          model.scale(all.above - under.above, bits),
+                          model.scale(under.below, bits), model.scale(under.above, bits));
+}
+
+PyMethodDef calibrator_methods[] = {
+    LIMEN_METHOD("update", LabelledFace<Calibrator>, true,
+                 "update($self, score, label, weight=1)\n--\n\n"
+                 "Add one sample. O(log² n).\n\n"
+                 ">>> import limen\n"
+                 ">>> calibrator = limen.OnlineCalibrator()\n"
+                 ">>> calibrator.update(0.3, 0)\n"
+                 ">>> calibrator.update(0.7, 1, weight=2)\n"
+                 ">>> calibrator.threshold()\n"
+                 "0.5\n"),
+    LIMEN_METHOD("revert", LabelledFace<Calibrator>, false,
+                 "revert($self, score, label, weight=1)\n--\n\n"
+                 "Take back one sample that was added. O(log² n).\n\n"
+                 "Raises limen.NotHeld, a KeyError, when no such sample is held.\n\n"
+                 ">>> import limen\n"
+                 ">>> calibrator = limen.OnlineCalibrator()\n"
+                 ">>> calibrator.update(0.3, 0)\n"
+                 ">>> calibrator.revert(0.3, 0)\n"
+                 ">>> len(calibrator)\n"
+                 "0\n"),
+    {nullptr, nullptr, 0, nullptr}};
+
+PyType_Slot calibrator_slots[] = {{Py_tp_methods, calibrator_methods},
+                                  {Py_sq_length, reinterpret_cast<void*>(&get_length<Calibrator>)},
+                                  {0, nullptr}};
+
+}  // namespace
+
+void bind_calibrator(nb::module_& module) {
+    nb::class_<Calibrator> calibrator(module, "Calibrator", nb::type_slots(calibrator_slots));
+    calibrator.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int>())
+        .def("_threshold", &calibrated_threshold)
+        .def("_optimum", &calibrated_optimum)
+        .def("_curve", &calibrated_curve)
+        .def("_probability", &probability_of)
+        .def("_probabilities", &probabilities_of)
+        .def("_blocks", method<Calibrator>([](Calibrator& model) { return held_blocks(model); }))
+        .def("_hull", method<Calibrator>([](Calibrator& model) { return hull_cuts(model); }))
+        .def("_cuts", method<Calibrator>([](Calibrator& model) { return all_cuts(model); }))
+        .def("_confusion", &confusion_at, nb::arg().none());
+    bind_labelled(calibrator);
+    bind_shared(calibrator);
+    module.def("isotonic_blocks", &isotonic_blocks, nb::arg(), nb::arg(), nb::arg().none(),
+               nb::arg(), nb::arg(), nb::arg(), nb::arg());
+    module.def("probabilities_in", &probabilities_in);
+    module.attr("hull_leaf_slots") = HullTree::leaf_slots;
+}
+
+}  // namespace limen::bindings

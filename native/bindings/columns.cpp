@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole columns without a model: the cheapest cut, and labels of any number type.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "../cut.hpp"
+#include "arrays.hpp"
+#include "numbers.hpp"
+#include "refusals.hpp"
+
+namespace limen::bindings {
+
+namespace {
+
+template <class Select>
+nb::tuple selected(const Unit& unit, const LossScale& scale, Select&& select) {
+    Selection found;
+    {
+        nb::gil_scoped_release released;
+        found = select(Measure(unit));
+    }
+    if (found.trouble) refuse(found.trouble, unit, "");
+    return optimum(found.cut, scale(found.loss, found.bits));
+}
+
+nb::tuple select_threshold(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
+                           std::int64_t false_positive, std::int64_t false_negative,
+                           std::int64_t unit_numerator, std::int64_t unit_denominator,
+                           std::int64_t loss_numerator, std::int64_t loss_denominator) {
+    const OwnedColumn owned(weights, "weights");
+    return selected(unit_of(unit_numerator, unit_denominator), {loss_numerator, loss_denominator},
+                    [&](const Measure& in) {
+                        return select_labelled(scores.data(), labels.data(), scores.shape(0),
+                                               owned.column, {false_positive, false_negative}, in);
+                    });
+}
+
+nb::tuple select_losses(Array<double> scores, nb::object below, nb::object above,
+                        std::int64_t unit_numerator, std::int64_t unit_denominator,
+                        std::int64_t loss_numerator, std::int64_t loss_denominator) {
+    const OwnedColumn low(below, "below"), high(above, "above");
+    const Column columns[2] = {low.column, high.column};
+    return selected(
+        unit_of(unit_numerator, unit_denominator), {loss_numerator, loss_denominator},
+        [&](const Measure& in) { return select_any(scores.data(), scores.shape(0), columns, in); });
+}
+
+// 0/1 bytes, and the place of the first value that is neither (n when there is none).
+template <class T>
+nb::tuple labels_from(Array<T> labels) {
+    const std::size_t n = labels.shape(0);
+    auto bytes = new_array<std::uint8_t>(n);
+    std::uint8_t* out = bytes.data();
+    const T* in = labels.data();
+    std::size_t bad = 0;
+    {
+        nb::gil_scoped_release released;
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            out[i] = in[i] == T(1);
+            wrong += !(in[i] == T(0)) & !(in[i] == T(1));
+        }
+        // Bounded, because another thread may have put the labels right meanwhile.
+        bad = wrong ? 0 : n;
+        while (bad < n && (in[bad] == T(0) || in[bad] == T(1))) ++bad;
+    }
+    return nb::make_tuple(bytes, bad);
+}
+
+}  // namespace
+
+void bind_columns(nb::module_& module) {
+    module.def("select_threshold", &select_threshold, nb::arg(), nb::arg(), nb::arg().none(),
+               nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
+    module.def("select_losses", &select_losses);
+    module.def("threshold_of", [](std::optional<double> lower, std::optional<double> upper) {
+        return threshold_of(
+            {lower.value_or(0), upper.value_or(0), lower.has_value(), upper.has_value()});
+    });
+    module.def("labels_from", &labels_from<std::int8_t>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<std::uint8_t>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<std::int32_t>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<std::int64_t>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<float>, nb::arg().noconvert());
+    module.def("labels_from", &labels_from<double>, nb::arg().noconvert());
+}
+
+}  // namespace limen::bindings

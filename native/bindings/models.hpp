@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The objects that Python holds: samples with their costs, their unit and a lock.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "../batch.hpp"
+#include "../held_samples.hpp"
+#include "numbers.hpp"
+#include "object_lock.hpp"
+#include "refusals.hpp"
+
+namespace limen::bindings {
+
+template <class Tree>
+class Model {
+public:
+    template <class... Capacities>
+    Model(const Unit& unit, LossScale scale, Capacities... capacities)
+        : held(unit, capacities...), scale(scale) {}
+
+    // What `body` makes of the samples held while the object is locked.
+    template <class Body>
+    LIMEN_INLINE auto locked(Body&& body) {
+        ObjectLock::Guard guard(lock);
+        return body(held);
+    }
+
+    // What there is to say about a refusal, while the object is locked; `size` is about the sum
+    // of the losses asked for.
+    Denial denial(Refusal refusal, double score, int bits, double size) const {
+        const double sum = static_cast<double>(held.total()) * unit_size(held.unit(), held.bits());
+        const bool known = refusal == Refusal::not_held && held.find(score).count > 0;
+        return {refusal, bits, sum + size, score, known, held.samples(), held.distinct()};
+    }
+
+    HeldSamples<Tree> held;
+    LossScale scale;
+    ObjectLock lock;
+    nb::dict given;  // costs and unit as the caller wrote them: an object without a
+                     // __dict__ is looked up faster
+
+protected:
+    // Add or take back one sample of about this size. `measured` sets its places and losses.
+    template <class Measured>
+    LIMEN_INLINE Denial apply(double score, bool adding, bool one_sided, double size,
+                              Measured&& measured) {
+        ObjectLock::Guard guard(lock);
+        int bits = 0;
+        Losses losses;
+        Refusal refusal = measured(bits, losses);
+        if (refusal == Refusal::too_large && held.coarsen()) refusal = measured(bits, losses);
+        if (refusal == Refusal::none)
+            refusal = adding ? held.add(score, losses, bits, one_sided)
+                             : held.remove(score, losses, bits, one_sided);
+        else if (!adding && refusal != Refusal::lost)
+            refusal = Refusal::not_held;
+        if (refusal == Refusal::none) return {};
+        return denial(refusal, score, bits, size);
+    }
+};
+
+// A model of labelled samples: each costs its weight times the cost of its label.
+template <class Tree>
+class Labelled : public Model<Tree> {
+public:
+    using Model<Tree>::held, Model<Tree>::lock;
+    static constexpr bool one_sided = true;
+
+    template <class... Arguments>
+    explicit Labelled(Costs costs, Arguments... arguments)
+        : Model<Tree>(arguments...), costs(costs) {
+        held.set_costs(costs.false_negative, costs.false_positive);
+    }
+
+    void one(PyObject* const* args, bool adding) {
+        const char* outcome = adding ? nothing_added : nothing_changed;
+        const double score = to_double(args[0], "score");
+        const bool label = to_label(args[1], score, outcome);
+        if (score != score) refuse_nan(outcome);
+        if (!args[2]) {
+            if (adding && add_one(score, label)) return;
+            return apply(score, label, std::int64_t{1}, adding);
+        }
+        const Number weight = to_number(args[2], "weight");
+        if (!(weight.real >= 0) || std::isinf(weight.real))
+            refuse_number("weight", shown(args[2]), wanted_weight, outcome);
+        if (weight.whole)
+            apply(score, label, weight.integer, adding);
+        else
+            apply(score, label, weight.real, adding);
+    }
+
+    // Take back about this much of a sample that has faded; false when it is gone.
+    bool withdraw(double score, bool label, double weight) {
+        ObjectLock::Guard guard(lock);
+        std::int64_t units = 0;
+        if (held.measure(weight, cost(label), held.bits(), units) == Refusal::too_large)
+            units = most_units - 1;
+        return held.withdraw(score, losses(label, units), true);
+    }
+
+    const Costs costs;
+
+private:
+    std::int64_t cost(bool label) const {
+        return label ? costs.false_negative : costs.false_positive;
+    }
+    static Losses losses(bool label, std::int64_t units) {
+        return {label ? units : 0, label ? 0 : units};
+    }
+
+    // The common case, a weight of 1 in the unit of whole numbers, without any conversion.
+    LIMEN_INLINE bool add_one(double score, bool label) {
+        const Losses sample = losses(label, cost(label));
+        ObjectLock::Guard guard(lock);
+        if (!held.unit().automatic || held.bits() != 0) return false;
+        return held.add(score, sample, 0, true) == Refusal::none;
+    }
+
+    template <class Weight>
+    void apply(double score, bool label, Weight weight, bool adding) {
+        const double size = static_cast<double>(weight) * static_cast<double>(cost(label));
+        const Denial denial =
+            Model<Tree>::apply(score, adding, true, size, [&](int& bits, Losses& sample) {
+                bits = held.bits_for(weight);
+                std::int64_t units = 0;
+                const Refusal refusal = held.measure(weight, cost(label), bits, units);
+                sample = losses(label, units);
+                return refusal;
+            });
+        if (!denial) return;
+        const char* outcome = adding ? nothing_added : nothing_changed;
+        if (denial.refusal == Refusal::lost)
+            refuse_lost(held.unit(), "weight", static_cast<double>(weight), outcome);
+        refuse(denial, held.unit(), outcome);
+    }
+};
+
+class Threshold : public Labelled<CutTree> {
+public:
+    Threshold(std::int64_t false_positive, std::int64_t false_negative, std::int64_t unit_numerator,
+              std::int64_t unit_denominator, std::int64_t loss_numerator,
+              std::int64_t loss_denominator, int leaf_capacity, int node_capacity)
+        : Labelled({false_positive, false_negative}, unit_of(unit_numerator, unit_denominator),
+                   LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
+};
+
+// Its weights are losses at costs of 1; what costs make of them is asked for later.
+class Calibrator : public Labelled<HullTree> {
+public:
+    Calibrator(std::int64_t unit_numerator, std::int64_t unit_denominator,
+               std::int64_t weight_numerator, std::int64_t weight_denominator, int leaf_capacity)
+        : Labelled({1, 1}, unit_of(unit_numerator, unit_denominator),
+                   LossScale{weight_numerator, weight_denominator}, leaf_capacity) {}
+};
+
+class AnyCut : public Model<CutTree> {
+public:
+    static constexpr bool one_sided = false;
+
+    AnyCut(std::int64_t unit_numerator, std::int64_t unit_denominator, std::int64_t loss_numerator,
+           std::int64_t loss_denominator, int leaf_capacity, int node_capacity)
+        : Model(unit_of(unit_numerator, unit_denominator),
+                LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
+
+    void one(PyObject* const* args, bool adding) {
+        const char* outcome = adding ? nothing_added : nothing_changed;
+        const double score = to_double(args[0], "score");
+        if (score != score) refuse_nan(outcome);
+        const Number numbers[2] = {to_number(args[1], "below"), to_number(args[2], "above")};
+        for (int i = 0; i < 2; ++i)
+            if (!std::isfinite(numbers[i].real))
+                refuse_number(i ? "above" : "below", shown(args[1 + i]), wanted_loss, outcome);
+        int lost = 0;
+        const double size = std::fabs(numbers[0].real) + std::fabs(numbers[1].real);
+        const Denial denial = apply(score, adding, false, size, [&](int& bits, Losses& losses) {
+            return measure(numbers, bits, losses, lost);
+        });
+        if (!denial) return;
+        if (denial.refusal == Refusal::lost)
+            refuse_lost(held.unit(), lost ? "above" : "below", numbers[lost].real, outcome);
+        refuse(denial, held.unit(), outcome);
+    }
+
+    // As for labelled samples.
+    bool withdraw(double score, double below, double above) {
+        ObjectLock::Guard guard(lock);
+        Losses losses;
+        held.measure(below, 1, held.bits(), losses.below);
+        held.measure(above, 1, held.bits(), losses.above);
+        return held.withdraw(score, losses, false);
+    }
+
+private:
+    // `lost` becomes the place of the first number that would round to 0.
+    Refusal measure(const Number (&numbers)[2], int& bits, Losses& losses, int& lost) const {
+        bits = held.bits();
+        for (const Number& number : numbers)
+            if (!number.whole) bits = std::max(bits, held.bits_for(number.real));
+        std::int64_t* units[2] = {&losses.below, &losses.above};
+        Refusal refusal = Refusal::none;
+        for (int i = 0; i < 2; ++i) {
+            const Number& number = numbers[i];
+            const Refusal found = number.whole ? held.measure(number.integer, 1, bits, *units[i])
+                                               : held.measure(number.real, 1, bits, *units[i]);
+            if (found == Refusal::lost) {
+                lost = i;
+                return found;
+            }
+            if (found != Refusal::none) refusal = found;
+        }
+        return refusal;
+    }
+};
+
+template <class T>
+T& instance(PyObject* self) {
+    if (!nb::inst_ready(self))
+        refuse(PyExc_RuntimeError, "the object is not initialised: call super().__init__().");
+    return *nb::inst_ptr<T>(self);
+}
+
+// The same for methods that nanobind binds, which have not looked at their self.
+template <class T>
+T& checked(nb::handle self) {
+    if (!nb::isinstance<T>(self))
+        refuse(PyExc_TypeError, "a method of limen was called on " + shown(self.ptr()) + ".");
+    return instance<T>(self.ptr());
+}
+
+}  // namespace limen::bindings

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// limen._core. Only the files here know both languages: Python objects in, whole units and answers
+// out.
+
+#include <nanobind/nanobind.h>
+
+#include "../isa.hpp"
+#include "../units.hpp"
+#include "numbers.hpp"
+#include "object_lock.hpp"
+
+namespace limen::bindings {
+
+// Each in the file of its name.
+void bind_thresholds(nb::module_& module);
+void bind_calibrator(nb::module_& module);
+void bind_columns(nb::module_& module);
+
+}  // namespace limen::bindings
+
+NB_MODULE(_core, module) {
+    using namespace limen::bindings;
+    module.doc() = "The native core of limen. Private: use the names in limen itself.";
+    module.attr("isa") = limen::isa_name(limen::active_isa());  // what it throws: ImportError
+    module.attr("finest_bits") = limen::finest_bits;
+    module.attr("most_units") = limen::most_units;
+    find_number_types();
+    make_forks_wait();
+    bind_thresholds(module);
+    bind_calibrator(module);
+    bind_columns(module);
+}

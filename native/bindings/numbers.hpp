@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments and numbers of Python in, without losing a digit unseen, and losses out.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+
+#include "../cut.hpp"
+#include "../units.hpp"
+#include "../wide.hpp"
+
+namespace limen::bindings {
+
+namespace nb = nanobind;
+
+// Call when the module is loaded, before any of the others.
+void find_number_types();
+
+// Three arguments by position or name; the last may be missing where `required` is 2.
+void parse(const char* method, const char* const (&names)[3], Py_ssize_t required,
+           PyObject* const* given, Py_ssize_t positional, PyObject* keywords, PyObject* (&args)[3]);
+
+// A score: refused where no double is the same number.
+double to_double(PyObject* object, const char* name);
+bool to_label(PyObject* object, double score, const char* outcome);
+
+// A weight or loss: whole numbers stay whole.
+struct Number {
+    bool whole;
+    std::int64_t integer;
+    double real;
+};
+
+Number to_number(PyObject* object, const char* name);
+
+// The unit that Python describes by these two; automatic when they are 0.
+inline Unit unit_of(std::int64_t numerator, std::int64_t denominator) {
+    return numerator ? Unit{false, numerator, denominator} : Unit{};
+}
+
+// How losses in units become numbers: units * numerator / (denominator * 2^bits).
+struct LossScale {
+    std::int64_t numerator = 1, denominator = 1;
+
+    double operator()(Wide units, int bits) const {
+        constexpr Wide exact = Wide{1} << 53;
+        if (units < exact && units > -exact) {
+            const Wide top = units * numerator, bottom = Wide{denominator} << bits;
+            if (top < exact && top > -exact && bottom < exact)
+                return static_cast<double>(top) / static_cast<double>(bottom);
+        }
+        return large(units, bits);
+    }
+
+private:
+    double large(Wide units, int bits) const;
+};
+
+// The scores next to a cut, None where there is none, and its loss.
+nb::tuple optimum(const Gap& cut, double loss);
+
+}  // namespace limen::bindings

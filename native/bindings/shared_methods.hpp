@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The methods that models share, as nanobind binds them.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../samples.hpp"
+#include "arrays.hpp"
+#include "models.hpp"
+
+namespace limen::bindings {
+
+// Measure rows by `make` and hold or forget them, without the interpreter but with the object.
+template <class Row, class T, class Make>
+void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
+    Trouble trouble;
+    Denial denial;
+    {
+        ObjectLock::LongGuard guard(model.lock);
+        int bits = model.held.bits();
+        std::vector<Row> rows;
+        trouble = make(bits, rows);
+        if (trouble.kind == Trouble::too_large && model.held.coarsen()) {
+            bits = model.held.bits();
+            trouble = make(bits, rows);
+        }
+        double missing = 0;
+        Refusal refusal = Refusal::none;
+        if (!trouble) {
+            refusal = adding ? model.held.add_many(rows, bits)
+                             : model.held.remove_many(rows, bits, T::one_sided, missing);
+        } else if (trouble.kind == Trouble::too_large && !adding) {
+            refusal = Refusal::not_held;
+            missing = scores[trouble.index];
+        }
+        if (refusal != Refusal::none)
+            denial = model.denial(refusal, missing, bits, size_of(rows, model.held.unit(), bits));
+    }
+    const char* outcome = adding ? nothing_added : nothing_changed;
+    if (denial) refuse(denial, model.held.unit(), outcome);
+    if (trouble) refuse(trouble, model.held.unit(), outcome);
+}
+
+template <class T>
+void labelled_many(nb::handle self, Array<double> scores, Array<std::uint8_t> labels,
+                   nb::object weights, bool adding) {
+    T& model = checked<T>(self);
+    const OwnedColumn owned(weights, "weights");
+    apply_rows<SignedRow>(
+        model, scores.data(), adding, [&](int& bits, std::vector<SignedRow>& rows) {
+            return labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
+                                 model.costs, model.held, bits, rows);
+        });
+}
+
+// The threshold of every cut, and the losses on its two sides, in units, summed up by `sum`.
+template <class T, class Sum>
+nb::tuple curve_columns(T& model, const LossScale& scale, Sum&& sum) {
+    std::vector<double> thresholds, losses;
+    std::vector<Wide> units;
+    const int bits = model.locked([&](const auto& held) {
+        thresholds.reserve(held.distinct() + 1);
+        units.reserve(held.distinct() + 1);
+        held.curve([&](const Losses& missed, const Gap& cut) {
+            thresholds.push_back(threshold_of(cut));
+            units.push_back(sum(missed));
+        });
+        return held.bits();
+    });
+    losses.reserve(units.size());
+    for (const Wide& loss : units) losses.push_back(scale(loss, bits));
+    return nb::make_tuple(array_of(std::move(thresholds)), array_of(std::move(losses)));
+}
+
+template <class T>
+nb::tuple curve(T& model) {
+    return curve_columns(model, model.scale,
+                         [](const Losses& missed) { return Wide{missed.below} + missed.above; });
+}
+
+// Parts are taken one at a time, so no two objects are ever locked together.
+template <class T>
+void merge(T& model, nb::list others) {
+    std::vector<typename decltype(model.held)::Part> parts;
+    double size = 0;
+    int bits = 0;
+    for (nb::handle other : others) {
+        T& from = checked<T>(other);
+        ObjectLock::LongGuard guard(from.lock);
+        parts.push_back(from.held.part());
+        bits = std::max(bits, parts.back().bits);
+        size += static_cast<double>(parts.back().total) *
+                unit_size(from.held.unit(), parts.back().bits);
+    }
+    Denial denial;
+    {
+        ObjectLock::LongGuard guard(model.lock);
+        bits = std::max(bits, model.held.bits());
+        if (const Refusal refusal = model.held.merge(parts); refusal != Refusal::none)
+            denial = model.denial(refusal, 0, bits, size);
+    }
+    if (denial) refuse(denial, model.held.unit(), nothing_added);
+}
+
+template <class T>
+nb::bytes state(T& model) {
+    const std::string bytes = model.locked([](const auto& held) { return held.state(); });
+    return nb::bytes(bytes.data(), bytes.size());
+}
+
+template <class T>
+void restore(T& model, nb::bytes given) {
+    const std::string bytes(given.c_str(), given.size());
+    if (!model.locked([&](auto& held) { return held.restore(bytes, T::one_sided); }))
+        refuse(PyExc_ValueError,
+               "these bytes do not describe held samples; they were cut short or changed. "
+               "Nothing was changed.");
+}
+
+// A method without arguments.
+template <class T, class Body>
+auto method(Body body) {
+    return [body](nb::handle self) { return body(checked<T>(self)); };
+}
+
+// The same for one that only looks at the samples held.
+template <class T, class Body>
+auto with_held(Body body) {
+    return [body](nb::handle self) { return checked<T>(self).locked(body); };
+}
+
+template <class T>
+void bind_shared(nb::class_<T>& type) {
+    type.def_prop_rw("_given", method<T>([](T& model) { return model.given; }),
+                     [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
+        .def("_state", method<T>([](T& model) { return state(model); }))
+        .def("_merge", [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
+        .def("_fade",
+             [](nb::handle self, int bits) {
+                 checked<T>(self).locked([=](auto& held) { held.fade(bits); });
+             })
+        .def("_restore", [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
+        .def("_check", with_held<T>([](const auto& held) { held.check(); }))
+        .def("_memory", with_held<T>([](const auto& held) { return held.memory() + sizeof(T); }))
+        .def("_distinct", with_held<T>([](const auto& held) { return held.distinct(); }));
+}
+
+template <class T>
+void bind_labelled(nb::class_<T>& type) {
+    type.def("_many", &labelled_many<T>, nb::arg(), nb::arg().noconvert(), nb::arg().none(),
+             nb::arg())
+        .def("_withdraw", [](nb::handle self, double score, bool label, double weight) {
+            return checked<T>(self).withdraw(score, label, weight);
+        });
+}
+
+}  // namespace limen::bindings

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// update, revert and the properties, bound by hand through the slots of their type, because a call
+// that takes a hundred nanoseconds notices the dispatch around it.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <exception>
+#include <new>
+
+#include "models.hpp"
+#include "numbers.hpp"
+
+namespace limen::bindings {
+
+// Run `body` at the border to Python: nothing but Python errors may cross it.
+template <class Body>
+PyObject* guarded(Body&& body) {
+    try {
+        return body();
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+template <class T>
+struct LabelledFace {
+    using Type = T;
+    static constexpr const char* names[3] = {"score", "label", "weight"};
+    static constexpr Py_ssize_t required = 2;
+};
+
+template <class Face, bool adding>
+PyObject* one(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords) {
+    return guarded([&]() -> PyObject* {
+        PyObject* args[3];
+        if (!keywords && count >= Face::required && count <= 3) {
+            for (Py_ssize_t i = 0; i < 3; ++i) args[i] = i < count ? given[i] : nullptr;
+        } else {
+            parse(adding ? "update" : "revert", Face::names, Face::required, given, count, keywords,
+                  args);
+        }
+        instance<typename Face::Type>(self).one(args, adding);
+        return Py_NewRef(Py_None);
+    });
+}
+
+template <class T>
+Py_ssize_t get_length(PyObject* self) {
+    Py_ssize_t length = -1;
+    guarded([&]() -> PyObject* {
+        length = static_cast<Py_ssize_t>(
+            instance<T>(self).locked([](const auto& held) { return held.samples(); }));
+        return nullptr;
+    });
+    return length;
+}
+
+#define LIMEN_METHOD(NAME, FACE, ADDING, DOC)                                             \
+    {                                                                                     \
+        NAME, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&one<FACE, ADDING>)), \
+            METH_FASTCALL | METH_KEYWORDS, DOC                                            \
+    }
+
+}  // namespace limen::bindings
