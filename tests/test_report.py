@@ -11,11 +11,10 @@ import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import limen
-from limen.cli import main, report
+from limen.cli import main
 from limen.demo import load_phishing, phishing_csv
 
 SCORES, LABELS = load_phishing()
@@ -142,15 +141,6 @@ def test_the_page_asks_for_nothing_else(page) -> None:
     )
     assert "default-src 'none'" in page
     assert len(page) < 250_000
-
-
-def test_a_long_curve_is_thinned_but_keeps_its_lowest_and_highest_points() -> None:
-    losses = np.abs(np.arange(100_000) % 7919 - 3000.0) + 1
-    kept = report._thinned(losses)
-
-    assert len(kept) <= 2 * report._POINTS + 3
-    assert {0, 99_999, int((losses == losses.min()).nonzero()[0][-1])} <= set(kept.tolist())
-    assert (losses.min(), losses.max()) == (losses[kept].min(), losses[kept].max())
 
 
 @pytest.mark.parametrize(

@@ -198,29 +198,6 @@ def _positive_ones(array: NDArray[Any], positive: Any, name: str) -> NDArray[np.
     return yes.view(np.uint8)
 
 
-def require_obvious_positive(classes: ArrayLike, labels: ArrayLike | None = None) -> None:
-    """Raise ValueError unless these are False and True, 0 and 1, or -1 and 1.
-
-    >>> require_obvious_positive([-1, 1])
-    >>> require_obvious_positive(["fraud", "ok"])
-    Traceback (most recent call last):
-        ...
-    ValueError: pos_label must be given: the answer depends on which class is the positive one, \
-and y holds 'fraud' and 'ok'. Write pos_label='fraud' or pos_label='ok'.
-    """
-    first, second = np.asarray(classes).tolist()
-    if not isinstance(first, str | bytes) and (first, second) in ((0, 1), (-1, 1)):
-        return
-    told = [repr(first), repr(second)]
-    if labels is not None:
-        counts = (np.count_nonzero(np.asarray(labels) == value) for value in (first, second))
-        told = [f"{name} ({count:,} rows)" for name, count in zip(told, counts, strict=True)]
-    raise ValueError(
-        "pos_label must be given: the answer depends on which class is the positive one, and y "
-        f"holds {' and '.join(told)}. Write pos_label={first!r} or pos_label={second!r}."
-    )
-
-
 def _refuse_nan(array: NDArray[Any], name: str, advice: str) -> None:
     """Raise ValueError at the first nan or None."""
     if array.dtype.kind == "f":

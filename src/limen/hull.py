@@ -19,17 +19,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Between", "Blocks", "RocHull", "each_probability"]
+__all__ = ["Between", "Blocks", "RocHull", "each_probability", "require_between"]
 
 Between: TypeAlias = 'Literal["step", "linear"]'
+
+
+def require_between(between: object) -> None:
+    """Raise ValueError unless this is one of the two ways to fill the space between blocks."""
+    if between not in ("step", "linear"):
+        raise ValueError(f'between must be "step" or "linear", got {between!r}.')
 
 
 def each_probability(
     scores: ArrayLike, between: Between, of: Callable[[NDArray[np.float64], bool], Any]
 ) -> Any:
     """Apply a function of many scores; an array for an array, a float for a number."""
-    if between not in ("step", "linear"):
-        raise ValueError(f'between must be "step" or "linear", got {between!r}.')
+    require_between(between)
     if is_single(scores):
         return float(of(ordered_scores(np.asarray(scores).reshape(1)), between == "linear")[0])
     return of(ordered_scores(scores), between == "linear")

@@ -10,8 +10,9 @@ from sklearn.utils.metaestimators import available_if
 
 from limen.arrays import is_single
 from limen.calibrator import OnlineCalibrator
-from limen.columns import as_numbers, require_obvious_positive, require_same_length
-from limen.hull import Between
+from limen.classifiers import positive_of
+from limen.columns import as_numbers, require_same_length
+from limen.hull import Between, require_between
 from limen.sklearn.pool import Pool
 from limen.sklearn.wrapper import Samples, Wrapper, inner_has
 from limen.units import Cost, unequal
@@ -176,8 +177,7 @@ class CalibratedClassifier(Wrapper):
             name: getattr(self, name) if value is None else value for name, value in given.items()
         }
         scores = self._score(X)
-        if self.pos_label is None and unequal(**costs):
-            require_obvious_positive(self.classes_)
+        positive_of(self.classes_, self.pos_label, matters=unequal(**costs))
         if len(self.calibrator_) and all(is_single(value) for value in costs.values()):
             return self._named(scores >= self.calibrator_.threshold(**costs))
         each = {name: _costs_of_rows(value, name, len(scores)) for name, value in costs.items()}
@@ -193,8 +193,7 @@ class CalibratedClassifier(Wrapper):
 
     def _check_parameters(self, per_row: bool) -> None:
         super()._check_parameters(per_row)
-        if self.between not in ("step", "linear"):
-            raise ValueError(f'between must be "step" or "linear", got {self.between!r}.')
+        require_between(self.between)
 
     def _positive_column(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         column: NDArray[np.float64] = probabilities[:, int(self.classes_[1] == self._positive)]
