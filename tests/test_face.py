@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import pickle
 import subprocess
@@ -359,3 +360,40 @@ def test_not_held_is_a_key_error_that_reads_like_a_sentence() -> None:
 
     assert isinstance(caught.value, limen.NotHeld)
     assert str(caught.value).startswith("cannot revert score 0.42: no sample with this score")
+
+
+PUBLIC_MODULES = ["columns", "losses", "metrics", "paper", "plots", "river", "sklearn", "trust"]
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_dir_of_a_module_lists_its_public_names_only(name: str) -> None:
+    libraries = {"plots": "matplotlib", "river": "river", "sklearn": "sklearn"}
+    if name in libraries:
+        pytest.importorskip(libraries[name])
+    module = importlib.import_module(f"limen.{name}")
+
+    assert sorted(module.__all__) == dir(module)
+
+
+def test_dir_of_limen_lists_its_public_names_only() -> None:
+    assert sorted([*NAMES, "__version__"]) == dir(limen)
+
+
+@pytest.mark.parametrize("model", [OnlineThreshold, OnlineCut, OnlineCalibrator])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: limen.LastN(model, 3),
+        lambda model: limen.LastPeriod(model, 3),
+        lambda model: limen.Ledger(model),
+        lambda model: limen.Ledger(limen.LastN(model, 3)),
+    ],
+)
+def test_a_window_or_ledger_lists_only_what_its_model_can_answer(model, wrap) -> None:
+    wrapped = wrap(model())
+    listed = [name for name in dir(wrapped) if not name.startswith("_")]
+
+    assert [] == [name for name in listed if not hasattr(wrapped, name)]
+    assert ("probability" in listed) is (model is OnlineCalibrator)
+    assert ("loss" in listed) is (model is not OnlineCalibrator)
+    assert {"threshold", "optimum", "predict", "curve"} <= set(listed)

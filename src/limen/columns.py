@@ -335,3 +335,7 @@ def from_frame(
         _refuse_nan(keys, called["group"], "A group needs a key; drop or fill it.")
     require_same_length(scores=xs, labels=ys, weights=ws, groups=keys)
     return Columns(xs, ys, ws, keys)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -115,3 +115,7 @@ def _times(values: Numbers, factor: Any, name: str) -> Numbers:
             raise OverflowError(f"{name}={factor!r} makes losses of 2**62 or more. Scale it down.")
         return values * int(number)
     return values.astype(np.float64) * float(number)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -515,3 +515,7 @@ def _infeasible(
         "nearest of this error.",
         nearest,
     )
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -391,3 +391,7 @@ def _label(run: Run, starred: bool) -> tuple[str, str]:
     """Return the cut and the sums of a run as the paper prints them."""
     lower, upper, below, above = ("--" if part is None else str(part) for part in run.summary)
     return f"({lower},{upper}){'*' if starred else ''}", f"({below},{above})"
+
+
+def __dir__() -> list[str]:
+    return __all__

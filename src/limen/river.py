@@ -360,3 +360,7 @@ class CalibratedClassifier(_Wrapper):
         positive = self._held.probability(self._scores(X, **kwargs), between=self.between)
         columns = {self._negative: 1.0 - positive, self.pos_val: positive}
         return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+
+
+def __dir__() -> list[str]:
+    return __all__

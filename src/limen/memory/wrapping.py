@@ -34,6 +34,7 @@ class Answers:
     __slots__ = ()
 
     if TYPE_CHECKING:
+        _model: Any
         threshold: Any
         loss: Any
         optimum: Any
@@ -52,6 +53,11 @@ class Answers:
             # Without a Python function in between, reading costs next to nothing.
             locals()[_name] = property(attrgetter(f"_model.{_name}"), doc=f"`{_name}` of the model")
         del _name
+
+    def __dir__(self) -> list[str]:
+        """List every attribute, and of the answers only those that the model has."""
+        known = dir(self._model)
+        return [name for name in super().__dir__() if name not in vars(Answers) or name in known]
 
 
 class Wrapper(Answers, Storable):

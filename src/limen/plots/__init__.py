@@ -24,3 +24,7 @@ __all__ = [
     "RocHullDisplay",
     "ThresholdHistoryDisplay",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
