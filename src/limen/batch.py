@@ -51,7 +51,7 @@ def optimal_threshold(
     --------
     >>> from limen import optimal_threshold
     >>> optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], false_negative=5)
-    Optimum(lower=0.1, upper=0.25, loss=1.0)
+    <Optimum: threshold 0.175, lower 0.1, upper 0.25, loss 1.0>
     """
     costs = OnlineThreshold(false_positive=false_positive, false_negative=false_negative, unit=unit)
     return Optimum(*_core.select_threshold(*samples_with_labels(scores, labels, weights), costs))
@@ -75,7 +75,7 @@ def optimal_cut(
     --------
     >>> from limen import losses, optimal_cut
     >>> optimal_cut([0.2, 0.6, 0.9], *losses.linear([3, -2, -1]))
-    Optimum(lower=0.2, upper=0.6, loss=-3.0)
+    <Optimum: threshold 0.4, lower 0.2, upper 0.6, loss -3.0>
     """
     costs = OnlineCut(unit=unit)
     return Optimum(*_core.select_losses(*samples_with_losses(scores, below, above), costs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, overload
 
 from limen import _core
 from limen.columns import samples_with_labels
@@ -16,7 +16,8 @@ from limen.optimum import LossCurve, Optimum, answer
 from limen.units import Cost, exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["OnlineCalibrator", "isotonic"]
 
@@ -66,7 +67,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
     def __init__(self, *, unit: Cost | None = None) -> None:
         self._begin(unit=unit)
 
-    def _begin(self, *, unit: Any) -> None:
+    def _begin(self, *, unit: Cost | None) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         _core.Calibrator.__init__(self, *parts, self._capacities[0])
         self._given = {"unit": unit}
@@ -94,7 +95,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
         >>> calibrator = OnlineCalibrator()
         >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
         >>> calibrator.optimum(false_negative=5)
-        Optimum(lower=0.1, upper=0.25, loss=1.0)
+        <Optimum: threshold 0.175, lower 0.1, upper 0.25, loss 1.0>
         """
         return Optimum(*self._optimum(*self._priced(false_positive, false_negative)))
 
@@ -103,9 +104,17 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
         positive, negative, scale = exact_costs(false_positive, false_negative)
         return (positive, negative, *unit_parts(exact_unit(self._given["unit"]), scale)[2:])
 
+    @overload
+    def predict(
+        self, scores: float, *, false_positive: Cost = ..., false_negative: Cost = ...
+    ) -> int: ...
+    @overload
+    def predict(
+        self, scores: ArrayLike, *, false_positive: Cost = ..., false_negative: Cost = ...
+    ) -> NDArray[np.int64]: ...
     def predict(
         self, scores: ArrayLike, *, false_positive: Cost = 1, false_negative: Cost = 1
-    ) -> Any:
+    ) -> int | NDArray[np.int64]:
         """Answer 1 or 0 to each score by the threshold for these costs. O(m + log n).
 
         >>> calibrator = OnlineCalibrator()
@@ -126,7 +135,13 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
         """
         return LossCurve(*self._curve(*self._priced(false_positive, false_negative)))
 
-    def probability(self, scores: ArrayLike, *, between: Between = "step") -> Any:
+    @overload
+    def probability(self, scores: float, *, between: Between = ...) -> float: ...
+    @overload
+    def probability(self, scores: ArrayLike, *, between: Between = ...) -> NDArray[np.float64]: ...
+    def probability(
+        self, scores: ArrayLike, *, between: Between = "step"
+    ) -> float | NDArray[np.float64]:
         """Return the calibrated probability of each score. O(log n) each.
 
         Parameters
@@ -194,7 +209,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
 
     def best(
         self,
-        metric: str | Metric | Callable[..., Any],
+        metric: str | Metric | Callable[..., ArrayLike],
         *,
         min_precision: Cost | None = None,
         min_recall: Cost | None = None,

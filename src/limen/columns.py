@@ -7,7 +7,7 @@ argument, the place and the value. Nothing is dropped, parsed or repaired on the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from limen import _core
 from limen.arrays import as_array, columns_of
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __all__ = ["Columns", "from_frame"]  # what users need; the rest is for limen itself
 
@@ -39,7 +39,7 @@ def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _in_one_piece(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+def _in_one_piece(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
     """Contiguous, and at an address that is a multiple of its items' size, as `_core` reads it."""
     piece = np.ascontiguousarray(array, dtype)
     return piece if piece.flags.aligned else piece.copy()
@@ -115,7 +115,7 @@ def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
     return converted
 
 
-def _is_rounded(value: Any, converted: np.float64) -> bool:
+def _is_rounded(value: object, converted: np.float64) -> bool:
     """Whether this integer or long double has no float64 of its own."""
     if isinstance(value, np.longdouble):
         return bool(value != converted)
@@ -136,7 +136,7 @@ def as_labels(
     labels: ArrayLike,
     scores: NDArray[np.float64] | None = None,
     name: str = "labels",
-    positive: Any = None,
+    positive: object = None,
 ) -> NDArray[np.uint8]:
     """Labels as bytes of 0 and 1. O(n).
 
@@ -176,12 +176,12 @@ def as_labels(
     return found
 
 
-def _equals(value: Any, number: int) -> bool:
+def _equals(value: object, number: int) -> bool:
     """Whether this is the number; one day is not, whatever NumPy says."""
     return not isinstance(value, np.timedelta64) and bool(value == number)
 
 
-def _positive_ones(array: NDArray[Any], positive: Any, name: str) -> NDArray[np.uint8]:
+def _positive_ones(array: NDArray[Any], positive: object, name: str) -> NDArray[np.uint8]:
     """1 where a label is the positive one; more than one other value is refused."""
     _refuse_nan(array, name, "A missing label is neither of the two; drop or fill it.")
     yes = np.asarray(array == positive, dtype=bool)
@@ -280,11 +280,11 @@ class Columns(NamedTuple):
 def from_frame(
     frame: Any,
     *,
-    score: Any = "score",
-    label: Any = "label",
-    weight: Any = None,
-    group: Any = None,
-    positive: Any = None,
+    score: Hashable = "score",
+    label: Hashable = "label",
+    weight: Hashable | None = None,
+    group: Hashable | None = None,
+    positive: object = None,
 ) -> Columns:
     """Take scores, labels, weights and groups out of a frame. O(n).
 
@@ -314,7 +314,7 @@ def from_frame(
     >>> taken.labels
     array([0, 1, 1], dtype=uint8)
     >>> optimal_threshold(taken.scores, taken.labels, weights=taken.weights)
-    Optimum(lower=0.2, upper=0.6, loss=0.0)
+    <Optimum: threshold 0.4, lower 0.2, upper 0.6, loss 0.0>
     """
     wanted = {"score": score, "label": label, "weight": weight, "group": group}
     names = {role: name for role, name in wanted.items() if name is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -31,8 +31,10 @@ def require_between(between: object) -> None:
 
 
 def each_probability(
-    scores: ArrayLike, between: Between, of: Callable[[NDArray[np.float64], bool], Any]
-) -> Any:
+    scores: ArrayLike,
+    between: Between,
+    of: Callable[[NDArray[np.float64], bool], NDArray[np.float64]],
+) -> float | NDArray[np.float64]:
     """Apply a function of many scores; an array for an array, a float for a number."""
     require_between(between)
     if is_single(scores):
@@ -85,7 +87,7 @@ class Blocks:
             object.__setattr__(self, name, as_numbers(units, self._unit))
 
     @classmethod
-    def _of(cls, columns: tuple[Any, ...]) -> Blocks:
+    def _of(cls, columns: _core._Blocks) -> Blocks:
         first, last, positive, weight, counts, probabilities, unit = columns
         return cls(first, last, counts, probabilities, positive, weight, Fraction(*unit))
 
@@ -99,7 +101,13 @@ class Blocks:
         pairs = zip(self._positive_units.tolist(), self._weight_units.tolist(), strict=True)
         return [Fraction(positive, weight) for positive, weight in pairs]
 
-    def probability(self, scores: ArrayLike, *, between: Between = "step") -> Any:
+    @overload
+    def probability(self, scores: float, *, between: Between = ...) -> float: ...
+    @overload
+    def probability(self, scores: ArrayLike, *, between: Between = ...) -> NDArray[np.float64]: ...
+    def probability(
+        self, scores: ArrayLike, *, between: Between = "step"
+    ) -> float | NDArray[np.float64]:
         """Read the fit at each score, as `OnlineCalibrator.probability` does. O(m log b).
 
         >>> from limen import isotonic
@@ -107,7 +115,7 @@ class Blocks:
         0.5
         """
 
-        def of(array: NDArray[np.float64], linear: bool) -> Any:
+        def of(array: NDArray[np.float64], linear: bool) -> NDArray[np.float64]:
             return _core.probabilities_in(self.first, self.last, self.probabilities, array, linear)
 
         return each_probability(scores, between, of)

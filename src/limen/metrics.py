@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from limen import _core
 from limen.errors import Infeasible
-from limen.optimum import answer
+from limen.optimum import Gap
 from limen.units import Cost, exact_bound, exact_costs, exact_positive
 
 if TYPE_CHECKING:
@@ -251,8 +250,8 @@ _NAMED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BestCut:
+@dataclass(frozen=True, slots=True, repr=False)
+class BestCut(Gap):
     """The cut that does best by some metric.
 
     Attributes
@@ -265,21 +264,12 @@ class BestCut:
         What the metric is worth there.
     confusion
         The weights of true and false positives, false and true negatives.
+    threshold
+        The number to publish, as for `Optimum`.
     """
 
-    lower: float | None
-    upper: float | None
     value: float
     confusion: Confusion
-
-    @property
-    def threshold(self) -> float:
-        """The number to publish: answer 1 when ``score >= threshold``, as for `Optimum`. O(1)."""
-        return _core.threshold_of(self.lower, self.upper)
-
-    def predict(self, scores: ArrayLike) -> Any:
-        """Answer 1 or 0 to each score. O(n)."""
-        return answer(scores, self.threshold)
 
 
 class Cuts(NamedTuple):

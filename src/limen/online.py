@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from limen import _core
 from limen.columns import samples_with_losses
 from limen.model import Held, Labelled
-from limen.optimum import LossCurve, Optimum, answer
+from limen.optimum import Deciding, LossCurve, Optimum
 from limen.units import Cost, exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["OnlineCut", "OnlineThreshold"]
 
 
-class _Cheapest(Held):
+class _Cheapest(Deciding, Held):
     """Models of one cost; `_core` brings threshold and loss."""
 
     __slots__ = ()
@@ -26,11 +27,9 @@ class _Cheapest(Held):
     if TYPE_CHECKING:
 
         @property
-        def threshold(self) -> float: ...
-        @property
         def loss(self) -> float: ...
         def _optimum(self) -> tuple[float | None, float | None, float]: ...
-        def _curve(self) -> tuple[Any, Any]: ...
+        def _curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
     @property
     def optimum(self) -> Optimum:
@@ -38,20 +37,9 @@ class _Cheapest(Held):
 
         >>> import limen
         >>> limen.OnlineThreshold().optimum
-        Optimum(lower=None, upper=None, loss=0.0)
+        <Optimum: threshold inf, lower None, upper None, loss 0.0>
         """
         return Optimum(*self._optimum())
-
-    def predict(self, scores: ArrayLike) -> Any:
-        """Answer 1 or 0 to each score by the threshold of now. O(n).
-
-        >>> import limen
-        >>> cut = limen.OnlineThreshold()
-        >>> cut.update_many([0.3, 0.7], [0, 1])
-        >>> cut.predict([0.2, 0.9]), cut.predict(0.6)
-        (array([0, 1]), 1)
-        """
-        return answer(scores, self.threshold)
 
     def curve(self) -> LossCurve:
         """Compute the loss of every cut. O(n).
@@ -104,7 +92,7 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
     >>> cut.threshold
     0.625
     >>> cut.optimum
-    Optimum(lower=0.5, upper=0.75, loss=1.0)
+    <Optimum: threshold 0.625, lower 0.5, upper 0.75, loss 1.0>
 
     A missed positive that costs five times more moves the cut down:
 
@@ -125,7 +113,7 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
     ) -> None:
         self._begin(false_positive=false_positive, false_negative=false_negative, unit=unit)
 
-    def _begin(self, *, false_positive: Any, false_negative: Any, unit: Any) -> None:
+    def _begin(self, *, false_positive: Cost, false_negative: Cost, unit: Cost | None) -> None:
         positive, negative, scale = exact_costs(false_positive, false_negative)
         parts = unit_parts(exact_unit(unit), scale)
         _core.Threshold.__init__(self, positive, negative, *parts, *self._capacities)
@@ -171,7 +159,7 @@ class OnlineCut(_Cheapest, _core.Cut):
     def __init__(self, *, unit: Cost | None = None) -> None:
         self._begin(unit=unit)
 
-    def _begin(self, *, unit: Any) -> None:
+    def _begin(self, *, unit: Cost | None) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         _core.Cut.__init__(self, *parts, *self._capacities)
         self._given = {"unit": unit}
