@@ -29,7 +29,7 @@ class SmallLeafCalibrator(OnlineCalibrator):
 
 
 def whole_arrays(scores, labels, weights=None, unit=None):
-    return limen.isotonic(scores, labels, weights, unit=unit)
+    return limen.isotonic(scores, labels, weights=weights, unit=unit)
 
 
 def many_at_once(scores, labels, weights=None, unit=None):

@@ -384,7 +384,7 @@ def test_standard_input_may_be_either_text_packed_or_not(packed, ndjson) -> None
         (["--max-positive-rate", "0.1"], ("recall", {"max_positive_rate": 0.1})),
         (
             ["--false-negative", "5", "--max-false-positive-rate", "1/20"],
-            (limen.metrics.cost(1, 5), {"max_false_positive_rate": 0.05}),
+            (limen.metrics.cost(false_negative=5), {"max_false_positive_rate": 0.05}),
         ),
     ],
 )

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import copy
 import importlib
+import importlib.util
 import inspect
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -232,6 +234,52 @@ def test_costs_and_units_go_by_name_only() -> None:
         OnlineThreshold(1, 5)
     with pytest.raises(TypeError):
         limen.optimal_threshold([0.5], [1], 1)
+
+
+SETTINGS = {"false_positive", "false_negative", "unit", "confidence", "at_least", "between"}
+
+
+def public_functions() -> dict[str, Callable[..., object]]:
+    """Functions and methods of limen, its modules and adapters, by their full names."""
+    found: dict[str, Callable[..., object]] = {}
+    needed = {"sklearn": "sklearn", "plots": "matplotlib"}
+    there = [f"limen.{name}" for name, need in needed.items() if importlib.util.find_spec(need)]
+    for name in ("limen", "limen.losses", "limen.metrics", *there):
+        module = importlib.import_module(name)
+        for each in module.__all__:
+            thing = getattr(module, each)
+            if inspect.isclass(thing):
+                methods = inspect.getmembers(thing, inspect.isroutine)
+                found |= {
+                    f"{name}.{each}.{method}": function
+                    for method, function in methods
+                    if not method.startswith("_") or method == "__init__"
+                    if (getattr(function, "__module__", "") or "").startswith("limen")
+                }
+            elif inspect.isfunction(thing):
+                found[f"{name}.{each}"] = thing
+    return found
+
+
+def test_costs_units_and_other_settings_go_by_name_everywhere() -> None:
+    by_position = [
+        (name, parameter.name)
+        for name, function in public_functions().items()
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name in SETTINGS and parameter.kind is not parameter.KEYWORD_ONLY
+        if name != "limen.GroupOptima.__init__"  # made by by_group
+        if not name.startswith("limen.Recommendation")
+    ]
+
+    assert [] == by_position
+
+
+def test_columns_come_in_one_order_everywhere() -> None:
+    order = ["groups", "y_true", "y_score", "scores", "labels", "below", "above", "weights"]
+    for name, function in public_functions().items():
+        given = [each for each in inspect.signature(function).parameters if each in order]
+
+        assert sorted(given, key=order.index) == given, name
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))

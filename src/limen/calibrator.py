@@ -261,8 +261,8 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
 def isotonic(
     scores: ArrayLike,
     labels: ArrayLike,
-    weights: ArrayLike | None = None,
     *,
+    weights: ArrayLike | None = None,
     unit: Cost | None = None,
 ) -> Blocks:
     """Fit labels to scores by the best non-decreasing function, exactly. O(n).

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -216,7 +217,7 @@ f1 = Metric("f1", fbeta(1).ratio, on_hull=True, margin=_CLOSE)
 """The harmonic mean of precision and recall."""
 
 
-def cost(false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
+def cost(*, false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
     """Make the total cost of the mistakes, which is to be as low as possible.
 
     >>> cost(false_negative=5)(tp=3, fp=1, fn=2, tn=4)
@@ -224,13 +225,16 @@ def cost(false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
     """
     positive, negative, scale = exact_costs(false_positive, false_negative)
     return Metric(
-        f"cost({false_positive!r}, {false_negative!r})",
+        f"cost(false_positive={false_positive!r}, false_negative={false_negative!r})",
         lambda tp, fp, fn, tn: (positive * fp + negative * fn, 1 + 0 * tp),
         on_hull=True,
         lowest=True,
         scale=scale,
         margin=_CLOSE,
-        _made_by=(cost, (false_positive, false_negative)),
+        _made_by=(
+            partial(cost, false_positive=false_positive, false_negative=false_negative),
+            (),
+        ),
     )
 
 

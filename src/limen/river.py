@@ -313,7 +313,7 @@ class CalibratedClassifier(_Wrapper):
         self._begin(OnlineCalibrator(unit=unit))
 
     def threshold(
-        self, false_positive: Cost | None = None, false_negative: Cost | None = None
+        self, *, false_positive: Cost | None = None, false_negative: Cost | None = None
     ) -> float:
         """Return the threshold of now, at the costs of the constructor or others. O(log n)."""
         return float(
@@ -326,6 +326,7 @@ class CalibratedClassifier(_Wrapper):
     def predict_one(
         self,
         x: Features,
+        *,
         false_positive: Cost | None = None,
         false_negative: Cost | None = None,
         **kwargs: Any,
@@ -338,7 +339,8 @@ class CalibratedClassifier(_Wrapper):
         if score is None:
             answer: Hashable = self.classifier.predict_one(x, **kwargs)
             return answer
-        return self._named(score >= self.threshold(false_positive, false_negative))
+        threshold = self.threshold(false_positive=false_positive, false_negative=false_negative)
+        return self._named(score >= threshold)
 
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Hashable, float]:
         """Give the calibrated probabilities. O(log n)."""

@@ -68,7 +68,7 @@ class CalibrationBlocksDisplay(Display):
         **kwargs: Any,
     ) -> Self:
         """Draw the fit of some labels and scores, and where costs would cut it. O(n)."""
-        fit = isotonic(*labelled(y_true, y_score, pos_label), sample_weight)
+        fit = isotonic(*labelled(y_true, y_score, pos_label), weights=sample_weight)
         level = None
         if false_positive is not None or false_negative is not None:
             costs = (1 if cost is None else cost for cost in (false_positive, false_negative))

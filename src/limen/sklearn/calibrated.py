@@ -158,6 +158,7 @@ class CalibratedClassifier(Wrapper):
     def predict(
         self,
         X: Any,
+        *,
         false_positive: ArrayLike | None = None,
         false_negative: ArrayLike | None = None,
     ) -> NDArray[Any]:
