@@ -302,10 +302,11 @@ def expected_blocks(name: str, kind: str) -> list[tuple[float, float, int, Fract
         scores = rows.scores[inside & heavy]
         assert count == np.count_nonzero(inside)
         if len(scores):
-            sums = [Fraction(weight) * Fraction(value) / rows.unit, Fraction(weight) / rows.unit]
+            heavier = Fraction(weight) / rows.unit
+            positive = heavier * Fraction(value)
             if name == MONEY and kind == "weighted":
-                sums = [Fraction(round(number)) for number in sums]
-            found.append((float(scores.min()), float(scores.max()), len(scores), *sums))
+                positive, heavier = Fraction(round(positive)), Fraction(round(heavier))
+            found.append((float(scores.min()), float(scores.max()), len(scores), positive, heavier))
     return found
 
 

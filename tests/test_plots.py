@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,12 @@ from limen.plots.display import visible
 LABELS = [0, 1, 0, 1, 1, 0]
 SCORES = [0.1, 0.25, 0.5, 0.75, 0.8, 0.9]
 STREAM_SCORES, STREAM_LABELS = load_phishing()
-ALL = [LossCurveDisplay, RocHullDisplay, CalibrationBlocksDisplay, ThresholdHistoryDisplay]
+ALL: list[Any] = [
+    LossCurveDisplay,
+    RocHullDisplay,
+    CalibrationBlocksDisplay,
+    ThresholdHistoryDisplay,
+]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +41,7 @@ def _closed():
     plt.close("all")
 
 
-def labelled(ax) -> dict[str, object]:
+def labelled(ax) -> dict[str, Any]:
     handles, labels = ax.get_legend_handles_labels()
     return dict(zip(labels, handles, strict=True))
 
@@ -326,6 +332,8 @@ class FraudOrOk:
     """What a display asks of a fitted classifier; the score of the second class is the row."""
 
     classes_ = np.array(["fraud", "ok"])
+    false_negative = 1
+    pos_label: str | None = None
 
     def decision_function(self, X):
         return np.asarray(X)

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import subprocess
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_the_alternatives_cost_what_they_cost(page) -> None:
 def test_the_table_of_costs_holds_the_best_threshold_of_each(page) -> None:
     calibrator = held()
     for row in Tables(page).tables[1][1:]:
-        costs = {"false_negative": limen.units.Fraction(row[0])}
+        costs = {"false_negative": Fraction(row[0])}
         right = calibrator.confusion(calibrator.threshold(**costs))
 
         assert [
@@ -189,8 +190,8 @@ def test_no_threshold_on_the_page_lies_outside_its_gap_or_has_eighteen_digits(tm
         price(*calibrator.confusion(float(shown))) for shown in figures["curve"]["shown"]
     ]
     for row in Tables(page).tables[1][1:]:
-        best = calibrator.optimum(false_negative=limen.units.Fraction(row[0]))
-        cost = limen.metrics.cost(false_negative=limen.units.Fraction(row[0]))
+        best = calibrator.optimum(false_negative=Fraction(row[0]))
+        cost = limen.metrics.cost(false_negative=Fraction(row[0]))
         assert best.loss == pytest.approx(cost(*calibrator.confusion(float(row[1]))))
     shown = re.sub(r'data-exact="[^"]*"', "", words)
     assert [] == re.findall(r"\d\.\d{15,}", shown)
