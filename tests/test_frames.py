@@ -404,7 +404,10 @@ except TypeError as error:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
-    assert "scores is SimpleNamespace, which speaks Arrow only. Import pyarrow" in done.stdout
+    assert (
+        "scores is SimpleNamespace, which has only the Arrow interface. Import pyarrow"
+        in done.stdout
+    )
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "duckdb"])

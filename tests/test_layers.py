@@ -23,7 +23,7 @@ LAYERS = (
     ("batch", "calibrator", "groups", "model", "online"),
     # for how long they are held, and how sure the answers are
     ("memory", "trust"),
-    # at home in other libraries, one each
+    # adapters to other libraries, one each
     ("demo", "page", "plots", "river", "sklearn"),
     # what people start
     ("cli", "__main__"),

@@ -281,7 +281,7 @@ def test_costs_may_differ_from_row_to_row(weights) -> None:
 
 
 def test_costs_per_row_and_a_metric_exclude_each_other() -> None:
-    with pytest.raises(ValueError, match="costs per row cannot be joined with metric"):
+    with pytest.raises(ValueError, match="costs per row cannot be combined with a metric"):
         ThresholdClassifier(Unweighted(), metric="f1").fit(X, Y, false_negative=AMOUNTS)
 
 
@@ -697,7 +697,7 @@ def test_costs_per_row_may_change_their_magnitude_too() -> None:
 def test_weights_that_no_unit_holds_together_are_told_and_change_nothing() -> None:
     model = ThresholdClassifier(GaussianNB()).fit(X[:200], Y[:200], sample_weight=FINE[:200])
     before = model._held.model._state(), model.estimator_.class_count_.tolist()
-    with pytest.raises(ValueError, match=r"would be lost beside them .* one magnitude"):
+    with pytest.raises(ValueError, match=r"would round to 0 in units of .* one magnitude"):
         model.partial_fit(X[200:], Y[200:], sample_weight=FINE[200:] * 1e18)
 
     assert before == (model._held.model._state(), model.estimator_.class_count_.tolist())
@@ -843,7 +843,7 @@ def test_calibrated_answers_at_unequal_costs_ask_for_the_positive_class() -> Non
 
 @pytest.mark.parametrize("costs", [{"false_positive": 2}, {"false_negative": 25}])
 def test_a_metric_and_costs_are_two_aims(costs) -> None:
-    with pytest.raises(ValueError, match=r"metric='f1' and costs are two aims.*Leave out one"):
+    with pytest.raises(ValueError, match=r"metric='f1' and costs exclude each other.*Leave out one"):
         ThresholdClassifier(GaussianNB(), metric="f1", **costs).fit(X, Y)
 
 

@@ -40,7 +40,7 @@ def optimal_threshold(
     weights
         How much each sample counts; a weight of 0 leaves the sample out.
     unit
-        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+        Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
 
     Notes
     -----
@@ -69,7 +69,7 @@ def optimal_cut(
     below, above
         What each sample costs if it is answered 0, and if it is answered 1.
     unit
-        The smallest loss that is told apart, as for `limen.OnlineCut`.
+        Each loss is held as a whole number of units, as in `limen.OnlineCut`.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every cost at once: exact isotonic regression, kept right one sample at a time."""
+"""Every cost at once: exact isotonic regression, kept exact one sample at a time."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _MOST = 2**62
 class OnlineCalibrator(Labelled, _core.Calibrator):
     """Keep the best threshold for every cost and the calibrated probability, sample by sample.
 
-    It holds the isotonic regression of the labels on the scores, exactly: the cut for any
-    costs, the convex hull of the ROC curve and the probability of a score are read out of it.
+    It holds the exact isotonic regression of the labels on the scores, which contains the best
+    cut for any costs, the convex hull of the ROC curve and the probability of each score.
 
     Parameters
     ----------
     unit
-        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+        Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
 
     Notes
     -----
@@ -84,7 +84,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
             type(false_positive) is type(false_negative) is int
             and 0 < false_positive < _MOST
             and 0 < false_negative < _MOST
-        ):  # only their ratio counts, so nothing need be made of them
+        ):  # the common case: only the ratio matters, so fractions are not needed
             return self._threshold(false_positive, false_negative)
         positive, negative, _ = exact_costs(false_positive, false_negative)
         return self._threshold(positive, negative)
@@ -100,7 +100,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
         return Optimum(*self._optimum(*self._priced(false_positive, false_negative)))
 
     def _priced(self, false_positive: Cost, false_negative: Cost) -> tuple[int, int, int, int]:
-        """Whole costs, and numerator and denominator of what one unit of loss at them is."""
+        """Return the costs as whole numbers, and the size of one unit of loss as a fraction."""
         positive, negative, scale = exact_costs(false_positive, false_negative)
         return (positive, negative, *unit_parts(exact_unit(self._given["unit"]), scale)[2:])
 
@@ -150,7 +150,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
             One score or many. Below the lowest score held and above the highest, the
             probability is that of the end.
         between
-            What a score between two blocks of the fit is given. ``"step"``: the probability of
+            The probability of a score between two blocks of the fit. ``"step"``: the probability of
             the block on its side of the threshold between them. A probability above
             ``false_positive / (false_positive + false_negative)`` then says the same as
             ``score >= threshold(...)``, for every finite score and all costs, which is why it
@@ -159,7 +159,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
 
         Notes
         -----
-        nan when nothing is held: nothing is known.
+        nan when no sample is held.
 
         Examples
         --------
@@ -177,7 +177,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
         return each_probability(scores, between, self._probabilities)
 
     def blocks(self) -> Blocks:
-        """Return the whole isotonic fit. O(b log n) for b blocks.
+        """Return the isotonic fit: all its blocks. O(b log n) for b blocks.
 
         >>> calibrator = OnlineCalibrator()
         >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
@@ -216,7 +216,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
         max_false_positive_rate: Cost | None = None,
         max_positive_rate: Cost | None = None,
     ) -> BestCut:
-        """Find the best cut by a metric, among those that meet what is demanded.
+        """Find the best cut by a metric, among those that meet the demands.
 
         O(b log n) for b blocks when the metric is best on the hull and nothing is demanded,
         O(n) otherwise. Of several equally good cuts it is the highest.
@@ -227,10 +227,10 @@ class OnlineCalibrator(Labelled, _core.Calibrator):
             ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"jaccard"``, ``"mcc"``,
             ``"precision"``, ``"recall"``, ``"specificity"``, ``"youden"``, one of
             `limen.metrics`, or a function that is given arrays of tp, fp, fn and tn, one entry
-            for each cut, and tells what they are worth; more is better.
+            for each cut, and returns the value of each; more is better.
         min_precision, min_recall
-            Floors. The precision of a cut that answers 1 to nobody meets none, not even 0, as
-            there is nothing to take a share of.
+            Floors. A cut that answers 1 to nobody has no precision and meets no floor for it,
+            not even 0.
         max_false_positive_rate, max_positive_rate
             Ceilings on the share of labels 0, and of all, that are answered 1.
 
@@ -276,7 +276,7 @@ def isotonic(
     weights
         How much each sample counts; a weight of 0 leaves the sample out.
     unit
-        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+        Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
 
     Examples
     --------

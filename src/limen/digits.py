@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["gap", "plain", "thinned", "within"]
 
 _DIGITS = 6
-_ALL_DIGITS = 17  # tell every double from every other
+_ALL_DIGITS = 17  # enough to distinguish all doubles
 
 
 def plain(number: float, digits: int = _DIGITS) -> str:

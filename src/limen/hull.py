@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The isotonic fit and the ROC hull: two ways to write down the best cut of every cost."""
+"""The isotonic fit and the ROC hull: the best cuts of all costs, in two forms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def each_probability(
     between: Between,
     of: Callable[[NDArray[np.float64], bool], NDArray[np.float64]],
 ) -> float | NDArray[np.float64]:
-    """Apply a function of many scores; an array for an array, a float for a number."""
+    """Return the probability of each score: an array for an array, a float for a number."""
     require_between(between)
     if is_single(scores):
         return float(of(ordered_scores(np.asarray(scores).reshape(1)), between == "linear")[0])

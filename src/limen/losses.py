@@ -108,7 +108,7 @@ def _per_row(values: ArrayLike, rows: int, name: str) -> Numbers:
 
 
 def _times(values: Numbers, factor: Cost, name: str) -> Numbers:
-    """Multiply: int64 while it is whole, float64 otherwise, never wrapped around."""
+    """Multiply: int64 for whole numbers, float64 otherwise, never with an overflow."""
     number = factor if isinstance(factor, int | Fraction) else float(factor)
     if values.dtype == np.int64 and number == int(number):
         largest = int(np.abs(values).max(initial=0)) * abs(int(number))

@@ -124,7 +124,7 @@ class Metric:
     _made_by: tuple[Any, ...] | None = field(default=None, repr=False, compare=False)
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
-        # Its functions have no name of their own, so a pickle tells where to find it again.
+        # Its functions have no name of their own, so a pickle stores the call that made it.
         if _NAMED.get(self.name) is self:
             return self.name
         return self._made_by or object.__reduce_ex__(self, protocol)
@@ -169,7 +169,7 @@ def _matthews(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
     return agreement * abs(agreement), (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
 
 
-# All lie between -1 and 1, and doubles tell them to within this.
+# All lie between -1 and 1, and doubles are accurate to this.
 _CLOSE = 1e-9
 
 accuracy = Metric(
@@ -265,7 +265,7 @@ class BestCut(Gap):
     upper
         The lowest score that is answered 1; None when there is none.
     value
-        What the metric is worth there.
+        The value of the metric there.
     confusion
         The weights of true and false positives, false and true negatives.
     threshold
@@ -381,7 +381,7 @@ def _require_function_of_four(metric: Callable[..., Any]) -> None:
     """Raise TypeError for the metrics and scorers of other libraries, as scikit-learn's."""
     try:
         takes = signature(metric)
-    except (TypeError, ValueError):  # some functions tell nothing about themselves
+    except (TypeError, ValueError):  # some functions have no signature
         return
     if "y_true" not in takes.parameters:
         with suppress(TypeError):
@@ -470,7 +470,7 @@ def _at(cuts: Cuts, value: float, place: int) -> BestCut:
 
 
 def _worth(cuts: Cuts, metric: Metric | Callable[..., Any], place: int) -> float:
-    """Tell what a metric is worth at a cut, rounded once."""
+    """Return the value of a metric at a cut, rounded once."""
     if not isinstance(metric, Metric):
         return float(_values_by(metric, cuts)[place])
     top, bottom = (int(part[0]) for part in metric.ratio(*cuts.exactly([place])))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest cut, kept right one sample at a time, in any order."""
+"""The cheapest cut, kept exact one sample at a time, in any order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["OnlineCut", "OnlineThreshold"]
 
 
 class _Cheapest(Deciding, Held):
-    """Models of one cost; `_core` brings threshold and loss."""
+    """Models of one pair of costs; `_core` adds threshold and loss."""
 
     __slots__ = ()
 
@@ -69,9 +69,9 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
     false_negative
         Cost of answering 0 when the label is 1.
     unit
-        The smallest weight that is told apart. Whole weights need none. With None, other
-        weights are rounded to the nearest 2**-20; with ``unit=0.01`` amounts of money are
-        exact in cents.
+        Each weight is held as a whole number of units. Whole weights need no unit. With None,
+        other weights are rounded to the nearest 2**-20; with ``unit=0.01`` amounts of money
+        are exact in cents.
 
     Notes
     -----
@@ -127,19 +127,19 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold):
 class OnlineCut(_Cheapest, _core.Cut):
     """Keep the cheapest cut for any losses, sample by sample.
 
-    Each sample says what it costs `below` the cut (the answer is 0) and `above` it (the answer
+    Each sample has what it costs `below` the cut (the answer is 0) and `above` it (the answer
     is 1). `limen.losses` makes both from labels, weights, cost matrices or linear losses.
 
     Parameters
     ----------
     unit
-        The smallest loss that is told apart. Whole losses need none. With None, other losses
-        are rounded to the nearest 2**-20.
+        Each loss is held as a whole number of units. Whole losses need no unit. With None,
+        other losses are rounded to the nearest 2**-20.
 
     Notes
     -----
     As for `OnlineThreshold`. Losses may be negative. A sample that costs 0 on both sides is
-    the same as none.
+    not held.
 
     Examples
     --------

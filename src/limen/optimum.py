@@ -28,7 +28,7 @@ def answer(scores: ArrayLike, threshold: float) -> int | NDArray[np.int64]:
 
 
 class Deciding:
-    """What has one threshold, and answers by it."""
+    """Base of all that answer by one threshold."""
 
     __slots__ = ()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's four algorithms, literally: short, slow, obviously right.
+"""The paper's four algorithms as they are written there: short, slow, easy to check.
 
 Kaan Gokcesu and Hakan Gokcesu, "Optimally Efficient Sequential Calibration of Binary Classifiers
 to Minimize Classification Error".

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times and periods: plain numbers or datetimes, never mixed, and what comes up when.
+"""Times and periods: numbers or datetimes, never mixed, and a queue ordered by time.
 
 A datetime with a time zone is held in UTC, where subtracting a period means what it says on
 every day of the year. Everything here is exact to the microsecond, or to the number given.
@@ -47,7 +47,7 @@ _Thing = TypeVar("_Thing")
 
 
 def _from_numpy(value: Any) -> Any:
-    """Turn datetime64 and timedelta64 into what Python has for them, if nothing is lost."""
+    """Turn datetime64 and timedelta64 into datetime and timedelta, if nothing is lost."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         with suppress(TypeError):  # a month has no fixed number of microseconds
             coarse = value.astype(f"{value.dtype.kind}8[us]")
@@ -72,7 +72,7 @@ def _number(value: Any) -> int | float | None:
 
 
 def as_period(period: Any, name: str = "period") -> Period:
-    """Read a length of time that is positive: a number or a timedelta.
+    """Read a positive length of time: a number or a timedelta.
 
     >>> as_period(30), as_period(timedelta(days=30))
     (30, datetime.timedelta(days=30))
@@ -105,13 +105,13 @@ def as_time(time: Any, dated: bool, name: str = "time") -> Time:
         if isinstance(moment, Real) and not isinstance(moment, bool):
             raise ValueError(f"{name} must be finite, got {time!r}. Nothing was changed.")
         raise TypeError(
-            f"{name} must be a number, as the period or the times before are; got {time!r}. "
+            f"{name} must be a number, like the period or the earlier times; got {time!r}. "
             "Nothing was changed."
         )
-    if not isinstance(moment, datetime) or moment != moment:  # a missing time is not itself
+    if not isinstance(moment, datetime) or moment != moment:  # NaT is not equal to itself
         raise TypeError(
-            f"{name} must be a datetime, as the period or the times before ask for; got "
-            f"{time!r}. Nothing was changed."
+            f"{name} must be a datetime, because the period is a timedelta or earlier times are "
+            f"datetimes; got {time!r}. Nothing was changed."
         )
     if type(moment) is not datetime:
         moment = _plain(moment, name)
@@ -151,7 +151,7 @@ def as_times(times: Any, dated: bool, name: str = "times") -> list[Time]:
             return list(values.tolist())
         if dated and values.dtype.kind == "M":
             coarse = values.astype("M8[us]")
-            if (coarse == values).all():  # and no missing time, which is not itself
+            if (coarse == values).all():  # and no NaT, which is not equal to itself
                 return list(coarse.tolist())
         if values.dtype.kind != "M":
             values = values.tolist()
@@ -182,7 +182,7 @@ def time_column(times: list[Any]) -> tuple[str, Any]:
 
 
 def times_of(column: tuple[str, Any]) -> list[Any]:
-    """Bring back the times that `time_column` described. O(n).
+    """Read the times that `time_column` made numbers of. O(n).
 
     >>> times_of(("number", np.array([1, 2])))
     [1, 2]
@@ -201,7 +201,7 @@ def times_of(column: tuple[str, Any]) -> list[Any]:
 
 
 def require_one_kind(**periods: Period | None) -> bool | None:
-    """Tell whether the periods are timedeltas (True) or numbers; None when there are none.
+    """Return True if the periods are timedeltas, False if numbers, None if there are none.
 
     >>> require_one_kind(time_to_live=30, maturity=None)
     False
@@ -215,10 +215,10 @@ def require_one_kind(**periods: Period | None) -> bool | None:
 
 
 class Timeline(Generic[_Thing]):
-    """Things that come up in the order of their times, whatever order they came in.
+    """A queue of things ordered by their times, added in any order.
 
     `add` takes O(1) for a thing that is not older than all before, else O(log n). Things of
-    one time come up in the order in which they were added.
+    the same time leave in the order in which they were added.
 
     >>> line = Timeline()
     >>> for time, thing in [(1, "a"), (4, "b"), (2, "late")]:

@@ -25,16 +25,16 @@ class CalibrationBlocksDisplay(Display):
     Parameters
     ----------
     blocks
-        What `limen.isotonic` or `OnlineCalibrator.blocks` gave.
+        The result of `limen.isotonic` or `OnlineCalibrator.blocks`.
     level
         The share above which it pays to answer 1, to be marked; None for none.
     name
-        What the fit is called in the legend.
+        Name of the fit in the legend.
 
     Attributes
     ----------
     ax_, figure_, line_, points_
-        What was drawn.
+        The matplotlib objects that were drawn.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the displays share: scores of a classifier, an axes to draw on, colours and numbers."""
+"""Base of the displays: scores of a classifier, axes to draw on, colours and numbers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def visible(xs: NDArray[Any], ys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[A
 
 
 class Display:
-    """What the displays share: scores of a classifier, and an axes to draw on."""
+    """Base of the displays: scores of a classifier, and axes to draw on."""
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_score: Any, **kwargs: Any) -> Self:
@@ -99,7 +99,7 @@ class Display:
             The positive class; None for that of the classifier, or the second of its classes.
             Where costs differ it must be given, unless classes are 0 and 1, -1 and 1 or bools.
         name
-            What is drawn is called so in the legend; None for the classifier's type.
+            Name in the legend; None for the type of the classifier.
         **kwargs
             As for `from_predictions`.
         """

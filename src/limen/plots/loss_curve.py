@@ -28,12 +28,12 @@ class LossCurveDisplay(Display):
     scores
         The distinct scores, where the loss changes; None for halfway between thresholds.
     name
-        What the curve is called in the legend.
+        Name of the curve in the legend.
 
     Attributes
     ----------
     ax_, figure_, line_
-        What was drawn.
+        The matplotlib objects that were drawn.
 
     Examples
     --------

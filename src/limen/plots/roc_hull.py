@@ -39,12 +39,12 @@ class RocHullDisplay(Display):
     gap
         The scores that the best threshold lies between; None where there is none.
     name
-        What the curve is called in the legend.
+        Name of the curve in the legend.
 
     Attributes
     ----------
     ax_, figure_, line_, hull_
-        What was drawn.
+        The matplotlib objects that were drawn.
 
     Examples
     --------

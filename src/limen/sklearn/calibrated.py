@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CalibratedClassifier"]
 
-_NEAR = 1e-9  # closer to the bar than this, a probability is compared without rounding
+_NEAR = 1e-9  # a probability closer than this to the bar is compared without rounding
 
 
 class CalibratedClassifier(Wrapper):
@@ -56,8 +56,8 @@ class CalibratedClassifier(Wrapper):
 
     Notes
     -----
-    `partial_fit` is there when the estimator has it: each batch is scored before it is learned
-    from. Until a batch could be scored, the probabilities are those of the classifier itself,
+    `partial_fit` exists when the estimator has it: each batch is scored before it is learned
+    from. Until the first batch is scored, the probabilities are those of the classifier itself,
     or one half where it has none.
 
     Examples
@@ -138,7 +138,7 @@ class CalibratedClassifier(Wrapper):
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the calibrated probability of each class. O(m log n) besides the scores."""
+        """Return the calibrated probability of each class. O(m log n) besides the scores."""
         scores = self._score(X)
         if len(self.calibrator_):
             positive = self.calibrator_.probability(scores, between=self.between)
@@ -151,7 +151,7 @@ class CalibratedClassifier(Wrapper):
         return np.column_stack(columns if self.classes_[1] == self._positive else columns[::-1])
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the logarithms of the probabilities; ``-inf`` for what never occurred."""
+        """Return the logarithms of the probabilities; ``-inf`` for what never occurred."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
@@ -220,7 +220,7 @@ class CalibratedClassifier(Wrapper):
 
 
 def _costs_of_rows(value: Any, name: str, rows: int) -> NDArray[np.float64]:
-    """One positive cost for each row, out of one for all or one for each."""
+    """Return a positive cost for each row, from one for all or one for each."""
     if is_single(value):
         return np.full(rows, float(value))
     costs = as_numbers(value, name).astype(np.float64)
