@@ -29,7 +29,7 @@ class SmallLeafCalibrator(OnlineCalibrator):
 
 
 def whole_arrays(scores, labels, weights=None, unit=None):
-    return limen.isotonic(scores, labels, weights, unit=unit)
+    return limen.isotonic(scores, labels, weights=weights, unit=unit)
 
 
 def many_at_once(scores, labels, weights=None, unit=None):
@@ -67,7 +67,8 @@ def same(expected: float, actual: float) -> bool:
 
 def columns(rows) -> tuple[list[Any], list[Any], list[Any]]:
     """Scores, labels and weights of rows, which may be none."""
-    return tuple([row[column] for row in rows] for column in range(3))
+    scores, labels, weights = ([row[column] for row in rows] for column in range(3))
+    return scores, labels, weights
 
 
 def exactly(rows, unit=None) -> list[tuple[float, int, Fraction]]:

@@ -255,7 +255,7 @@ def shortfall(cut: Cut, name: str, bound: Exact) -> Fraction:
     """By how much the rate misses its bound; an undefined rate is 0."""
     rate, _, floor = BOUNDS[name]
     found = rate(*cut.confusion)
-    return max(Fraction(0), bound - found if floor else found - bound)
+    return Fraction(max(0, bound - found if floor else found - bound))
 
 
 def meets(cut: Cut, name: str, bound: Exact) -> bool:

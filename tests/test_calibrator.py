@@ -35,6 +35,7 @@ from fits import (
     held_one_by_one,
     probes_of,
     same,
+    whole_arrays,
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -385,7 +386,7 @@ def test_the_probability_follows_the_rule_inside_and_between_blocks(rows):
     if not fit:
         return
     probes = [*probes_of(points), INF]
-    blocks = limen.isotonic(*columns(rows))
+    blocks = whole_arrays(*columns(rows))
     calibrator = held_one_by_one(*columns(rows))
 
     assert_probabilities(fit, probes, lambda x, rule: blocks.probability(x, between=rule))
@@ -444,7 +445,7 @@ def test_the_line_never_leaves_the_values_at_its_ends():
                 (0, value.denominator - value.numerator),
             )
         ]
-        found = limen.isotonic(*columns(rows)).probability(just_below, between="linear")
+        found = whole_arrays(*columns(rows)).probability(just_below, between="linear")
         beyond += float(low) + (float(high) - float(low)) > float(high)
 
         assert float(low) <= found[1] <= found[0] <= float(high)
@@ -725,7 +726,7 @@ def test_a_weight_that_is_negative_or_not_finite_is_refused(calibrator, weight):
     for change in (calibrator.update_many, calibrator.revert_many):
         refused(calibrator, ValueError, ["weights[2]"], change, *rows)
     with pytest.raises(ValueError, match=r"weights\[2\]"):
-        limen.isotonic(*rows)
+        whole_arrays(*rows)
 
 
 def test_a_score_or_weight_that_is_not_a_number_is_refused(calibrator):
@@ -759,7 +760,9 @@ def test_weight_0_is_the_same_as_leaving_the_row_out(calibrator, zero):
             calibrator.revert_many([score], [label], [zero])
 
     assert before == (pickle.dumps(calibrator), len(calibrator))
-    assert [0.5] == limen.isotonic([0.2, 0.5, 0.9], [0, 1, 0], [zero, 1, zero]).first.tolist()
+    assert [0.5] == limen.isotonic(
+        [0.2, 0.5, 0.9], [0, 1, 0], weights=[zero, 1, zero]
+    ).first.tolist()
 
 
 def test_reverting_what_is_not_held_is_refused():
@@ -806,7 +809,7 @@ def test_weights_that_would_overflow_are_refused_before_anything_changes(calibra
     rows = [0.1, 0.5, 0.9], [0, 1, 1], [1, weight, 2]
     refused(calibrator, OverflowError, [], calibrator.update_many, *rows)
     with pytest.raises(OverflowError):
-        limen.isotonic(*rows)
+        whole_arrays(*rows)
 
 
 @both_models
@@ -821,13 +824,13 @@ def test_a_sum_that_overflows_at_last_leaves_what_was_held(model):
     many = np.full(2_000, 0.5), np.ones(2_000), np.full(2_000, 2**52)
     refused(full, OverflowError, ["2**62"], full.update_many, *many)
     with pytest.raises(OverflowError, match=r"2\*\*62"):
-        limen.isotonic(*columns([*rows, (0.4, 1, 1)]))
+        whole_arrays(*columns([*rows, (0.4, 1, 1)]))
     coarse = model(unit=float(told.split("unit=")[1].split(",")[0].split(" ")[0].rstrip(".")))
     coarse.update_many(*columns(rows))
 
     assert 3 == len(full) == len(coarse)
     assert_fit(oracle.pools(oracle.join(rows)), full.blocks())
-    assert_fit(oracle.pools(oracle.join(rows)), limen.isotonic(*columns(rows)))
+    assert_fit(oracle.pools(oracle.join(rows)), whole_arrays(*columns(rows)))
 
 
 def test_a_finer_weight_that_would_make_the_rest_overflow_is_refused():
@@ -848,7 +851,7 @@ def test_a_weight_that_would_be_lost_names_a_finer_unit(calibrator):
     rows = [0.25, 0.5], [0, 1], [0, 1e-9]
     refused(calibrator, ValueError, ["weights[1]", "unit="], calibrator.update_many, *rows)
     with pytest.raises(ValueError, match=r"weights\[1\].*unit="):
-        limen.isotonic(*rows)
+        whole_arrays(*rows)
 
 
 @pytest.mark.parametrize("weight", [0.5, 2.0**-20, 3 * 2.0**-17, 0.1])

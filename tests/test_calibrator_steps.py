@@ -30,6 +30,7 @@ from fits import (
     rows_of,
     same,
     two_lines_through_one_point,
+    whole_arrays,
 )
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -193,7 +194,7 @@ class CalibratorMachine(RuleBasedStateMachine):
         assert_fit(oracle.pools(points), self.model.blocks(), self.grain)
         assert_fit(
             oracle.pools(points),
-            limen.isotonic(*columns(self.held), unit=self.unit),
+            whole_arrays(*columns(self.held), unit=self.unit),
             self.grain,
         )
         assert_hull(points, self.model.roc_hull(), self.grain)

@@ -16,7 +16,9 @@ import signal
 import subprocess
 import sys
 from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,7 +96,7 @@ def limen_process(*arguments: str, **given: object) -> subprocess.CompletedProce
     return subprocess.run(command, capture_output=True, timeout=60, **given)
 
 
-def write_all_formats() -> dict[str, str]:
+def write_all_formats() -> dict[str, list[Any]]:
     """The demonstration stream in every format, with a weight and a group for each row."""
     rows = [
         (score, label, 1 + place % 3, "abc"[place % 3])
@@ -205,7 +207,7 @@ def test_every_format_gives_the_same_answer_by_either_reader(run, monkeypatch, n
             *("--false-negative", "1/3", "--false-positive", "0.1"),
         )[1]
     )
-    costs = {"false_positive": 0.1, "false_negative": limen.units.Fraction(1, 3)}
+    costs = {"false_positive": 0.1, "false_negative": Fraction(1, 3)}
     best = limen.optimal_threshold(SCORES, LABELS, weights=extra["weights"], **costs)
     groups = {}
     for team in "abc":
@@ -387,7 +389,7 @@ def test_standard_input_may_be_either_text_packed_or_not(packed, ndjson) -> None
         (["--max-positive-rate", "0.1"], ("recall", {"max_positive_rate": 0.1})),
         (
             ["--false-negative", "5", "--max-false-positive-rate", "1/20"],
-            (limen.metrics.cost(1, 5), {"max_false_positive_rate": 0.05}),
+            (limen.metrics.cost(false_negative=5), {"max_false_positive_rate": 0.05}),
         ),
     ],
 )

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from limen import Optimum
-from limen.digits import gap, plain, within
+from limen.digits import gap, plain, thinned, within
 
 DOUBLES = st.floats(allow_nan=False)
 NEAR = st.tuples(DOUBLES, st.integers(1, 9)).map(lambda at: (at[0], _after(*at)))
@@ -72,3 +73,13 @@ def test_wide_gaps_are_shown_with_six_digits_and_narrow_ones_with_more() -> None
 )
 def test_digits_before_the_point_are_all_shown(number, shown) -> None:
     assert shown == plain(number)
+
+
+def test_a_long_curve_is_thinned_but_keeps_its_lowest_and_highest_points() -> None:
+    losses = np.abs(np.arange(100_000) % 7919 - 3000.0) + 1
+    kept = thinned(losses, 1000)
+
+    assert len(kept) <= 2 * 1000 + 3
+    assert {0, 99_999, int((losses == losses.min()).nonzero()[0][-1])} <= set(kept)
+    assert (losses.min(), losses.max()) == (losses[kept].min(), losses[kept].max())
+    assert list(range(2000)) == thinned(losses[:2000], 1000)

@@ -10,6 +10,7 @@ import pickle
 import sys
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,7 +168,7 @@ def test_ties_of_a_tenth_and_three_tenths_are_ties_in_any_window(order):
 
 
 class Named(OnlineThreshold):
-    def __init__(self, name: str = "", **given: object) -> None:
+    def __init__(self, name: Any = "", **given: object) -> None:
         super().__init__(**given)
         self.name = name
 
@@ -245,7 +246,7 @@ few_scores = st.sampled_from([0.25, 0.5, 0.75])
 
 def taken_in(model, samples, many):
     """Add samples one by one or at once; return those that were accepted."""
-    accepted = []
+    accepted: list[Any] = []
     for part in [samples] if many else [[sample] for sample in samples]:
         with contextlib.suppress(OverflowError):
             if many:

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import importlib.util
 import inspect
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -233,6 +236,52 @@ def test_costs_and_units_go_by_name_only() -> None:
         limen.optimal_threshold([0.5], [1], 1)
 
 
+SETTINGS = {"false_positive", "false_negative", "unit", "confidence", "at_least", "between"}
+
+
+def public_functions() -> dict[str, Callable[..., object]]:
+    """Functions and methods of limen, its modules and adapters, by their full names."""
+    found: dict[str, Callable[..., object]] = {}
+    needed = {"sklearn": "sklearn", "plots": "matplotlib"}
+    there = [f"limen.{name}" for name, need in needed.items() if importlib.util.find_spec(need)]
+    for name in ("limen", "limen.losses", "limen.metrics", *there):
+        module = importlib.import_module(name)
+        for each in module.__all__:
+            thing = getattr(module, each)
+            if inspect.isclass(thing):
+                methods = inspect.getmembers(thing, inspect.isroutine)
+                found |= {
+                    f"{name}.{each}.{method}": function
+                    for method, function in methods
+                    if not method.startswith("_") or method == "__init__"
+                    if (getattr(function, "__module__", "") or "").startswith("limen")
+                }
+            elif inspect.isfunction(thing):
+                found[f"{name}.{each}"] = thing
+    return found
+
+
+def test_costs_units_and_other_settings_go_by_name_everywhere() -> None:
+    by_position = [
+        (name, parameter.name)
+        for name, function in public_functions().items()
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name in SETTINGS and parameter.kind is not parameter.KEYWORD_ONLY
+        if name != "limen.GroupOptima.__init__"  # made by by_group
+        if not name.startswith("limen.Recommendation")
+    ]
+
+    assert [] == by_position
+
+
+def test_columns_come_in_one_order_everywhere() -> None:
+    order = ["groups", "y_true", "y_score", "scores", "labels", "below", "above", "weights"]
+    for name, function in public_functions().items():
+        given = [each for each in inspect.signature(function).parameters if each in order]
+
+        assert sorted(given, key=order.index) == given, name
+
+
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("make", MODELS)
 def test_a_pickle_brings_back_the_same_state(make, protocol: int) -> None:
@@ -359,3 +408,40 @@ def test_not_held_is_a_key_error_that_reads_like_a_sentence() -> None:
 
     assert isinstance(caught.value, limen.NotHeld)
     assert str(caught.value).startswith("cannot revert score 0.42: no sample with this score")
+
+
+PUBLIC_MODULES = ["columns", "losses", "metrics", "paper", "plots", "river", "sklearn", "trust"]
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_dir_of_a_module_lists_its_public_names_only(name: str) -> None:
+    libraries = {"plots": "matplotlib", "river": "river", "sklearn": "sklearn"}
+    if name in libraries:
+        pytest.importorskip(libraries[name])
+    module = importlib.import_module(f"limen.{name}")
+
+    assert sorted(module.__all__) == dir(module)
+
+
+def test_dir_of_limen_lists_its_public_names_only() -> None:
+    assert sorted([*NAMES, "__version__"]) == dir(limen)
+
+
+@pytest.mark.parametrize("model", [OnlineThreshold, OnlineCut, OnlineCalibrator])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: limen.LastN(model, 3),
+        lambda model: limen.LastPeriod(model, 3),
+        lambda model: limen.Ledger(model),
+        lambda model: limen.Ledger(limen.LastN(model, 3)),
+    ],
+)
+def test_a_window_or_ledger_lists_only_what_its_model_can_answer(model, wrap) -> None:
+    wrapped = wrap(model())
+    listed = [name for name in dir(wrapped) if not name.startswith("_")]
+
+    assert [] == [name for name in listed if not hasattr(wrapped, name)]
+    assert ("probability" in listed) is (model is OnlineCalibrator)
+    assert ("loss" in listed) is (model is not OnlineCalibrator)
+    assert {"threshold", "optimum", "predict", "curve"} <= set(listed)

@@ -227,7 +227,7 @@ def test_sums_of_the_calibrator_are_in_terms_of_the_newest_sample() -> None:
     assert 1.75 == fading.roc_hull().tp[0]
     assert [0.125, 1.75] == fading.blocks().weight.tolist()
     assert (1.0, 1.75) == (fading.best("f1").value, fading.best("f1").confusion.tp)
-    assert 1.75 == fading.best(metrics.cost(1, 1), max_positive_rate=0).value
+    assert 1.75 == fading.best(metrics.cost(), max_positive_rate=0).value
     assert 1.75 == fading.best(lambda tp, fp, fn, tn: tp).value
     with pytest.raises(limen.Infeasible) as caught:
         fading.best("f1", min_recall=1, max_positive_rate=0.5)

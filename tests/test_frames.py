@@ -143,7 +143,7 @@ def test_every_function_takes_columns_of_every_library(make) -> None:
     calibrator = limen.OnlineCalibrator()
     calibrator.update_many(score, label, weight)
     assert expected == calibrator.optimum(false_negative=5)
-    fit = limen.isotonic(score, label, weight)
+    fit = limen.isotonic(score, label, weights=weight)
     assert calibrator.probability(SCORES).tolist() == calibrator.probability(score).tolist()
     assert calibrator.probability(SCORES).tolist() == fit.probability(score).tolist()
 
@@ -404,7 +404,10 @@ except TypeError as error:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
-    assert "scores is SimpleNamespace, which speaks Arrow only. Import pyarrow" in done.stdout
+    assert (
+        "scores is SimpleNamespace, which has only the Arrow interface. Import pyarrow"
+        in done.stdout
+    )
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "duckdb"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -324,7 +325,7 @@ def test_what_is_too_old_for_all_is_too_old_for_its_group() -> None:
 
 @ONE_CLOCK
 def test_groups_can_be_told_that_time_goes_by() -> None:
-    grouped = last_ten()
+    grouped: Any = last_ten()
     grouped.update("a", 0.5, 1, time=0)
     grouped.update("b", 0.5, 1, time=5)
     grouped.advance(12)

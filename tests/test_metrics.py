@@ -679,7 +679,8 @@ def test_bounds_of_large_sums_are_exact(name):
 
 
 @pytest.mark.parametrize(
-    "metric", [metrics.f1, metrics.mcc, metrics.fbeta(0.5), metrics.cost(1, Fraction(5, 2))]
+    "metric",
+    [metrics.f1, metrics.mcc, metrics.fbeta(0.5), metrics.cost(false_negative=Fraction(5, 2))],
 )
 def test_metrics_can_be_pickled_and_copied(metric):
     for other in (pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric)):

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limen import LossCurve, Optimum, loss_curve, optimal_threshold
+from limen import LossCurve, OnlineCalibrator, Optimum, loss_curve, optimal_threshold
 
 samples = st.lists(
     st.tuples(st.floats(-1e6, 1e6, allow_subnormal=False), st.integers(0, 1)),
@@ -104,3 +106,31 @@ def test_one_score_gets_one_answer(score: float, expected: int) -> None:
 def test_a_nan_score_gets_no_answer() -> None:
     with pytest.raises(ValueError, match=r"scores\[1\] is nan"):
         Optimum(lower=0.5, upper=0.75, loss=0.0).predict([0.5, math.nan])
+
+
+def test_an_optimum_prints_its_threshold_and_is_no_call() -> None:
+    assert "<Optimum: threshold 0.625, lower 0.5, upper 0.75, loss 1.0>" == repr(
+        Optimum(0.5, 0.75, 1.0)
+    )
+    assert "<Optimum: threshold inf, lower None, upper None, loss 0.0>" == repr(
+        optimal_threshold([], [])
+    )
+
+
+def test_a_best_cut_prints_its_threshold() -> None:
+    calibrator = OnlineCalibrator()
+    calibrator.update_many([0.25, 0.75], [0, 1])
+
+    assert repr(calibrator.best("f1")) == (
+        "<BestCut: threshold 0.5, lower 0.25, upper 0.75, value 1.0, "
+        "confusion Confusion(tp=1.0, fp=0.0, fn=0.0, tn=1.0)>"
+    )
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+)
+def test_an_optimum_can_be_copied(copied) -> None:
+    best = Optimum(0.5, 0.75, 1.0)
+
+    assert (best, hash(best)) == (copied(best), hash(copied(best)))

@@ -434,7 +434,12 @@ def test_work_per_update_is_logarithmic(stream):
 def test_no_merge_goes_uncounted(monkeypatch):
     """The lemma is applied at most once for each run that counts as updated."""
     calls = []
-    monkeypatch.setattr(paper, "merge", lambda *pair: calls.append(pair) or merge(*pair))
+
+    def counted(*pair):
+        calls.append(pair)
+        return merge(*pair)
+
+    monkeypatch.setattr(paper, "merge", counted)
     merger = SequentialMerger()
     for score in shuffled(500):
         calls.clear()

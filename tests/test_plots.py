@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +22,17 @@ from limen.plots import (
     RocHullDisplay,
     ThresholdHistoryDisplay,
 )
-from limen.plots.display import thinned
+from limen.plots.display import visible
 
 LABELS = [0, 1, 0, 1, 1, 0]
 SCORES = [0.1, 0.25, 0.5, 0.75, 0.8, 0.9]
 STREAM_SCORES, STREAM_LABELS = load_phishing()
-ALL = [LossCurveDisplay, RocHullDisplay, CalibrationBlocksDisplay, ThresholdHistoryDisplay]
+ALL: list[Any] = [
+    LossCurveDisplay,
+    RocHullDisplay,
+    CalibrationBlocksDisplay,
+    ThresholdHistoryDisplay,
+]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +41,7 @@ def _closed():
     plt.close("all")
 
 
-def labelled(ax) -> dict[str, object]:
+def labelled(ax) -> dict[str, Any]:
     handles, labels = ax.get_legend_handles_labels()
     return dict(zip(labels, handles, strict=True))
 
@@ -310,7 +316,7 @@ def test_labels_of_any_two_values_may_be_drawn(display) -> None:
 def test_a_long_line_keeps_its_lowest_and_highest_points() -> None:
     rng = np.random.default_rng(0)
     xs, ys = np.arange(1_000_000), rng.normal(size=1_000_000)
-    shown, heights = thinned(xs, ys)
+    shown, heights = visible(xs, ys)
 
     assert len(shown) < 10_000
     assert (0, 999_999) == (shown[0], shown[-1])
@@ -326,6 +332,8 @@ class FraudOrOk:
     """What a display asks of a fitted classifier; the score of the second class is the row."""
 
     classes_ = np.array(["fraud", "ok"])
+    false_negative = 1
+    pos_label: str | None = None
 
     def decision_function(self, X):
         return np.asarray(X)
@@ -389,7 +397,11 @@ def test_labels_that_are_none_are_told(labels, told: str) -> None:
             ValueError,
             r"y\[0\] is 0, which is none of \['fraud'",
         ),
-        (lambda: (object(), LABELS, None), TypeError, "must be a fitted classifier, got <object"),
+        (
+            lambda: (object(), LABELS, None),
+            TypeError,
+            r"must be a binary classifier.* got <object .*Fit it first",
+        ),
     ],
 )
 def test_an_estimator_that_does_not_fit_is_told(call, error, told: str) -> None:

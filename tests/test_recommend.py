@@ -457,7 +457,7 @@ def test_a_recommendation_is_a_value() -> None:
     assert found == again
     assert found.cost() is cost
     with pytest.raises(AttributeError):
-        found.threshold = 0.5  # type: ignore[misc]
+        found.threshold = 0.5
     assert found == pickle.loads(pickle.dumps(found))
     scores[:] = 0
     assert again.cost() == cost

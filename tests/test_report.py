@@ -8,14 +8,14 @@ import json
 import re
 import shutil
 import subprocess
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import limen
-from limen.cli import main, report
+from limen.cli import main
 from limen.demo import load_phishing, phishing_csv
 
 SCORES, LABELS = load_phishing()
@@ -90,7 +90,7 @@ def test_the_alternatives_cost_what_they_cost(page) -> None:
 def test_the_table_of_costs_holds_the_best_threshold_of_each(page) -> None:
     calibrator = held()
     for row in Tables(page).tables[1][1:]:
-        costs = {"false_negative": limen.units.Fraction(row[0])}
+        costs = {"false_negative": Fraction(row[0])}
         right = calibrator.confusion(calibrator.threshold(**costs))
 
         assert [
@@ -144,15 +144,6 @@ def test_the_page_asks_for_nothing_else(page) -> None:
     assert len(page) < 250_000
 
 
-def test_a_long_curve_is_thinned_but_keeps_its_lowest_and_highest_points() -> None:
-    losses = np.abs(np.arange(100_000) % 7919 - 3000.0) + 1
-    kept = report._thinned(losses)
-
-    assert len(kept) <= 2 * report._POINTS + 3
-    assert {0, 99_999, int((losses == losses.min()).nonzero()[0][-1])} <= set(kept.tolist())
-    assert (losses.min(), losses.max()) == (losses[kept].min(), losses[kept].max())
-
-
 @pytest.mark.parametrize(
     "rows",
     [
@@ -199,8 +190,8 @@ def test_no_threshold_on_the_page_lies_outside_its_gap_or_has_eighteen_digits(tm
         price(*calibrator.confusion(float(shown))) for shown in figures["curve"]["shown"]
     ]
     for row in Tables(page).tables[1][1:]:
-        best = calibrator.optimum(false_negative=limen.units.Fraction(row[0]))
-        cost = limen.metrics.cost(false_negative=limen.units.Fraction(row[0]))
+        best = calibrator.optimum(false_negative=Fraction(row[0]))
+        cost = limen.metrics.cost(false_negative=Fraction(row[0]))
         assert best.loss == pytest.approx(cost(*calibrator.confusion(float(row[1]))))
     shown = re.sub(r'data-exact="[^"]*"', "", words)
     assert [] == re.findall(r"\d\.\d{15,}", shown)

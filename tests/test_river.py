@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ import limen
 from limen.river import CalibratedClassifier, ThresholdClassifier
 
 STREAM = list(datasets.Phishing().take(400))
-BOTH = [ThresholdClassifier, CalibratedClassifier]
+BOTH: list[Any] = [ThresholdClassifier, CalibratedClassifier]
 
 
 def scaled():
@@ -121,7 +122,9 @@ class LastTwo:
     """A window of two samples that wants the time of each."""
 
     def __init__(self, model) -> None:
-        self.model, self.samples, self.times = model, [], []
+        self.model = model
+        self.samples: list[Any] = []
+        self.times: list[Any] = []
 
     def update(self, *sample, time=None) -> None:
         self.model.update(*sample)

@@ -239,7 +239,7 @@ def test_weights_of_any_size_find_the_same_cut(scale: float) -> None:
     assert plain.best_threshold_ == scaled.best_threshold_
     assert plain.best_score_ * scale == pytest.approx(scaled.best_score_, rel=1e-9)
     calibrated = CalibratedClassifier(inner, cv="prefit").fit(*rest, sample_weight=weights * scale)
-    expected = limen.isotonic(inner.predict_proba(rest[0])[:, 1], rest[1], weights)
+    expected = limen.isotonic(inner.predict_proba(rest[0])[:, 1], rest[1], weights=weights)
     assert len(expected) == len(calibrated.calibrator_.blocks())
 
 
@@ -281,7 +281,7 @@ def test_costs_may_differ_from_row_to_row(weights) -> None:
 
 
 def test_costs_per_row_and_a_metric_exclude_each_other() -> None:
-    with pytest.raises(ValueError, match="costs per row cannot be joined with metric"):
+    with pytest.raises(ValueError, match="costs per row cannot be combined with a metric"):
         ThresholdClassifier(Unweighted(), metric="f1").fit(X, Y, false_negative=AMOUNTS)
 
 
@@ -472,9 +472,15 @@ def test_weights_and_costs_are_routed() -> None:
     seen = []
 
     class Spy(ThresholdClassifier):
-        def fit(self, X, y, sample_weight=None, false_positive=None, false_negative=None):
+        def fit(self, X, y, sample_weight=None, *, false_positive=None, false_negative=None):
             seen.append((sample_weight, false_positive, false_negative))
-            return super().fit(X, y, sample_weight, false_positive, false_negative)
+            return super().fit(
+                X,
+                y,
+                sample_weight,
+                false_positive=false_positive,
+                false_negative=false_negative,
+            )
 
     spy = Spy(inner, cv=2).set_fit_request(sample_weight=True, false_negative=True)
     spy.set_score_request(sample_weight=False)
@@ -554,14 +560,18 @@ def test_predicting_at_costs_is_the_threshold_classifier_at_these_costs(
     assert expected == calibrated.set_params(**costs).predict(X).tolist()
     rows = {name: np.full(len(X), value) for name, value in costs.items()}
     assert expected == calibrated.set_params(false_positive=3).predict(X, **rows).tolist()
-    assert expected == calibrated.predict(X, rows["false_positive"], false_negative).tolist()
+    assert expected == calibrated.predict(X, **(rows | {"false_negative": false_negative})).tolist()
 
 
 def test_each_row_is_answered_at_its_own_costs() -> None:
     calibrated = CalibratedClassifier(GaussianNB()).fit(X, Y)
-    answers = calibrated.predict(X, AMOUNTS, AMOUNTS[::-1])
+    answers = calibrated.predict(X, false_positive=AMOUNTS, false_negative=AMOUNTS[::-1])
     expected = [
-        calibrated.predict(X[at : at + 1], int(AMOUNTS[at]), int(AMOUNTS[-1 - at]))[0]
+        calibrated.predict(
+            X[at : at + 1],
+            false_positive=int(AMOUNTS[at]),
+            false_negative=int(AMOUNTS[-1 - at]),
+        )[0]
         for at in range(len(X))
     ]
 
@@ -576,8 +586,9 @@ def test_a_probability_at_the_bar_is_compared_without_rounding() -> None:
     calibrated = CalibratedClassifier(inner, cv="prefit").fit(rows, labels)
 
     assert 0.75 > 0.3 / (0.3 + 0.1)
-    assert [0, 0, 0, 0] == calibrated.predict(rows, np.full(4, 0.3), np.full(4, 0.1)).tolist()
-    assert [0, 0, 0, 0] == calibrated.predict(rows, np.full(4, 0.3), 0.1).tolist()
+    for other in (np.full(4, 0.1), 0.1):
+        costs = {"false_positive": np.full(4, 0.3), "false_negative": other}
+        assert [0, 0, 0, 0] == calibrated.predict(rows, **costs).tolist()
 
 
 @pytest.mark.parametrize(
@@ -686,7 +697,7 @@ def test_costs_per_row_may_change_their_magnitude_too() -> None:
 def test_weights_that_no_unit_holds_together_are_told_and_change_nothing() -> None:
     model = ThresholdClassifier(GaussianNB()).fit(X[:200], Y[:200], sample_weight=FINE[:200])
     before = model._held.model._state(), model.estimator_.class_count_.tolist()
-    with pytest.raises(ValueError, match=r"would be lost beside them .* one magnitude"):
+    with pytest.raises(ValueError, match=r"would round to 0 in units of .* one magnitude"):
         model.partial_fit(X[200:], Y[200:], sample_weight=FINE[200:] * 1e18)
 
     assert before == (model._held.model._state(), model.estimator_.class_count_.tolist())
@@ -814,13 +825,17 @@ def test_calibrated_answers_at_unequal_costs_ask_for_the_positive_class() -> Non
     model = CalibratedClassifier(GaussianNB()).fit(X, NAMES)
     each = np.full(len(X), 5)
 
-    assert model.predict(X, 3, 3).tolist() == model.predict(X).tolist()
+    assert (
+        model.predict(X, false_positive=3, false_negative=3).tolist() == model.predict(X).tolist()
+    )
     for costs in ({"false_negative": 25}, {"false_positive": each}):
         with pytest.raises(ValueError, match="pos_label='fine' or pos_label='ill'"):
             model.predict(X, **costs)
     with pytest.raises(ValueError, match="pos_label='fine' or pos_label='ill'"):
         CalibratedClassifier(GaussianNB(), false_negative=25).fit(X, NAMES)
-    CalibratedClassifier(GaussianNB(), pos_label="ill").fit(X, NAMES).predict(X, 3, each)
+    CalibratedClassifier(GaussianNB(), pos_label="ill").fit(X, NAMES).predict(
+        X, false_positive=3, false_negative=each
+    )
 
 
 # What to maximise.
@@ -828,7 +843,9 @@ def test_calibrated_answers_at_unequal_costs_ask_for_the_positive_class() -> Non
 
 @pytest.mark.parametrize("costs", [{"false_positive": 2}, {"false_negative": 25}])
 def test_a_metric_and_costs_are_two_aims(costs) -> None:
-    with pytest.raises(ValueError, match=r"metric='f1' and costs are two aims.*Leave out one"):
+    with pytest.raises(
+        ValueError, match=r"metric='f1' and costs exclude each other.*Leave out one"
+    ):
         ThresholdClassifier(GaussianNB(), metric="f1", **costs).fit(X, Y)
 
 

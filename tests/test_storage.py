@@ -406,7 +406,7 @@ class Written(Storable):
     """Whatever somebody claims to be an object of limen."""
 
     def __init__(self, kind: str, parts: dict[str, Any]) -> None:
-        self._kind = kind  # type: ignore[misc]
+        self._kind = kind
         self.parts = parts
 
     def snapshot(self) -> dict[str, Any]:

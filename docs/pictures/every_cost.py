@@ -66,7 +66,7 @@ def draw(target: Path) -> None:
     hull = calibrator.roc_hull()
     right.plot(hull.fp, hull.tp, color="#333333", lw=1.2, marker=".", ms=5, label="its hull")
     for cost, colour, marker in zip(COSTS, COLOURS, MARKERS, strict=True):
-        best = calibrator.best(limen.metrics.cost(1, cost))
+        best = calibrator.best(limen.metrics.cost(false_negative=cost))
         right.plot(
             best.confusion.fp,
             best.confusion.tp,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact decision thresholds for binary classifiers, kept right one sample at a time."""
+"""Exact decision thresholds for binary classifiers, kept exact one sample at a time."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -90,4 +90,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

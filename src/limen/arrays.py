@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One array out of any column: NumPy, pandas, polars, Arrow or DuckDB, none of them imported.
+"""One array out of any column: NumPy, pandas, polars, Arrow or DuckDB; only NumPy is imported.
 
-A column is known by what it can do, not by its type: `__array__`, `fetchnumpy`,
+A column is recognised by its methods, not by its type: `__array__`, `fetchnumpy`,
 `__arrow_c_stream__`. It is not copied where it lies in memory in one piece, without nulls, as
 numbers of one byte or more.
 """
@@ -43,7 +43,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def readable(values: Any, name: str) -> Any:
-    """Make what can be read more than once: lists stay, every other column becomes an array.
+    """Make a column that can be read more than once: lists stay, others become arrays.
 
     >>> readable([0.5, 1], "scores"), readable(None, "weights")
     ([0.5, 1], None)
@@ -65,7 +65,7 @@ def is_single(values: Any) -> bool:
 
 
 def columns_of(frame: Any, names: list[Any]) -> list[Any]:
-    """Columns of a frame by their names, read together so that their rows belong together.
+    """Read columns of a frame by name, in one query, so that their rows belong together.
 
     >>> columns_of({"score": [0.5], "label": [1]}, ["label", "score"])
     [[1], [0.5]]
@@ -90,7 +90,7 @@ def columns_of(frame: Any, names: list[Any]) -> list[Any]:
 
 
 class _Fetched:
-    """A column that DuckDB has handed over already; a masked value in it is a null."""
+    """A column already fetched from DuckDB; a masked value in it is a null."""
 
     def __init__(self, column: NDArray[Any]) -> None:
         self.column = column
@@ -131,19 +131,19 @@ def _only_column(columns: dict[str, Any], name: str) -> NDArray[Any]:
 
 
 def _through_arrow(values: Any, name: str) -> Any:
-    """Let a library that is loaded already read what speaks Arrow only."""
+    """Convert a column that has only the Arrow interface, by a library that is already imported."""
     if "pyarrow" in sys.modules:
         return sys.modules["pyarrow"].chunked_array(values)
     if "polars" in sys.modules:
         return sys.modules["polars"].Series(values)
     raise TypeError(
-        f"{name} is {type(values).__name__}, which speaks Arrow only. Import pyarrow or polars "
-        "before the call, or convert it to a NumPy array."
+        f"{name} is {type(values).__name__}, which has only the Arrow interface. "
+        "Import pyarrow or polars before the call, or convert it to a NumPy array."
     )
 
 
 def _first_null(values: Any) -> int | None:
-    """Where the first null is, asked of the column itself; None when there is none."""
+    """Return the place of the first null, by the column's own methods; None if it has none."""
     count = getattr(values, "null_count", None)
     if count is not None:
         number = count() if callable(count) else count

@@ -42,7 +42,7 @@ def optimal_threshold(
     weights
         How much each sample counts; a weight of 0 leaves the sample out.
     unit
-        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+        Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
 
     Notes
     -----
@@ -53,7 +53,7 @@ def optimal_threshold(
     --------
     >>> from limen import optimal_threshold
     >>> optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], false_negative=5)
-    Optimum(lower=0.1, upper=0.25, loss=1.0)
+    <Optimum: threshold 0.175, lower 0.1, upper 0.25, loss 1.0>
     """
     positive, negative, scale = exact_costs(false_positive, false_negative)
     parts = unit_parts(exact_unit(unit), scale)
@@ -73,13 +73,13 @@ def optimal_cut(
     below, above
         What each sample costs if it is answered 0, and if it is answered 1.
     unit
-        The smallest loss that is told apart, as for `limen.OnlineCut`.
+        Each loss is held as a whole number of units, as in `limen.OnlineCut`.
 
     Examples
     --------
     >>> from limen import losses, optimal_cut
     >>> optimal_cut([0.2, 0.6, 0.9], *losses.linear([3, -2, -1]))
-    Optimum(lower=0.2, upper=0.6, loss=-3.0)
+    <Optimum: threshold 0.4, lower 0.2, upper 0.6, loss -3.0>
     """
     parts = unit_parts(exact_unit(unit), Fraction(1))
     return Optimum(*_core.select_losses(*samples_with_losses(scores, below, above), *parts))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every cost at once: exact isotonic regression, kept right one sample at a time."""
+"""Every cost at once: exact isotonic regression, kept exact one sample at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, overload
 
 from limen import _core
 from limen.columns import samples_with_labels
@@ -16,7 +16,8 @@ from limen.optimum import LossCurve, Optimum, answer
 from limen.units import Cost, exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["OnlineCalibrator", "isotonic"]
 
@@ -26,13 +27,13 @@ _MOST = _core.most_units
 class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
     """Keep the best threshold for every cost and the calibrated probability, sample by sample.
 
-    It holds the isotonic regression of the labels on the scores, exactly: the cut for any
-    costs, the convex hull of the ROC curve and the probability of a score are read out of it.
+    It holds the exact isotonic regression of the labels on the scores, which contains the best
+    cut for any costs, the convex hull of the ROC curve and the probability of each score.
 
     Parameters
     ----------
     unit
-        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+        Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
 
     Notes
     -----
@@ -80,7 +81,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
             type(false_positive) is type(false_negative) is int
             and 0 < false_positive < _MOST
             and 0 < false_negative < _MOST
-        ):  # only their ratio counts, so nothing need be made of them
+        ):  # the common case: only the ratio matters, so fractions are not needed
             return self._threshold(false_positive, false_negative)
         positive, negative, _ = exact_costs(false_positive, false_negative)
         return self._threshold(positive, negative)
@@ -91,18 +92,26 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
         >>> calibrator = OnlineCalibrator()
         >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
         >>> calibrator.optimum(false_negative=5)
-        Optimum(lower=0.1, upper=0.25, loss=1.0)
+        <Optimum: threshold 0.175, lower 0.1, upper 0.25, loss 1.0>
         """
         return Optimum(*self._optimum(*self._priced(false_positive, false_negative)))
 
     def _priced(self, false_positive: Cost, false_negative: Cost) -> tuple[int, int, int, int]:
-        """Whole costs, and numerator and denominator of what one unit of loss at them is."""
+        """Return the costs as whole numbers, and the size of one unit of loss as a fraction."""
         positive, negative, scale = exact_costs(false_positive, false_negative)
         return (positive, negative, *unit_parts(exact_unit(self._given["unit"]), scale)[2:])
 
+    @overload
+    def predict(
+        self, scores: float, *, false_positive: Cost = ..., false_negative: Cost = ...
+    ) -> int: ...
+    @overload
+    def predict(
+        self, scores: ArrayLike, *, false_positive: Cost = ..., false_negative: Cost = ...
+    ) -> NDArray[np.int64]: ...
     def predict(
         self, scores: ArrayLike, *, false_positive: Cost = 1, false_negative: Cost = 1
-    ) -> Any:
+    ) -> int | NDArray[np.int64]:
         """Answer 1 or 0 to each score by the threshold for these costs. O(m + log n).
 
         >>> calibrator = OnlineCalibrator()
@@ -123,7 +132,13 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
         """
         return LossCurve(*self._curve(*self._priced(false_positive, false_negative)))
 
-    def probability(self, scores: ArrayLike, *, between: Between = "step") -> Any:
+    @overload
+    def probability(self, scores: float, *, between: Between = ...) -> float: ...
+    @overload
+    def probability(self, scores: ArrayLike, *, between: Between = ...) -> NDArray[np.float64]: ...
+    def probability(
+        self, scores: ArrayLike, *, between: Between = "step"
+    ) -> float | NDArray[np.float64]:
         """Return the calibrated probability of each score. O(log n) each.
 
         Parameters
@@ -132,7 +147,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
             One score or many. Below the lowest score held and above the highest, the
             probability is that of the end.
         between
-            What a score between two blocks of the fit is given. ``"step"``: the probability of
+            The probability of a score between two blocks of the fit. ``"step"``: the probability of
             the block on its side of the threshold between them. A probability above
             ``false_positive / (false_positive + false_negative)`` then says the same as
             ``score >= threshold(...)``, for every finite score and all costs, which is why it
@@ -141,7 +156,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
 
         Notes
         -----
-        nan when nothing is held: nothing is known.
+        nan when no sample is held.
 
         Examples
         --------
@@ -159,7 +174,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
         return each_probability(scores, between, self._probabilities)
 
     def blocks(self) -> Blocks:
-        """Return the whole isotonic fit. O(b log n) for b blocks.
+        """Return the isotonic fit: all its blocks. O(b log n) for b blocks.
 
         >>> calibrator = OnlineCalibrator()
         >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
@@ -191,14 +206,14 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
 
     def best(
         self,
-        metric: str | Metric | Callable[..., Any],
+        metric: str | Metric | Callable[..., ArrayLike],
         *,
         min_precision: Cost | None = None,
         min_recall: Cost | None = None,
         max_false_positive_rate: Cost | None = None,
         max_positive_rate: Cost | None = None,
     ) -> BestCut:
-        """Find the best cut by a metric, among those that meet what is demanded.
+        """Find the best cut by a metric, among those that meet the demands.
 
         O(b log n) for b blocks when the metric is best on the hull and nothing is demanded,
         O(n) otherwise. Of several equally good cuts it is the highest.
@@ -209,10 +224,10 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
             ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"jaccard"``, ``"mcc"``,
             ``"precision"``, ``"recall"``, ``"specificity"``, ``"youden"``, one of
             `limen.metrics`, or a function that is given arrays of tp, fp, fn and tn, one entry
-            for each cut, and tells what they are worth; more is better.
+            for each cut, and returns the value of each; more is better.
         min_precision, min_recall
-            Floors. The precision of a cut that answers 1 to nobody meets none, not even 0, as
-            there is nothing to take a share of.
+            Floors. A cut that answers 1 to nobody has no precision and meets no floor for it,
+            not even 0.
         max_false_positive_rate, max_positive_rate
             Ceilings on the share of labels 0, and of all, that are answered 1.
 
@@ -243,8 +258,8 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
 def isotonic(
     scores: ArrayLike,
     labels: ArrayLike,
-    weights: ArrayLike | None = None,
     *,
+    weights: ArrayLike | None = None,
     unit: Cost | None = None,
 ) -> Blocks:
     """Fit labels to scores by the best non-decreasing function, exactly. O(n).
@@ -258,7 +273,7 @@ def isotonic(
     weights
         How much each sample counts; a weight of 0 leaves the sample out.
     unit
-        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+        Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores, labels, weights and losses out of any array, column or frame, without surprise.
+"""Scores, labels, weights and losses out of any array, column or frame.
 
 Each function returns a contiguous array of one known type, or raises an error that names the
 argument, the place and the value. Nothing is dropped, parsed or repaired on the way.
@@ -7,7 +7,7 @@ argument, the place and the value. Nothing is dropped, parsed or repaired on the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from limen import _core
 from limen.arrays import as_array, columns_of
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __all__ = ["Columns", "from_frame"]  # what users need; the rest is for limen itself
 
@@ -39,8 +39,8 @@ def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _in_one_piece(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
-    """Contiguous, and at an address that is a multiple of its items' size, as `_core` reads it."""
+def _in_one_piece(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """Return the array contiguous and aligned, as `_core` needs it."""
     piece = np.ascontiguousarray(array, dtype)
     return piece if piece.flags.aligned else piece.copy()
 
@@ -86,13 +86,13 @@ def _refuse_object(name: str, at: int, value: object) -> NoReturn:
 
 
 def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
-    """Scores as float64. Numbers that no float64 can tell apart are refused. O(n).
+    """Read scores as float64; a number that has no exact float64 is refused. O(n).
 
     >>> as_scores([0, 1, 0.5])
     array([0. , 1. , 0.5])
     """
     array = _numbers(scores, name)
-    # Only what was given knows: an integer next to a float is a float in any array.
+    # Look at the values as given: in an array, an integer next to a float has become a float.
     objects = isinstance(scores, np.ndarray) and scores.dtype.kind == "O"
     given: Any = scores if objects or isinstance(scores, Sequence) else array
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
@@ -115,7 +115,7 @@ def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
     return converted
 
 
-def _is_rounded(value: Any, converted: np.float64) -> bool:
+def _is_rounded(value: object, converted: np.float64) -> bool:
     """Whether this integer or long double has no float64 of its own."""
     if isinstance(value, np.longdouble):
         return bool(value != converted)
@@ -136,9 +136,9 @@ def as_labels(
     labels: ArrayLike,
     scores: NDArray[np.float64] | None = None,
     name: str = "labels",
-    positive: Any = None,
+    positive: object = None,
 ) -> NDArray[np.uint8]:
-    """Labels as bytes of 0 and 1. O(n).
+    """Read labels as bytes of 0 and 1. O(n).
 
     `scores`, where given, serve to recognise that the two arguments were swapped. `positive`,
     where given, is the value that becomes 1; at most one other value may occur.
@@ -166,9 +166,9 @@ def as_labels(
     if bad < len(array):
         swapped = scores is not None and len(scores) and np.isin(scores, (0.0, 1.0)).all()
         hint = (
-            "The scores are all 0 or 1: were the two swapped? Scores come first."
+            "The scores are all 0 or 1: were scores and labels swapped? Scores come first."
             if swapped
-            else "For other classes pass whether each is the positive one: labels == positive; "
+            else "For other classes, pass labels == positive; "
             "for a frame, limen.columns.from_frame(..., positive=...)."
         )
         shown = array[bad] if array.dtype.kind in "biuf" else repr(array[bad])
@@ -176,14 +176,14 @@ def as_labels(
     return found
 
 
-def _equals(value: Any, number: int) -> bool:
-    """Whether this is the number; one day is not, whatever NumPy says."""
+def _equals(value: object, number: int) -> bool:
+    """Whether this is the number; a timedelta64 of one day is not 1, although NumPy says so."""
     return not isinstance(value, np.timedelta64) and bool(value == number)
 
 
-def _positive_ones(array: NDArray[Any], positive: Any, name: str) -> NDArray[np.uint8]:
-    """1 where a label is the positive one; more than one other value is refused."""
-    _refuse_nan(array, name, "A missing label is neither of the two; drop or fill it.")
+def _positive_ones(array: NDArray[Any], positive: object, name: str) -> NDArray[np.uint8]:
+    """Write 1 where a label is the positive one; more than one other value is refused."""
+    _refuse_nan(array, name, "Drop or fill missing labels.")
     yes = np.asarray(array == positive, dtype=bool)
     rest = np.flatnonzero(~yes)
     if len(rest):
@@ -192,33 +192,10 @@ def _positive_ones(array: NDArray[Any], positive: Any, name: str) -> NDArray[np.
             values = ", ".join(repr(array[at : at + 1].tolist()[0]) for at in (rest[0], third[0]))
             raise ValueError(
                 f"{name} must hold two values, {positive!r} and one other, got {values} at "
-                f"{name}[{rest[0]}] and {name}[{third[0]}]. Name the positive one as it stands "
-                "in the column, and merge or drop other classes."
+                f"{name}[{rest[0]}] and {name}[{third[0]}]. Give the positive one as it is "
+                "written in the column, and merge or drop other classes."
             )
     return yes.view(np.uint8)
-
-
-def require_obvious_positive(classes: ArrayLike, labels: ArrayLike | None = None) -> None:
-    """Raise ValueError unless these are False and True, 0 and 1, or -1 and 1.
-
-    >>> require_obvious_positive([-1, 1])
-    >>> require_obvious_positive(["fraud", "ok"])
-    Traceback (most recent call last):
-        ...
-    ValueError: pos_label must be given: the answer depends on which class is the positive one, \
-and y holds 'fraud' and 'ok'. Write pos_label='fraud' or pos_label='ok'.
-    """
-    first, second = np.asarray(classes).tolist()
-    if not isinstance(first, str | bytes) and (first, second) in ((0, 1), (-1, 1)):
-        return
-    told = [repr(first), repr(second)]
-    if labels is not None:
-        counts = (np.count_nonzero(np.asarray(labels) == value) for value in (first, second))
-        told = [f"{name} ({count:,} rows)" for name, count in zip(told, counts, strict=True)]
-    raise ValueError(
-        "pos_label must be given: the answer depends on which class is the positive one, and y "
-        f"holds {' and '.join(told)}. Write pos_label={first!r} or pos_label={second!r}."
-    )
 
 
 def _refuse_nan(array: NDArray[Any], name: str, advice: str) -> None:
@@ -235,7 +212,7 @@ def _refuse_nan(array: NDArray[Any], name: str, advice: str) -> None:
 
 
 def as_numbers(values: ArrayLike, name: str) -> Numbers:
-    """Weights or losses: whole numbers as int64, others as float64. O(n).
+    """Read weights or losses: whole numbers as int64, others as float64. O(n).
 
     >>> as_numbers([1, 2], "weights").dtype, as_numbers([1, 0.5], "weights").dtype
     (dtype('int64'), dtype('float64'))
@@ -289,7 +266,7 @@ def samples_with_losses(
 
 
 class Columns(NamedTuple):
-    """What `from_frame` took out of a frame, ready for every function that takes arrays.
+    """The columns that `from_frame` read, for every function that takes arrays.
 
     >>> scores, labels, weights, groups = Columns([0.5], [1], None, None)
     """
@@ -303,11 +280,11 @@ class Columns(NamedTuple):
 def from_frame(
     frame: Any,
     *,
-    score: Any = "score",
-    label: Any = "label",
-    weight: Any = None,
-    group: Any = None,
-    positive: Any = None,
+    score: Hashable = "score",
+    label: Hashable = "label",
+    weight: Hashable | None = None,
+    group: Hashable | None = None,
+    positive: object = None,
 ) -> Columns:
     """Take scores, labels, weights and groups out of a frame. O(n).
 
@@ -337,7 +314,7 @@ def from_frame(
     >>> taken.labels
     array([0, 1, 1], dtype=uint8)
     >>> optimal_threshold(taken.scores, taken.labels, weights=taken.weights)
-    Optimum(lower=0.2, upper=0.6, loss=0.0)
+    <Optimum: threshold 0.4, lower 0.2, upper 0.6, loss 0.0>
     """
     wanted = {"score": score, "label": label, "weight": weight, "group": group}
     names = {role: name for role, name in wanted.items() if name is not None}
@@ -358,3 +335,7 @@ def from_frame(
         _refuse_nan(keys, called["group"], "A group needs a key; drop or fill it.")
     require_same_length(scores=xs, labels=ys, weights=ws, groups=keys)
     return Columns(xs, ys, ws, keys)
+
+
+def __dir__() -> list[str]:
+    return __all__

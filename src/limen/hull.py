@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The isotonic fit and the ROC hull: two ways to write down the best cut of every cost."""
+"""The isotonic fit and the ROC hull: the best cuts of all costs, in two forms."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -19,17 +19,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Between", "Blocks", "RocHull", "each_probability"]
+__all__ = ["Between", "Blocks", "RocHull", "each_probability", "require_between"]
 
 Between: TypeAlias = 'Literal["step", "linear"]'
 
 
-def each_probability(
-    scores: ArrayLike, between: Between, of: Callable[[NDArray[np.float64], bool], Any]
-) -> Any:
-    """Apply a function of many scores; an array for an array, a float for a number."""
+def require_between(between: object) -> None:
+    """Raise ValueError unless this is one of the two ways to fill the space between blocks."""
     if between not in ("step", "linear"):
         raise ValueError(f'between must be "step" or "linear", got {between!r}.')
+
+
+def each_probability(
+    scores: ArrayLike,
+    between: Between,
+    of: Callable[[NDArray[np.float64], bool], NDArray[np.float64]],
+) -> float | NDArray[np.float64]:
+    """Return the probability of each score: an array for an array, a float for a number."""
+    require_between(between)
     if is_single(scores):
         return float(of(ordered_scores(np.asarray(scores).reshape(1)), between == "linear")[0])
     return of(ordered_scores(scores), between == "linear")
@@ -80,7 +87,7 @@ class Blocks:
             object.__setattr__(self, name, as_numbers(units, self._unit))
 
     @classmethod
-    def _of(cls, columns: tuple[Any, ...]) -> Blocks:
+    def _of(cls, columns: _core._Blocks) -> Blocks:
         first, last, positive, weight, counts, probabilities, unit = columns
         return cls(first, last, counts, probabilities, positive, weight, Fraction(*unit))
 
@@ -94,7 +101,13 @@ class Blocks:
         pairs = zip(self._positive_units.tolist(), self._weight_units.tolist(), strict=True)
         return [Fraction(positive, weight) for positive, weight in pairs]
 
-    def probability(self, scores: ArrayLike, *, between: Between = "step") -> Any:
+    @overload
+    def probability(self, scores: float, *, between: Between = ...) -> float: ...
+    @overload
+    def probability(self, scores: ArrayLike, *, between: Between = ...) -> NDArray[np.float64]: ...
+    def probability(
+        self, scores: ArrayLike, *, between: Between = "step"
+    ) -> float | NDArray[np.float64]:
         """Read the fit at each score, as `OnlineCalibrator.probability` does. O(m log b).
 
         >>> from limen import isotonic
@@ -102,7 +115,7 @@ class Blocks:
         0.5
         """
 
-        def of(array: NDArray[np.float64], linear: bool) -> Any:
+        def of(array: NDArray[np.float64], linear: bool) -> NDArray[np.float64]:
             return _core.probabilities_in(self.first, self.last, self.probabilities, array, linear)
 
         return each_probability(scores, between, of)

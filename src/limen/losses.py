@@ -9,13 +9,14 @@ answer is 0) and above it (the answer is 1), ready for `limen.optimal_cut` and
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from limen import _core
 from limen.arrays import is_single
 from limen.columns import Numbers, as_labels, as_numbers, require_same_length
+from limen.units import Cost
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -26,8 +27,8 @@ __all__ = ["classification", "cost_matrix", "linear"]
 def classification(
     labels: ArrayLike,
     *,
-    false_positive: float = 1,
-    false_negative: float = 1,
+    false_positive: Cost = 1,
+    false_negative: Cost = 1,
     weights: ArrayLike | None = None,
 ) -> tuple[Numbers, Numbers]:
     """Classification error, with class weights and sample weights. O(n).
@@ -52,7 +53,7 @@ def classification(
     return np.where(positive, wrong[1], 0), np.where(positive, 0, wrong[0])
 
 
-def linear(z: ArrayLike, *, outputs: tuple[float, float] = (0, 1)) -> tuple[Numbers, Numbers]:
+def linear(z: ArrayLike, *, outputs: tuple[Cost, Cost] = (0, 1)) -> tuple[Numbers, Numbers]:
     """Any linear loss ``z * output``, with the outputs [Q0, Q1] of the paper. O(n).
 
     A negative z asks for the higher output, a positive one for the lower.
@@ -107,8 +108,8 @@ def _per_row(values: ArrayLike, rows: int, name: str) -> Numbers:
     return column
 
 
-def _times(values: Numbers, factor: Any, name: str) -> Numbers:
-    """Multiply: int64 while it is whole, float64 otherwise, never wrapped around."""
+def _times(values: Numbers, factor: Cost, name: str) -> Numbers:
+    """Multiply: int64 for whole numbers, float64 otherwise, never with an overflow."""
     number = factor if isinstance(factor, int | Fraction) else float(factor)
     if values.dtype == np.int64 and number == int(number):
         largest = int(np.abs(values).max(initial=0)) * abs(int(number))
@@ -116,3 +117,7 @@ def _times(values: Numbers, factor: Any, name: str) -> Numbers:
             raise OverflowError(f"{name}={factor!r} makes losses of 2**62 or more. Scale it down.")
         return values * int(number)
     return values.astype(np.float64) * float(number)
+
+
+def __dir__() -> list[str]:
+    return __all__

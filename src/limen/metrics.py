@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from limen import _core
 from limen.errors import Infeasible
-from limen.optimum import answer
+from limen.optimum import Gap
 from limen.units import Cost, exact_bound, exact_costs, exact_positive
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Metric:
     _made_by: tuple[Any, ...] | None = field(default=None, repr=False, compare=False)
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
-        # Its functions have no name of their own, so a pickle tells where to find it again.
+        # Its functions have no name of their own, so a pickle stores the call that made it.
         if _NAMED.get(self.name) is self:
             return self.name
         return self._made_by or object.__reduce_ex__(self, protocol)
@@ -169,7 +170,7 @@ def _matthews(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
     return agreement * abs(agreement), (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
 
 
-# All lie between -1 and 1, and doubles tell them to within this.
+# All lie between -1 and 1, and doubles are accurate to this.
 _CLOSE = 1e-9
 
 accuracy = Metric(
@@ -217,7 +218,7 @@ f1 = Metric("f1", fbeta(1).ratio, on_hull=True, margin=_CLOSE)
 """The harmonic mean of precision and recall."""
 
 
-def cost(false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
+def cost(*, false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
     """Make the total cost of the mistakes, which is to be as low as possible.
 
     >>> cost(false_negative=5)(tp=3, fp=1, fn=2, tn=4)
@@ -225,13 +226,16 @@ def cost(false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
     """
     positive, negative, scale = exact_costs(false_positive, false_negative)
     return Metric(
-        f"cost({false_positive!r}, {false_negative!r})",
+        f"cost(false_positive={false_positive!r}, false_negative={false_negative!r})",
         lambda tp, fp, fn, tn: (positive * fp + negative * fn, 1 + 0 * tp),
         on_hull=True,
         lowest=True,
         scale=scale,
         margin=_CLOSE,
-        _made_by=(cost, (false_positive, false_negative)),
+        _made_by=(
+            partial(cost, false_positive=false_positive, false_negative=false_negative),
+            (),
+        ),
     )
 
 
@@ -251,8 +255,8 @@ _NAMED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BestCut:
+@dataclass(frozen=True, slots=True, repr=False)
+class BestCut(Gap):
     """The cut that does best by some metric.
 
     Attributes
@@ -262,24 +266,15 @@ class BestCut:
     upper
         The lowest score that is answered 1; None when there is none.
     value
-        What the metric is worth there.
+        The value of the metric there.
     confusion
         The weights of true and false positives, false and true negatives.
+    threshold
+        The number to publish, as for `Optimum`.
     """
 
-    lower: float | None
-    upper: float | None
     value: float
     confusion: Confusion
-
-    @property
-    def threshold(self) -> float:
-        """The number to publish: answer 1 when ``score >= threshold``, as for `Optimum`. O(1)."""
-        return _core.threshold_of(self.lower, self.upper)
-
-    def predict(self, scores: ArrayLike) -> Any:
-        """Answer 1 or 0 to each score. O(n)."""
-        return answer(scores, self.threshold)
 
 
 class Cuts(NamedTuple):
@@ -387,7 +382,7 @@ def _require_function_of_four(metric: Callable[..., Any]) -> None:
     """Raise TypeError for the metrics and scorers of other libraries, as scikit-learn's."""
     try:
         takes = signature(metric)
-    except (TypeError, ValueError):  # some functions tell nothing about themselves
+    except (TypeError, ValueError):  # some functions have no signature
         return
     if "y_true" not in takes.parameters:
         with suppress(TypeError):
@@ -476,7 +471,7 @@ def _at(cuts: Cuts, value: float, place: int) -> BestCut:
 
 
 def _worth(cuts: Cuts, metric: Metric | Callable[..., Any], place: int) -> float:
-    """Tell what a metric is worth at a cut, rounded once."""
+    """Return the value of a metric at a cut, rounded once."""
     if not isinstance(metric, Metric):
         return float(_values_by(metric, cuts)[place])
     top, bottom = (int(part[0]) for part in metric.ratio(*cuts.exactly([place])))
@@ -515,3 +510,7 @@ def _infeasible(
         "nearest of this error.",
         nearest,
     )
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,36 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest cut, kept right one sample at a time, in any order."""
+"""The cheapest cut, kept exact one sample at a time, in any order."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from limen import _core
 from limen.columns import samples_with_losses
 from limen.model import Held, Labelled
-from limen.optimum import LossCurve, Optimum, answer
+from limen.optimum import Deciding, LossCurve, Optimum
 from limen.units import Cost, exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["OnlineCut", "OnlineThreshold"]
 
 
-class _Cheapest(Held):
-    """Models of one cost; `_core` brings threshold and loss."""
+class _Cheapest(Deciding, Held):
+    """Models of one pair of costs; `_core` adds threshold and loss."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
 
         @property
-        def threshold(self) -> float: ...
-        @property
         def loss(self) -> float: ...
         def _optimum(self) -> tuple[float | None, float | None, float]: ...
-        def _curve(self) -> tuple[Any, Any]: ...
+        def _curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
     @property
     def optimum(self) -> Optimum:
@@ -38,20 +37,9 @@ class _Cheapest(Held):
 
         >>> import limen
         >>> limen.OnlineThreshold().optimum
-        Optimum(lower=None, upper=None, loss=0.0)
+        <Optimum: threshold inf, lower None, upper None, loss 0.0>
         """
         return Optimum(*self._optimum())
-
-    def predict(self, scores: ArrayLike) -> Any:
-        """Answer 1 or 0 to each score by the threshold of now. O(n).
-
-        >>> import limen
-        >>> cut = limen.OnlineThreshold()
-        >>> cut.update_many([0.3, 0.7], [0, 1])
-        >>> cut.predict([0.2, 0.9]), cut.predict(0.6)
-        (array([0, 1]), 1)
-        """
-        return answer(scores, self.threshold)
 
     def curve(self) -> LossCurve:
         """Compute the loss of every cut. O(n).
@@ -81,9 +69,9 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
     false_negative
         Cost of answering 0 when the label is 1.
     unit
-        The smallest weight that is told apart. Whole weights need none. With None, other
-        weights are rounded to the nearest 2**-20; with ``unit=0.01`` amounts of money are
-        exact in cents.
+        Each weight is held as a whole number of units. Whole weights need no unit. With None,
+        other weights are rounded to the nearest 2**-20; with ``unit=0.01`` amounts of money
+        are exact in cents.
 
     Notes
     -----
@@ -104,7 +92,7 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
     >>> cut.threshold
     0.625
     >>> cut.optimum
-    Optimum(lower=0.5, upper=0.75, loss=1.0)
+    <Optimum: threshold 0.625, lower 0.5, upper 0.75, loss 1.0>
 
     A missed positive that costs five times more moves the cut down:
 
@@ -135,19 +123,19 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
 class OnlineCut(_Cheapest, _core.Cut, kind="OnlineCut"):
     """Keep the cheapest cut for any losses, sample by sample.
 
-    Each sample says what it costs `below` the cut (the answer is 0) and `above` it (the answer
+    Each sample has what it costs `below` the cut (the answer is 0) and `above` it (the answer
     is 1). `limen.losses` makes both from labels, weights, cost matrices or linear losses.
 
     Parameters
     ----------
     unit
-        The smallest loss that is told apart. Whole losses need none. With None, other losses
-        are rounded to the nearest 2**-20.
+        Each loss is held as a whole number of units. Whole losses need no unit. With None,
+        other losses are rounded to the nearest 2**-20.
 
     Notes
     -----
     As for `OnlineThreshold`. Losses may be negative. A sample that costs 0 on both sides is
-    the same as none.
+    not held.
 
     Examples
     --------

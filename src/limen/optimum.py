@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -16,48 +16,49 @@ from limen.columns import ordered_scores
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["LossCurve", "Optimum", "answer"]
+__all__ = ["Deciding", "Gap", "LossCurve", "Optimum", "answer"]
 
 
-def answer(scores: ArrayLike, threshold: float) -> Any:
-    """1 where ``score >= threshold``, else 0; an array for an array, an int for a number."""
-    if is_single(scores):
-        return int(answer(np.asarray(scores).reshape(1), threshold)[0])
-    return (ordered_scores(scores) >= threshold).astype(np.int64)
+def answer(scores: ArrayLike, threshold: float) -> int | NDArray[np.int64]:
+    """Return 1 where ``score >= threshold``, else 0: an array for an array, an int for a number."""
+    single = is_single(scores)
+    given = ordered_scores(np.asarray(scores).reshape(1) if single else scores)
+    answers = (given >= threshold).astype(np.int64)
+    return int(answers[0]) if single else answers
 
 
-@dataclass(frozen=True, slots=True)
-class Optimum:
-    """The cheapest cut of some samples.
+class Deciding:
+    """Base of all that answer by one threshold."""
 
-    Attributes
-    ----------
-    lower
-        The highest score that is answered 0; None when there is none.
-    upper
-        The lowest score that is answered 1; None when there is none.
-    loss
-        The total loss of this cut: what the mistakes on these samples cost.
+    __slots__ = ()
 
-    Notes
-    -----
-    Of several cuts that are equally cheap this is the highest: say 1 only when it pays.
+    if TYPE_CHECKING:
 
-    Examples
-    --------
-    >>> from limen import optimal_threshold
-    >>> best = optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
-    >>> best
-    Optimum(lower=0.5, upper=0.75, loss=1.0)
-    >>> best.threshold
-    0.625
-    >>> best.predict([0.6, 0.7])
-    array([0, 1])
-    """
+        @property
+        def threshold(self) -> float: ...  # noqa: D102
+
+    @overload
+    def predict(self, scores: float) -> int: ...
+    @overload
+    def predict(self, scores: ArrayLike) -> NDArray[np.int64]: ...
+    def predict(self, scores: ArrayLike) -> int | NDArray[np.int64]:
+        """Answer 1 or 0 to each score by the threshold. O(m) for m scores.
+
+        >>> from limen import OnlineThreshold
+        >>> cut = OnlineThreshold()
+        >>> cut.update_many([0.3, 0.7], [0, 1])
+        >>> cut.predict([0.2, 0.9]), cut.predict(0.6)
+        (array([0, 1]), 1)
+        """
+        return answer(scores, self.threshold)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Gap(Deciding):
+    """Two neighbouring scores with a cut between them."""
 
     lower: float | None
     upper: float | None
-    loss: float
 
     @property
     def threshold(self) -> float:
@@ -69,13 +70,44 @@ class Optimum:
         """
         return _core.threshold_of(self.lower, self.upper)
 
-    def predict(self, scores: ArrayLike) -> Any:
-        """Answer 1 or 0 to each score. O(n).
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{field.name} {getattr(self, field.name)!r}" for field in fields(self))
+        return f"<{type(self).__name__}: threshold {self.threshold!r}, {listed}>"
 
-        >>> Optimum(lower=0.5, upper=0.75, loss=0.0).predict(0.7)
-        1
-        """
-        return answer(scores, self.threshold)
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Optimum(Gap):
+    """The cheapest cut of some samples.
+
+    Attributes
+    ----------
+    lower
+        The highest score that is answered 0; None when there is none.
+    upper
+        The lowest score that is answered 1; None when there is none.
+    loss
+        The total loss of this cut: what the mistakes on these samples cost.
+
+    threshold
+        The number to publish, inside the gap between `lower` and `upper`.
+
+    Notes
+    -----
+    Of several cuts that are equally cheap this is the highest: say 1 only when it pays.
+
+    Examples
+    --------
+    >>> from limen import optimal_threshold
+    >>> best = optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+    >>> best
+    <Optimum: threshold 0.625, lower 0.5, upper 0.75, loss 1.0>
+    >>> best.threshold
+    0.625
+    >>> best.predict([0.6, 0.7])
+    array([0, 1])
+    """
+
+    loss: float
 
     def as_sigmoid(self) -> tuple[float, float]:
         """Return a and b such that ``1 / (1 + exp(-(a * score + b)))`` decides alike.

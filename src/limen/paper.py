@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's four algorithms, literally: short, slow, obviously right.
+"""The paper's four algorithms as they are written there: short, slow, easy to check.
 
 Kaan Gokcesu and Hakan Gokcesu, "Optimally Efficient Sequential Calibration of Binary Classifiers
 to Minimize Classification Error".
@@ -391,3 +391,7 @@ def _label(run: Run, starred: bool) -> tuple[str, str]:
     """Return the cut and the sums of a run as the paper prints them."""
     lower, upper, below, above = ("--" if part is None else str(part) for part in run.summary)
     return f"({lower},{upper}){'*' if starred else ''}", f"({below},{above})"
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -35,7 +35,7 @@ Features = dict[Any, Any]
 
 
 class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
-    """What the classifiers share: each sample is scored before it is learned from."""
+    """Base of both classifiers: each sample is scored before it is learned from."""
 
     if TYPE_CHECKING:
         classifier: Any
@@ -80,9 +80,9 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
     def learn_one(self, x: Features, y: Hashable, **kwargs: Any) -> None:
         """Score a sample, hold the score with its label, and only then learn from it.
 
-        O(log n) or O(log² n) beside what the classifier takes. A weight goes by the name ``w``
-        to the classifier as well; the time of a sample, for windows that need it, goes by the
-        name ``t`` and stays here. An error holds nothing.
+        O(log n) or O(log² n) beside what the classifier takes. The weight ``w`` is also passed to
+        the classifier; the time ``t`` of a sample, for windows over time, is not. After an
+        error nothing is held.
         """
         label, held = self._label(y), self._timed(kwargs)
         score = self._score(x)
@@ -96,7 +96,7 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
             self._negative = y
 
     def _timed(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Take the time out of what was given; raise unless it is there where it is needed."""
+        """Remove the time from the arguments; raise if it is missing, or given for nothing."""
         own = isinstance(self._held, Window | type(self._trial))
         timed = getattr(self._held, "_period", None) is not None
         if timed and "t" not in kwargs:
@@ -106,8 +106,8 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
             )
         if own and not timed and "t" in kwargs:
             raise TypeError(
-                f"t is {kwargs['t']!r}, but nothing here looks at the time. Leave it out, or "
-                "remember by time, as window=timedelta(days=7) does. Nothing was changed."
+                f"t is {kwargs['t']!r}, but this classifier uses no time. Leave it out, or "
+                "use a window over time, such as window=timedelta(days=7). Nothing was changed."
             )
         if timed:
             self._held._checked(kwargs["t"])
@@ -124,18 +124,18 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
             return 1
         if self._negative is not None and y != self._negative:
             raise ValueError(
-                f"y must be {self.pos_val!r} or {self._negative!r}, got {y!r}. A threshold parts "
-                "two classes; name the positive one by pos_val and merge the others."
+                f"y must be {self.pos_val!r} or {self._negative!r}, got {y!r}. A threshold divides "
+                "two classes: name the positive one by pos_val, and merge the others."
             )
         return 0
 
     def _score(self, x: Features, **kwargs: Any) -> float | None:
-        """Score of the positive class; None while the classifier knows no class."""
+        """Return the score of the positive class; None while the classifier knows no class."""
         probabilities = self.classifier.predict_proba_one(x, **kwargs)
         return float(probabilities.get(self.pos_val, 0.0)) if probabilities else None
 
     def _scores(self, X: Any, **kwargs: Any) -> NDArray[np.float64]:
-        """Scores of the rows of a frame, at once where the classifier can; nan for none."""
+        """Score the rows of a frame, at once where the classifier can; nan for no score."""
         try:
             given = dataframe.into_frame(self.classifier.predict_proba_many(X, **kwargs))
         except (AttributeError, NotImplementedError):
@@ -150,7 +150,7 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
         return column
 
     def _both(self, positive: float) -> dict[Hashable, float]:
-        """Write a probability for both classes."""
+        """Return the probabilities of both classes."""
         return {self._negative: 1.0 - positive, self.pos_val: positive}
 
     def _named(self, answer: Any) -> Hashable:
@@ -172,21 +172,21 @@ class ThresholdClassifier(_Wrapper):
     classifier
         A binary classifier with `predict_proba_one`, or a pipeline that ends in one.
     false_positive, false_negative
-        Cost of answering `pos_val` to the other class, and the other way round.
+        Cost of answering `pos_val` to a sample of the other class, and the reverse.
     pos_val
         The positive class.
     window
-        What to remember: a number for the last so many samples, a timedelta for the last
-        period (each sample then comes with its time, ``learn_one(x, y, t=...)``), or a function
-        that is given the empty `limen.OnlineThreshold` and returns what is updated in its
-        place. None remembers everything.
+        Which samples to hold: a number n for the last n samples, a timedelta for the last
+        period (each sample then needs its time, ``learn_one(x, y, t=...)``), or a function that
+        wraps the empty `limen.OnlineThreshold` in a window and returns the window. None holds
+        all samples.
     unit
-        The smallest weight that is told apart, as for `limen.OnlineThreshold`.
+        Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
 
     Notes
     -----
-    `learn_one` takes O(log n) beside what the classifier takes. Until a sample could be scored
-    the classifier answers by itself. Probabilities are those of the classifier.
+    `learn_one` takes O(log n) beside what the classifier takes. Until the first sample is
+    scored, answers are those of the classifier. Probabilities are those of the classifier.
 
     Examples
     --------
@@ -222,12 +222,12 @@ class ThresholdClassifier(_Wrapper):
 
     @property
     def threshold(self) -> float:
-        """The threshold of now. O(log n) after a change, else O(1)."""
+        """The current threshold. O(log n) after a change, else O(1)."""
         return float(self._held.threshold)
 
     @property
     def optimum(self) -> Optimum:
-        """The cheapest cut of now. O(log n) after a change, else O(1)."""
+        """The current cheapest cut. O(log n) after a change, else O(1)."""
         optimum: Optimum = self._held.optimum
         return optimum
 
@@ -240,7 +240,7 @@ class ThresholdClassifier(_Wrapper):
         return self._named(score >= self.threshold)
 
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Hashable, float]:
-        """Give the probabilities of the classifier, one half while it knows nothing."""
+        """Return the probabilities of the classifier, one half while it knows nothing."""
         score = self._score(x, **kwargs)
         return self._both(0.5 if score is None else score)
 
@@ -251,12 +251,12 @@ class ThresholdClassifier(_Wrapper):
         return self._named_series(self._scores(X, **kwargs) >= self.threshold, X)
 
     def predict_proba_many(self, X: Any, **kwargs: Any) -> Any:
-        """Give the probabilities of the classifier for each row of a frame."""
+        """Return the probabilities of the classifier for each row of a frame."""
         return self.classifier.predict_proba_many(X, **kwargs)
 
 
 class CalibratedClassifier(_Wrapper):
-    """A classifier with exactly calibrated probabilities, kept right sample by sample.
+    """A classifier with exactly calibrated probabilities, kept exact sample by sample.
 
     Each sample is scored before it is learned from; probabilities are those of the isotonic
     regression on these scores. Deciding by them is deciding at the cheapest threshold, for all
@@ -274,7 +274,7 @@ class CalibratedClassifier(_Wrapper):
 
     Notes
     -----
-    `learn_one` takes O(log² n) beside what the classifier takes. Until a sample could be scored,
+    `learn_one` takes O(log² n) beside what the classifier takes. Until the first sample is scored,
     answers and probabilities are those of the classifier, one half while it knows nothing.
 
     Examples
@@ -313,9 +313,9 @@ class CalibratedClassifier(_Wrapper):
         self._begin(OnlineCalibrator(unit=unit))
 
     def threshold(
-        self, false_positive: Cost | None = None, false_negative: Cost | None = None
+        self, *, false_positive: Cost | None = None, false_negative: Cost | None = None
     ) -> float:
-        """Return the threshold of now, at the costs of the constructor or others. O(log n)."""
+        """Return the current threshold, at the costs of the constructor or others. O(log n)."""
         return float(
             self._held.threshold(
                 false_positive=self.false_positive if false_positive is None else false_positive,
@@ -326,6 +326,7 @@ class CalibratedClassifier(_Wrapper):
     def predict_one(
         self,
         x: Features,
+        *,
         false_positive: Cost | None = None,
         false_negative: Cost | None = None,
         **kwargs: Any,
@@ -338,10 +339,11 @@ class CalibratedClassifier(_Wrapper):
         if score is None:
             answer: Hashable = self.classifier.predict_one(x, **kwargs)
             return answer
-        return self._named(score >= self.threshold(false_positive, false_negative))
+        threshold = self.threshold(false_positive=false_positive, false_negative=false_negative)
+        return self._named(score >= threshold)
 
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Hashable, float]:
-        """Give the calibrated probabilities. O(log n)."""
+        """Return the calibrated probabilities. O(log n)."""
         score = self._score(x, **kwargs)
         if score is not None and len(self._held):
             score = float(self._held.probability(score, between=self.between))
@@ -354,9 +356,13 @@ class CalibratedClassifier(_Wrapper):
         return self._named_series(self._scores(X, **kwargs) >= self.threshold(), X)
 
     def predict_proba_many(self, X: Any, **kwargs: Any) -> Any:
-        """Give the calibrated probabilities for each row of a frame."""
+        """Return the calibrated probabilities for each row of a frame."""
         if len(self._held) == 0:
             return self.classifier.predict_proba_many(X, **kwargs)
         positive = self._held.probability(self._scores(X, **kwargs), between=self.between)
         columns = {self._negative: 1.0 - positive, self.pos_val: positive}
         return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+
+
+def __dir__() -> list[str]:
+    return __all__

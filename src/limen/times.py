@@ -24,7 +24,7 @@ Period: TypeAlias = int | float | timedelta
 
 
 def _from_numpy(value: Any) -> Any:
-    """Turn datetime64 and timedelta64 into what Python has for them, if nothing is lost."""
+    """Turn datetime64 and timedelta64 into datetime and timedelta, if nothing is lost."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         with suppress(TypeError):  # a month has no fixed number of microseconds
             coarse = value.astype(f"{value.dtype.kind}8[us]")
@@ -49,7 +49,7 @@ def _number(value: Any) -> int | float | None:
 
 
 def as_period(period: Any, name: str = "period") -> Period:
-    """Read a length of time that is positive: a number or a timedelta.
+    """Read a positive length of time: a number or a timedelta.
 
     >>> as_period(30), as_period(timedelta(days=30))
     (30, datetime.timedelta(days=30))
@@ -82,13 +82,13 @@ def as_time(time: Any, dated: bool, name: str = "time") -> Time:
         if isinstance(moment, Real) and not isinstance(moment, bool):
             raise ValueError(f"{name} must be finite, got {time!r}. Nothing was changed.")
         raise TypeError(
-            f"{name} must be a number, as the period or the times before are; got {time!r}. "
+            f"{name} must be a number, like the period or the earlier times; got {time!r}. "
             "Nothing was changed."
         )
-    if not isinstance(moment, datetime) or moment != moment:  # a missing time is not itself
+    if not isinstance(moment, datetime) or moment != moment:  # NaT is not equal to itself
         raise TypeError(
-            f"{name} must be a datetime, as the period or the times before ask for; got "
-            f"{time!r}. Nothing was changed."
+            f"{name} must be a datetime, because the period is a timedelta or earlier times are "
+            f"datetimes; got {time!r}. Nothing was changed."
         )
     if type(moment) is not datetime:
         moment = _plain(moment, name)
@@ -128,7 +128,7 @@ def as_times(times: Any, dated: bool, name: str = "times") -> list[Time]:
             return list(values.tolist())
         if dated and values.dtype.kind == "M":
             coarse = values.astype("M8[us]")
-            if (coarse == values).all():  # and no missing time, which is not itself
+            if (coarse == values).all():  # and no NaT, which is not equal to itself
                 return list(coarse.tolist())
         if values.dtype.kind != "M":
             values = values.tolist()
@@ -136,7 +136,7 @@ def as_times(times: Any, dated: bool, name: str = "times") -> list[Time]:
 
 
 def require_one_kind(**periods: Period | None) -> bool | None:
-    """Tell whether the periods are timedeltas (True) or numbers; None when there are none.
+    """Return True if the periods are timedeltas, False if numbers, None if there are none.
 
     >>> require_one_kind(time_to_live=30, maturity=None)
     False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Costs and units as exact fractions: the numbers people typed, not their binary shadows."""
+"""Costs and units as exact fractions: 0.1 is a tenth, not the double next to it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Cost: TypeAlias = "int | float | Fraction | Decimal"
 # A decimal with more places than this was computed rather than typed.
 _PLACES = 10**9
 _FINEST = 2**_core.finest_bits
-# Beyond every double. A number with more is not written by hand, and takes long to work with.
+# More than any double has. A longer number is no real cost, and slow to compute with.
 _MOST_DIGITS = 400
 _LONGEST = 10**_MOST_DIGITS
 
 
 def exact_positive(value: Any, name: str) -> Fraction:
-    """Read a positive number; a float is the decimal it prints as, so that 0.1 is a tenth."""
+    """Read a positive number exactly; a float is the decimal that it prints as."""
     number = _as_typed(value, name)
     if number is None or number <= 0:
         raise ValueError(f"{name} must be a positive, finite number, got {value!r}.")
@@ -79,12 +79,12 @@ def _refuse_endless(value: Any, name: str) -> None:
         shown = f"{value:.6g}" if isinstance(value, Decimal) else f"a longer {type(value).__name__}"
         raise ValueError(
             f"{name} must be a number of at most {_MOST_DIGITS} digits before and after the "
-            f"point, got {shown}. Choose a rounder one."
+            f"point, got {shown}. Choose one with fewer digits."
         )
 
 
 def exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, Fraction]:
-    """Two whole numbers in the ratio of the costs, and what one of them stands for.
+    """Return two whole numbers in the ratio of the costs, and the cost that 1 stands for.
 
     A float whose decimal has more than nine places is rounded to the nearest 2**-20.
 
@@ -95,7 +95,7 @@ def exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, F
     """
     try:
         return _exact_costs(false_positive, false_negative)
-    except TypeError:  # without a hash it is no number, which is told below
+    except TypeError:  # what has no hash is no number: the error is raised below
         return _exact_costs.__wrapped__(false_positive, false_negative)
 
 
@@ -127,7 +127,7 @@ def _exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, 
 
 
 def unequal(false_positive: Any, false_negative: Any) -> bool:
-    """Tell whether two costs differ, or may because there is one for each row.
+    """Return whether two costs differ, or may differ because there is one for each row.
 
     >>> unequal(5, 5.0), unequal(1, 5), unequal([1, 1], 1)
     (False, True, True)
@@ -162,7 +162,7 @@ def exact_unit(unit: Cost | None) -> Fraction | None:
     if max(fraction.numerator, fraction.denominator) >= _core.most_units:
         raise ValueError(
             f"unit must be a fraction of whole numbers below 2**62, got {unit!r}. "
-            "Choose a rounder number, or scale weights and costs."
+            "Choose one with fewer digits, or scale weights and costs."
         )
     return fraction
 
@@ -171,6 +171,6 @@ def unit_parts(unit: Fraction | None, scale: Fraction) -> tuple[int, int, int, i
     """Numerator and denominator of the unit (0 for automatic) and of what one loss unit is."""
     size = scale * (1 if unit is None else unit)
     if max(size.numerator, size.denominator) >= _core.most_units:
-        raise OverflowError("unit and costs together need more than 62 bits; use rounder ones.")
+        raise OverflowError("unit and costs together need more than 62 bits; use fewer digits.")
     parts = (0, 0) if unit is None else (unit.numerator, unit.denominator)
     return (*parts, size.numerator, size.denominator)

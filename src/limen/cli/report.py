@@ -20,7 +20,7 @@ from limen.cli.findings import best_of, calibrator_of, confusion_at, findings_by
 from limen.cli.inputs import read
 from limen.cli.output import print_messages, require_writable, written
 from limen.cli.sentences import as_typed, reversed_scores
-from limen.digits import gap, plain, within
+from limen.digits import gap, plain, thinned, within
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
-_POINTS = 1000  # pairs of points in a chart
+_STRETCHES = 1000  # of a chart, each with its lowest and its highest point
 _NEAR = Fraction(101, 100)
 _RATIOS = tuple(
     Fraction(text) for text in ("1/20", "1/10", "1/5", "1/2", "1", "2", "5", "10", "20", "50")
@@ -267,7 +267,7 @@ class _Page:
         finding, confusion = self.finding, self.finding.confusion
         positives, negatives = confusion.tp + confusion.fn, confusion.fp + confusion.tn
         cuts = self.calibrator.curve(**self.costs)
-        kept = _thinned(cuts.losses)
+        kept = thinned(cuts.losses, _STRETCHES)
         thresholds = cuts.thresholds[kept]
         each = [self.calibrator.confusion(threshold) for threshold in thresholds.tolist()]
         curve = {
@@ -335,22 +335,6 @@ def _sentence(text: str) -> str:
 
 def _relative(loss: float, lowest: float) -> str:
     return f" ({abs(loss - lowest) / lowest:.1%})" if lowest else ""
-
-
-def _thinned(losses: Any) -> Any:
-    """Choose places of the lowest and the highest loss in each of many stretches. O(n).
-
-    >>> _thinned(np.array([3.0, 1.0, 2.0])).tolist()
-    [0, 1, 2]
-    """
-    if len(losses) <= 2 * _POINTS:
-        return np.arange(len(losses))
-    places = [0, len(losses) - 1, int(np.flatnonzero(losses == losses.min())[-1])]
-    edges = np.linspace(0, len(losses), _POINTS + 1).astype(np.int64)
-    for start, end in pairwise(edges.tolist()):
-        stretch = losses[start:end]
-        places += [start + int(stretch.argmin()), start + int(stretch.argmax())]
-    return np.unique(places)
 
 
 def _rule(finding: Finding) -> str:

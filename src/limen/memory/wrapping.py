@@ -60,6 +60,11 @@ class Wrapper(Storable):
         """What holds the samples: read from it, but leave it as it is."""
         return self._model
 
+    def __dir__(self) -> list[str]:
+        """List every attribute, and of the model's answers only those that it has."""
+        answers = {name for name in vars(Wrapper) if not name.startswith("_")} - {"model"}
+        return [name for name in super().__dir__() if name not in answers - {*dir(self._model)}]
+
 
 def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     """List the names of the arguments, in order."""

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures in the manner of scikit-learn's displays: ``pip install "limen[plots]"``.
 
-Each display keeps what it shows, draws it with `plot` and leaves `ax_` and `figure_` to be
-worked on. `from_predictions` takes labels first and scores second, as scikit-learn does.
-Colours can be told apart by everybody, and nothing is said by colour alone.
+Each display holds its numbers, draws them with `plot`, and has `ax_` and `figure_` for further
+work. `from_predictions` takes labels first and scores second, as scikit-learn does.
+Colours differ for colour-blind readers too, and nothing depends on colour alone.
 """
 
 try:
-    import matplotlib  # noqa: F401 - told here rather than at the first picture
+    import matplotlib  # noqa: F401 - an error here, not at the first picture
 except ImportError as error:
     raise ImportError(
         'limen.plots needs matplotlib. Install it with: pip install "limen[plots]"'
@@ -24,3 +24,7 @@ __all__ = [
     "RocHullDisplay",
     "ThresholdHistoryDisplay",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -25,16 +25,16 @@ class CalibrationBlocksDisplay(Display):
     Parameters
     ----------
     blocks
-        What `limen.isotonic` or `OnlineCalibrator.blocks` gave.
+        The result of `limen.isotonic` or `OnlineCalibrator.blocks`.
     level
         The share above which it pays to answer 1, to be marked; None for none.
     name
-        What the fit is called in the legend.
+        Name of the fit in the legend.
 
     Attributes
     ----------
     ax_, figure_, line_, points_
-        What was drawn.
+        The matplotlib objects that were drawn.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class CalibrationBlocksDisplay(Display):
         **kwargs: Any,
     ) -> Self:
         """Draw the fit of some labels and scores, and where costs would cut it. O(n)."""
-        fit = isotonic(*labelled(y_true, y_score, pos_label), sample_weight)
+        fit = isotonic(*labelled(y_true, y_score, pos_label), weights=sample_weight)
         level = None
         if false_positive is not None or false_negative is not None:
             costs = (1 if cost is None else cost for cost in (false_positive, false_negative))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the displays share: scores of a classifier, an axes to draw on, colours and numbers."""
+"""Base of the displays: scores of a classifier, axes to draw on, colours and numbers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from limen.columns import as_labels, ordered_scores, require_obvious_positive
-from limen.digits import within
+from limen.classifiers import (
+    classes_of,
+    positive_of,
+    require_known,
+    require_obvious_positive,
+    scores_of,
+)
+from limen.columns import as_labels, ordered_scores
+from limen.digits import thinned, within
 from limen.units import unequal
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BLUE", "GREEN", "GREY", "MINUS", "ORANGE", "Display", "labelled", "number", "thinned"]
+__all__ = ["BLUE", "GREEN", "GREY", "MINUS", "ORANGE", "Display", "labelled", "number", "visible"]
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
 MINUS = "\N{MINUS SIGN}"
-_POINTS = 4_000  # more than a screen is wide
+_STRETCHES = 4_000  # more than a screen is wide
 
 
 def labelled(y_true: Any, y_score: Any, pos_label: Any) -> tuple[Any, Any]:
@@ -34,34 +41,15 @@ def labelled(y_true: Any, y_score: Any, pos_label: Any) -> tuple[Any, Any]:
     return scores, as_labels(y_true, name="y_true", positive=classes[1])
 
 
-def _scores_of(
+def _predictions(
     estimator: Any, X: Any, y: Any, method: str, pos_label: Any, costs: dict[str, Any]
-) -> tuple[Any, Any]:
-    """Labels and scores of a fitted classifier, without asking which library it is from."""
-    names = ("predict_proba", "decision_function") if method == "auto" else (method,)
-    if not hasattr(estimator, "classes_"):
-        raise TypeError(f"estimator must be a fitted classifier, got {estimator!r}.")
-    classes, labels = np.asarray(estimator.classes_), np.asarray(y)
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Whether each row is of the positive class, and the score that the classifier gives it."""
+    classes, labels = classes_of(estimator), np.asarray(y)
     own = getattr(estimator, "pos_label", None) if pos_label is None else pos_label
-    if own is None and unequal(**costs):
-        require_obvious_positive(classes, labels)
-    positive = classes[1] if own is None else own
-    if positive not in classes:
-        raise ValueError(f"pos_label={positive!r} is none of {classes.tolist()!r}.")
-    strange = np.flatnonzero(~np.isin(labels, classes))
-    if len(strange):
-        at = int(strange[0])
-        value = labels[at : at + 1].tolist()[0]
-        raise ValueError(f"y[{at}] is {value!r}, which is none of {classes.tolist()!r}.")
-    found = next((name for name in names if hasattr(estimator, name)), None)
-    if found is None:
-        raise AttributeError(f"{type(estimator).__name__} has none of {', '.join(names)}.")
-    given = getattr(estimator, found)(X)
-    if given.ndim == 2:
-        scores = given[:, int(np.flatnonzero(classes == positive)[0])]
-    else:
-        scores = given if classes[1] == positive else -given
-    return labels == positive, scores
+    positive = positive_of(classes, own, matters=unequal(**costs), y=labels)
+    require_known(labels, classes)
+    return labels == positive, scores_of(estimator, X, method, positive)
 
 
 def number(value: float, lower: float | None = None, upper: float | None = None) -> str:
@@ -73,18 +61,14 @@ def number(value: float, lower: float | None = None, upper: float | None = None)
     return within(value, lower, upper, digits=4).replace("inf", "∞").replace("-", MINUS)
 
 
-def thinned(xs: NDArray[Any], ys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Keep the lowest and the highest of each stretch, so that no dip is lost."""
-    if len(xs) <= 2 * _POINTS:
-        return xs, ys
-    stretches = np.array_split(np.arange(len(xs)), _POINTS)
-    kept = {at for part in stretches for at in (part[ys[part].argmin()], part[ys[part].argmax()])}
-    order = np.array(sorted({0, len(xs) - 1, *kept}))
-    return xs[order], ys[order]
+def visible(xs: NDArray[Any], ys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Leave out points of a line that a screen cannot show, but none of its peaks and dips."""
+    kept = thinned(ys, _STRETCHES)
+    return xs[kept], ys[kept]
 
 
 class Display:
-    """What the displays share: scores of a classifier, and an axes to draw on."""
+    """Base of the displays: scores of a classifier, and axes to draw on."""
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_score: Any, **kwargs: Any) -> Self:
@@ -115,7 +99,7 @@ class Display:
             The positive class; None for that of the classifier, or the second of its classes.
             Where costs differ it must be given, unless classes are 0 and 1, -1 and 1 or bools.
         name
-            What is drawn is called so in the legend; None for the classifier's type.
+            Name in the legend; None for the type of the classifier.
         **kwargs
             As for `from_predictions`.
         """
@@ -124,7 +108,7 @@ class Display:
             if hasattr(estimator, cost):
                 kwargs.setdefault(cost, getattr(estimator, cost))
         costs.update({cost: kwargs[cost] for cost in costs if kwargs.get(cost) is not None})
-        labels, scores = _scores_of(estimator, X, y, response_method, pos_label, costs)
+        labels, scores = _predictions(estimator, X, y, response_method, pos_label, costs)
         called = type(estimator).__name__ if name is None else name
         return cls.from_predictions(labels, scores, name=called, **kwargs)
 

@@ -33,12 +33,12 @@ class ThresholdHistoryDisplay(Display):
     positions
         The number or the time of these samples; None counts from 1.
     name
-        What the line is called in the legend.
+        Name of the line in the legend.
 
     Attributes
     ----------
     ax_, figure_, line_
-        What was drawn.
+        The matplotlib objects that were drawn.
 
     Examples
     --------
@@ -73,9 +73,9 @@ class ThresholdHistoryDisplay(Display):
     ) -> Self:
         """Play labels and scores in their order, and draw the threshold after each. O(n log n).
 
-        `window` is a number for the last so many samples, a timedelta for the last period of
-        the times in `positions`, or a function that is given an empty `limen.OnlineThreshold`
-        and returns what is updated in its place.
+        `window` is a number n for the last n samples, a timedelta for the last period of the
+        times in `positions`, or a function that wraps an empty `limen.OnlineThreshold` in a
+        window and returns the window.
         """
         scores, labels = labelled(y_true, y_score, pos_label)
         model = OnlineThreshold(false_positive=false_positive, false_negative=false_negative)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from limen.batch import loss_curve
-from limen.plots.display import BLUE, MINUS, ORANGE, Display, labelled, number, thinned
+from limen.plots.display import BLUE, MINUS, ORANGE, Display, labelled, number, visible
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -28,12 +28,12 @@ class LossCurveDisplay(Display):
     scores
         The distinct scores, where the loss changes; None for halfway between thresholds.
     name
-        What the curve is called in the legend.
+        Name of the curve in the legend.
 
     Attributes
     ----------
     ax_, figure_, line_
-        What was drawn.
+        The matplotlib objects that were drawn.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class LossCurveDisplay(Display):
         style = {"color": BLUE, "label": label, "drawstyle": "steps-post", "linewidth": 1.5}
         turns = (xs[1:] + xs[:-1]) / 2 if self.scores is None else self.scores
         edges = np.concatenate([xs[:1], np.clip(turns, xs[0], xs[-1]), xs[-1:]])
-        steps = thinned(edges, np.append(ys, ys[-1]))
+        steps = visible(edges, np.append(ys, ys[-1]))
         (self.line_,) = ax.plot(*steps, **{**style, **(curve_kwargs or {})})
         cheapest = np.flatnonzero(ys == ys.min())
         best, ties = cheapest[-1], cheapest[:-1]

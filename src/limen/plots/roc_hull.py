@@ -9,7 +9,7 @@ import numpy as np
 
 from limen.calibrator import OnlineCalibrator
 from limen.metrics import Cuts
-from limen.plots.display import BLUE, GREEN, GREY, ORANGE, Display, labelled, number, thinned
+from limen.plots.display import BLUE, GREEN, GREY, ORANGE, Display, labelled, number, visible
 from limen.units import Cost, exact_costs
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class RocHullDisplay(Display):
     gap
         The scores that the best threshold lies between; None where there is none.
     name
-        What the curve is called in the legend.
+        Name of the curve in the legend.
 
     Attributes
     ----------
     ax_, figure_, line_, hull_
-        What was drawn.
+        The matplotlib objects that were drawn.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class RocHullDisplay(Display):
         ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1, label="chance")
         style = {"color": BLUE, "linewidth": 1.5, "label": name or self.name or "ROC curve"}
         (self.line_,) = ax.plot(
-            *thinned(self.fpr[::-1], self.tpr[::-1]), **{**style, **(curve_kwargs or {})}
+            *visible(self.fpr[::-1], self.tpr[::-1]), **{**style, **(curve_kwargs or {})}
         )
         (self.hull_,) = ax.plot(
             self.hull_fpr,

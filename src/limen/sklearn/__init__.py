@@ -13,3 +13,7 @@ from limen.sklearn.calibrated import CalibratedClassifier
 from limen.sklearn.threshold import ThresholdClassifier
 
 __all__ = ["CalibratedClassifier", "ThresholdClassifier"]
+
+
+def __dir__() -> list[str]:
+    return __all__

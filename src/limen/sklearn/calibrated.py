@@ -10,8 +10,9 @@ from sklearn.utils.metaestimators import available_if
 
 from limen.arrays import is_single
 from limen.calibrator import OnlineCalibrator
-from limen.columns import as_numbers, require_obvious_positive, require_same_length
-from limen.hull import Between
+from limen.classifiers import positive_of
+from limen.columns import as_numbers, require_same_length
+from limen.hull import Between, require_between
 from limen.sklearn.pool import Pool
 from limen.sklearn.wrapper import Samples, Wrapper, inner_has
 from limen.units import Cost, unequal
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CalibratedClassifier"]
 
-_NEAR = 1e-9  # closer to the bar than this, a probability is compared without rounding
+_NEAR = 1e-9  # a probability closer than this to the bar is compared without rounding
 
 
 class CalibratedClassifier(Wrapper):
@@ -55,8 +56,8 @@ class CalibratedClassifier(Wrapper):
 
     Notes
     -----
-    `partial_fit` is there when the estimator has it: each batch is scored before it is learned
-    from. Until a batch could be scored, the probabilities are those of the classifier itself,
+    `partial_fit` exists when the estimator has it: each batch is scored before it is learned
+    from. Until the first batch is scored, the probabilities are those of the classifier itself,
     or one half where it has none.
 
     Examples
@@ -137,7 +138,7 @@ class CalibratedClassifier(Wrapper):
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the calibrated probability of each class. O(m log n) besides the scores."""
+        """Return the calibrated probability of each class. O(m log n) besides the scores."""
         scores = self._score(X)
         if len(self.calibrator_):
             positive = self.calibrator_.probability(scores, between=self.between)
@@ -150,13 +151,14 @@ class CalibratedClassifier(Wrapper):
         return np.column_stack(columns if self.classes_[1] == self._positive else columns[::-1])
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the logarithms of the probabilities; ``-inf`` for what never occurred."""
+        """Return the logarithms of the probabilities; ``-inf`` for what never occurred."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(
         self,
         X: Any,
+        *,
         false_positive: ArrayLike | None = None,
         false_negative: ArrayLike | None = None,
     ) -> NDArray[Any]:
@@ -176,8 +178,7 @@ class CalibratedClassifier(Wrapper):
             name: getattr(self, name) if value is None else value for name, value in given.items()
         }
         scores = self._score(X)
-        if self.pos_label is None and unequal(**costs):
-            require_obvious_positive(self.classes_)
+        positive_of(self.classes_, self.pos_label, matters=unequal(**costs))
         if len(self.calibrator_) and all(is_single(value) for value in costs.values()):
             return self._named(scores >= self.calibrator_.threshold(**costs))
         each = {name: _costs_of_rows(value, name, len(scores)) for name, value in costs.items()}
@@ -193,8 +194,7 @@ class CalibratedClassifier(Wrapper):
 
     def _check_parameters(self, per_row: bool) -> None:
         super()._check_parameters(per_row)
-        if self.between not in ("step", "linear"):
-            raise ValueError(f'between must be "step" or "linear", got {self.between!r}.')
+        require_between(self.between)
 
     def _positive_column(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         column: NDArray[np.float64] = probabilities[:, int(self.classes_[1] == self._positive)]
@@ -220,7 +220,7 @@ class CalibratedClassifier(Wrapper):
 
 
 def _costs_of_rows(value: Any, name: str, rows: int) -> NDArray[np.float64]:
-    """One positive cost for each row, out of one for all or one for each."""
+    """Return a positive cost for each row, from one for all or one for each."""
     if is_single(value):
         return np.full(rows, float(value))
     costs = as_numbers(value, name).astype(np.float64)

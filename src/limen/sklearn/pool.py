@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pooled scores in a model whose unit follows them."""
+"""A model with pooled scores, whose unit is chosen to fit their weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Pool", "fine_unit"]
 
 
 def fine_unit(columns: Sequence[Numbers], times: int) -> Fraction | None:
-    """Find a power of two so fine that rounding is lost beside the sum; None for whole numbers.
+    """Find a power of two as unit, fine beside the sum of the columns; None for whole numbers.
 
     The sum `times` over stays below 2**52 units, so that all sums are exact in doubles too.
 
@@ -35,9 +35,9 @@ def fine_unit(columns: Sequence[Numbers], times: int) -> Fraction | None:
 
 
 class Pool:
-    """Samples in a model. Unless it was given a unit, it gets the one of `fine_unit`.
+    """Samples in a model. Unless the user gave a unit, it is the one of `fine_unit`.
 
-    Batches may weigh more or less than all before; then the model is made anew, which takes
+    Batches may weigh more or less than all before; then the model is rebuilt, which takes
     O(n) a few times on the way from the smallest numbers to the largest.
 
     >>> from limen import OnlineThreshold
@@ -57,7 +57,7 @@ class Pool:
 
     @contextmanager
     def holding(self, columns: tuple[Any, ...]) -> Iterator[Any]:
-        """Hold these samples as well, unless what is done meanwhile fails; give the model."""
+        """Yield the model with these samples added; they are taken back if the body fails."""
         model = self._joined(columns)
         try:
             yield model
@@ -88,8 +88,8 @@ class Pool:
         except ValueError as error:
             raise ValueError(
                 "the largest weights or costs of all batches are so large that the smallest "
-                f"would be lost beside them in whole units of {unit}. Give all batches in numbers "
-                "of one magnitude, or start anew. Nothing was changed."
+                f"would round to 0 in units of {unit}. Scale all batches to one magnitude, or "
+                "start with a new classifier. Nothing was changed."
             ) from error
         return model
 

@@ -18,7 +18,7 @@ from limen.metrics import BestCut, Metric, as_metric, cost, demands_of
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Optimum
 from limen.sklearn.pool import Pool, fine_unit
-from limen.sklearn.wrapper import TOLD, Samples, Wrapper, inner_has
+from limen.sklearn.wrapper import PER_ROW, Samples, Wrapper, inner_has
 from limen.units import Cost, exact_costs
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class ThresholdClassifier(Wrapper):
     random_state
         Seed of the split when `cv` is a share of the rows.
     unit
-        The smallest weight or cost per row that is told apart, as for `limen.OnlineThreshold`.
+        Each weight or cost per row is held as a whole number of units, as in
+        `limen.OnlineThreshold`.
         With None it is chosen so that rounding is lost beside the sum, and follows when later
         batches weigh more or less.
 
@@ -87,7 +88,7 @@ class ThresholdClassifier(Wrapper):
 
     Notes
     -----
-    `partial_fit` is there when the estimator has it: each batch is scored before it is learned
+    `partial_fit` exists when the estimator has it: each batch is scored before it is learned
     from, and the threshold follows. Until a batch could be scored the threshold is that of the
     classifier itself, 0.5 for probabilities and 0 for a decision function. The scores held are
     those that the classifier gave then; if it has changed much since, start anew.
@@ -153,6 +154,7 @@ class ThresholdClassifier(Wrapper):
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        *,
         false_positive: ArrayLike | None = None,
         false_negative: ArrayLike | None = None,
         **params: Any,
@@ -174,8 +176,8 @@ class ThresholdClassifier(Wrapper):
             Further parameters for the `fit` of the inner classifier and for the splitter, by
             scikit-learn's metadata routing.
         """
-        told = dict(zip(TOLD, (sample_weight, false_positive, false_negative), strict=True))
-        self._fit(X, y, told, params)
+        amounts = dict(zip(PER_ROW, (sample_weight, false_positive, false_negative), strict=True))
+        self._fit(X, y, amounts, params)
         return self
 
     @available_if(inner_has("partial_fit"))
@@ -185,6 +187,7 @@ class ThresholdClassifier(Wrapper):
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
         false_positive: ArrayLike | None = None,
         false_negative: ArrayLike | None = None,
         **params: Any,
@@ -203,8 +206,8 @@ class ThresholdClassifier(Wrapper):
         sample_weight, false_positive, false_negative, **params
             As for `fit`.
         """
-        told = dict(zip(TOLD, (sample_weight, false_positive, false_negative), strict=True))
-        self._partial_fit(X, y, classes, told, params)
+        amounts = dict(zip(PER_ROW, (sample_weight, false_positive, false_negative), strict=True))
+        self._partial_fit(X, y, classes, amounts, params)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -213,19 +216,19 @@ class ThresholdClassifier(Wrapper):
 
     @available_if(inner_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
-        """Give the decision function of the inner classifier."""
+        """Return the decision function of the inner classifier."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.decision_function(X)
 
     @available_if(inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """Give the probabilities of the inner classifier."""
+        """Return the probabilities of the inner classifier."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_proba(X)
 
     @available_if(inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
-        """Give the logarithms of the probabilities of the inner classifier."""
+        """Return the logarithms of the probabilities of the inner classifier."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_log_proba(X)
 
@@ -235,14 +238,14 @@ class ThresholdClassifier(Wrapper):
             as_metric(self.metric)
             if (self.false_positive, self.false_negative) != (1, 1):
                 raise ValueError(
-                    f"metric={self.metric!r} and costs are two aims, and the costs would not "
-                    "count. Leave out one or the other."
+                    f"metric={self.metric!r} and costs exclude each other: the costs would "
+                    "have no effect. Leave out one of the two."
                 )
         demands_of(**self._limits())
         if per_row and self._measured():
             raise ValueError(
-                "costs per row cannot be joined with metric or limits such as min_precision. "
-                "Leave out one or the other."
+                "costs per row cannot be combined with a metric or limits such as "
+                "min_precision. Leave out one of the two."
             )
 
     def _limits(self) -> dict[str, Cost | None]:
@@ -275,8 +278,8 @@ class ThresholdClassifier(Wrapper):
     def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None:
         if samples.priced != isinstance(self._held.model, OnlineCut):
             raise ValueError(
-                "costs per row must be given with every batch or with none: this batch does not "
-                "fit those before."
+                "costs per row must be given with every batch or with none: this batch differs "
+                "from those before."
             )
         missed = None
         with self._held.holding(self._columns(samples)) as model:

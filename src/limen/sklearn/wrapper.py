@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the classifiers share: scores of rows that the inner one has not learned from."""
+"""Base of both classifiers: scores of rows that the inner one has not learned from."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn import get_config
@@ -23,7 +23,17 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from limen.columns import Numbers, as_numbers, require_obvious_positive, require_same_length
+from limen.classifiers import (
+    RESPONSES,
+    classes_of,
+    positive_of,
+    refuse_estimator,
+    require_known,
+    response_of,
+    rows_in,
+    scores_of,
+)
+from limen.columns import Numbers, as_numbers, require_same_length
 from limen.units import Cost, exact_costs, unequal
 
 if TYPE_CHECKING:
@@ -31,14 +41,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["TOLD", "Samples", "Wrapper", "has_costs", "inner_has", "response_of"]
+__all__ = ["PER_ROW", "Samples", "Wrapper", "has_costs", "inner_has"]
 
-TOLD = ("sample_weight", "false_positive", "false_negative")
-_RESPONSES = ("predict_proba", "decision_function")
+PER_ROW = ("sample_weight", "false_positive", "false_negative")
 
 
 class Samples(NamedTuple):
-    """Scores that the classifier gave to rows it had not learned from, and what they cost."""
+    """Scores of rows that the classifier had not learned from, with labels, weights and costs."""
 
     scores: NDArray[np.float64]
     labels: NDArray[np.uint8]
@@ -53,7 +62,7 @@ class Samples(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is told about each row besides its features."""
+    """The class, weight and costs of each row."""
 
     classes: NDArray[Any]
     weights: Numbers | None
@@ -65,13 +74,13 @@ class Rows(NamedTuple):
         return Rows(self.classes[at], weights, *costs)
 
 
-def has_costs(told: dict[str, Any]) -> bool:
+def has_costs(amounts: dict[str, Any]) -> bool:
     """Whether rows come with costs of their own."""
-    return told.get("false_positive") is not None or told.get("false_negative") is not None
+    return amounts.get("false_positive") is not None or amounts.get("false_negative") is not None
 
 
 def inner_has(method: str) -> Callable[[Any], bool]:
-    """Make a check for `available_if`: the inner classifier has this method."""
+    """Return a check for `available_if`: whether the inner classifier has this method."""
 
     def check(self: Any) -> bool:
         # getattr, so that the inner estimator says itself why it lacks the method.
@@ -81,59 +90,14 @@ def inner_has(method: str) -> Callable[[Any], bool]:
     return check
 
 
-def response_of(estimator: Any, method: str) -> str:
-    """Choose the method of a classifier that gives scores."""
-    names = _RESPONSES if method == "auto" else (method,)
-    for name in names:
-        if name in _RESPONSES and hasattr(estimator, name):
-            return name
-    raise AttributeError(
-        f"{type(estimator).__name__} has none of {', '.join(names)}, so it gives no scores. Take "
-        "a classifier that has one, or choose another response_method."
-    )
-
-
-def _scores(estimator: Any, X: Any, method: str, positive: Any) -> NDArray[np.float64]:
-    """Scores of the positive class: larger means more positive."""
-    classes = _classes_of(estimator)
-    if len(classes) == 1:  # a fold in which one class only was seen
-        return np.full(_rows_in(X), float(classes[0] == positive))
-    given = getattr(estimator, response_of(estimator, method))(X)
-    if given.ndim == 2:
-        column: NDArray[np.float64] = given[:, int(np.flatnonzero(classes == positive)[0])]
-        return column
-    scores: NDArray[np.float64] = given if classes[1] == positive else -given
-    return scores
-
-
-def _classes_of(estimator: Any) -> NDArray[Any]:
-    """Return the classes of a fitted classifier."""
-    if not hasattr(estimator, "classes_"):
-        _refuse_estimator(estimator)
-    classes: NDArray[Any] = estimator.classes_
-    return classes
-
-
-def _refuse_estimator(estimator: Any) -> NoReturn:
-    raise TypeError(
-        "estimator must be a binary classifier with predict_proba or decision_function, got "
-        f"{estimator!r}, which knows no classes. Take a classifier such as LogisticRegression(); "
-        "to cut scores that you have, use limen.optimal_threshold(scores, labels)."
-    )
-
-
-def _rows_in(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
 def _fit_and_score(
     estimator: Any, X: Any, y: Any, given: dict[str, Any], split: Any, method: str, positive: Any
 ) -> tuple[NDArray[np.float64], Any]:
-    """Fit on one part of the rows and score the other; also give the fitted classifier."""
+    """Fit on one part of the rows and score the other; return scores and classifier."""
     learn, score = split
     part = {name: _rows_of(value, learn, len(y)) for name, value in given.items()}
     estimator.fit(_safe_indexing(X, learn), _safe_indexing(y, learn), **part)
-    return _scores(estimator, _safe_indexing(X, score), method, positive), estimator
+    return scores_of(estimator, _safe_indexing(X, score), method, positive), estimator
 
 
 def _amounts(values: Any, name: str) -> Numbers:
@@ -147,9 +111,9 @@ def _amounts(values: Any, name: str) -> Numbers:
 
 
 def _rows_of(value: Any, at: Any, rows: int) -> Any:
-    """Select rows of what holds one value per row; anything else is passed on whole."""
+    """Select rows of what holds one value per row; anything else is passed on as it is."""
     sized = hasattr(value, "shape") or hasattr(value, "__len__")
-    if value is None or isinstance(value, str | dict) or not sized or _rows_in(value) != rows:
+    if value is None or isinstance(value, str | dict) or not sized or rows_in(value) != rows:
         return value
     return _safe_indexing(value, at)
 
@@ -174,14 +138,14 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None: ...
         def _hold_nothing(self, per_row: bool, used: str) -> None: ...
 
-    def _fit(self, X: Any, y: Any, told: dict[str, Any], params: dict[str, Any]) -> Any:
+    def _fit(self, X: Any, y: Any, amounts: dict[str, Any], params: dict[str, Any]) -> Any:
         """Fit the classifier, and hold the scores of rows it was not fitted on."""
-        self._check_parameters(per_row=has_costs(told))
+        self._check_parameters(per_row=has_costs(amounts))
         X, y = indexable(X, y)
         prefit = isinstance(self.cv, str)
         if prefit:
             self._check_fitted_before()
-        rows, positive = self._read(y, told, _classes_of(self.estimator) if prefit else None)
+        rows, positive = self._read(y, amounts, classes_of(self.estimator) if prefit else None)
         given, splitting = self._routed("fit", rows.weights, params)
         if prefit:
             estimator: Any = self.estimator
@@ -194,31 +158,31 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _partial_fit(
-        self, X: Any, y: Any, classes: Any, told: dict[str, Any], params: dict[str, Any]
+        self, X: Any, y: Any, classes: Any, amounts: dict[str, Any], params: dict[str, Any]
     ) -> Any:
         """Score a batch, hold the scores, and only then learn from it."""
-        self._check_parameters(per_row=has_costs(told))
+        self._check_parameters(per_row=has_costs(amounts))
         begun = hasattr(self, "estimator_")
         if not begun and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = self.classes_ if begun else np.unique(np.asarray(classes))
         if classes is not None and begun and not np.array_equal(np.unique(classes), known):
             raise ValueError(f"classes must be those of the first call, {known.tolist()!r}.")
-        rows, positive = self._read(y, told, known)
+        rows, positive = self._read(y, amounts, known)
         given, _ = self._routed("partial_fit", rows.weights, params)
         if begun:
             samples = self._samples(self.estimator_, X, rows, positive)
             self._hold_more(samples, lambda: self.estimator_.partial_fit(X, y, **given))
             return self
         estimator = clone(self.estimator).partial_fit(X, y, classes=known, **given)
-        _classes_of(estimator)
+        classes_of(estimator)
         used = response_of(estimator, self.response_method)
         self._publish(estimator, positive)
-        self._hold_nothing(has_costs(told), used)
+        self._hold_nothing(has_costs(amounts), used)
         return self
 
     def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn which parameters go where."""
+        """Return which parameters scikit-learn passes to which method."""
         learning = (
             MethodMapping()
             .add(caller="fit", callee="fit")
@@ -245,8 +209,8 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             name = self.estimator.__name__
             raise TypeError(f"estimator must be an object, got the class {name}. Write {name}().")
         if is_regressor(self.estimator):
-            _refuse_estimator(self.estimator)
-        if self.response_method not in ("auto", *_RESPONSES):
+            refuse_estimator(self.estimator)
+        if self.response_method not in ("auto", *RESPONSES):
             raise ValueError(
                 "response_method must be 'auto', 'predict_proba' or 'decision_function', got "
                 f"{self.response_method!r}."
@@ -266,7 +230,9 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "leave cv to its default."
             ) from error
 
-    def _read(self, y: Any, told: dict[str, Any], known: NDArray[Any] | None) -> tuple[Rows, Any]:
+    def _read(
+        self, y: Any, amounts: dict[str, Any], known: NDArray[Any] | None
+    ) -> tuple[Rows, Any]:
         """Read classes, weights and costs of the rows, and which class is the positive one."""
         y = column_or_1d(y, warn=True)
         kind = type_of_target(y, input_name="y")
@@ -278,30 +244,24 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"y must hold two classes, got {len(classes)} class: {classes.tolist()!r}. A "
                 "threshold needs examples of both."
             )
-        strange = np.flatnonzero(~np.isin(y, classes))
-        if len(strange):
-            at = int(strange[0])
-            raise ValueError(f"y[{at}] is {y[at]!r}, which is none of {classes.tolist()!r}.")
-        if self.pos_label is None and (has_costs(told) or self._favours()):
-            require_obvious_positive(classes, y)
-        positive = classes[1] if self.pos_label is None else self.pos_label
-        if positive not in classes:
-            raise ValueError(f"pos_label={positive!r} is none of {classes.tolist()!r}.")
+        require_known(y, classes)
+        matters = has_costs(amounts) or self._favours()
+        positive = positive_of(classes, self.pos_label, matters=matters, y=y)
         columns = {
             name: None if column is None else _amounts(column, name)
-            for name, column in told.items()
+            for name, column in amounts.items()
         }
         require_same_length(y=y, **columns)
-        return Rows(y, *(columns.get(name) for name in TOLD)), positive
+        return Rows(y, *(columns.get(name) for name in PER_ROW)), positive
 
     def _favours(self) -> bool:
-        """Whether the answer depends on which class is the positive one."""
+        """Return whether the answer depends on which class is the positive one."""
         return unequal(self.false_positive, self.false_negative)
 
     def _routed(
         self, method: str, sample_weight: Numbers | None, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Sort out what goes to the inner classifier, and what to the splitter."""
+        """Divide parameters into those of the inner classifier and those of the splitter."""
         if get_config()["enable_metadata_routing"]:
             if sample_weight is not None:
                 params = {**params, "sample_weight": sample_weight}
@@ -357,7 +317,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return scored[0][1], samples
 
     def _samples(self, estimator: Any, X: Any, rows: Rows, positive: Any) -> Samples:
-        return self._joined(_scores(estimator, X, self.response_method, positive), rows, positive)
+        return self._joined(scores_of(estimator, X, self.response_method, positive), rows, positive)
 
     def _joined(self, scores: Any, rows: Rows, positive: Any) -> Samples:
         labels = (rows.classes == positive).view(np.uint8)
@@ -373,10 +333,10 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _score(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "estimator_")
-        return _scores(self.estimator_, X, self.response_method, self._positive)
+        return scores_of(self.estimator_, X, self.response_method, self._positive)
 
     def _named(self, answers: NDArray[Any]) -> NDArray[Any]:
-        """Give the classes for answers of 0 and 1."""
+        """Return the classes for answers of 0 and 1."""
         negative, positive = self.classes_
         if positive != self._positive:
             negative, positive = positive, negative

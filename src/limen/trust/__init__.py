@@ -9,3 +9,7 @@ from limen.trust.evidence import Evidence
 from limen.trust.recommended import Recommendation, recommend
 
 __all__ = ["CrossFitted", "Evidence", "Recommendation", "recommend"]
+
+
+def __dir__() -> list[str]:
+    return __all__
