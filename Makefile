@@ -73,10 +73,9 @@ sanitized = @if $(call under,$(1)) -c ""; then \
             else echo "skipped: $@, as the sanitizer does not start on this machine"; fi
 tests_of = $(patsubst %,tests/test_%.py,$(1))
 
-## The Python tests that reach deepest into the core, under the same sanitizers. At length all of
-## them, but those of a browser, which does not start with a sanitizer before it.
+## The Python tests that reach deepest into the core, under the same sanitizers; at length all.
 python-sanitize: build/asan/installed
-	$(call sanitized,asan,$(if $(LIMEN_THOROUGH),-k "not browser",$(call tests_of,arithmetic batch calibrator columns extremes merge semantics storage)))
+	$(call sanitized,asan,$(if $(LIMEN_THOROUGH),,$(call tests_of,arithmetic batch calibrator columns extremes merge semantics storage)))
 
 ## Threads that share one object, under the thread sanitizer. It sees what the core reads and
 ## writes, and every lock, that of Python too; what NumPy reads and writes it does not see.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -260,7 +261,8 @@ def browse(page: str, folder: Path, *flags: str) -> tuple[str, str]:
         *(f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=2000", *flags),
         *("--dump-dom", (folder / "page.html").as_uri()),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    own = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=own)
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     return done.stdout, "\n".join(console)
 
