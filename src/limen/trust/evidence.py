@@ -18,7 +18,7 @@ from limen.columns import as_labels, as_numbers, ordered_scores, require_same_le
 from limen.errors import NotHeld
 from limen.storage import Storable, number_column, plain_list, plain_number
 from limen.times import Period, as_period
-from limen.trust.ranked import as_threshold
+from limen.trust.ranked import as_threshold, height
 from limen.units import exact_bound, exact_costs, exact_positive
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ class Evidence(Storable):
             "largest_loss": largest_loss,
         }
         self.current, self.candidate = current, candidate
-        below = _order(candidate) < _order(current)
-        if _order(candidate) == _order(current):
+        below = height(candidate) < height(current)
+        if height(candidate) == height(current):
             raise ValueError(f"current and candidate are both {current!r}: nothing to compare.")
         positive, negative, scale = exact_costs(false_positive, false_negative)
         self._gain, self._price = (negative, positive) if below else (positive, negative)
@@ -452,11 +452,6 @@ class Evidence(Storable):
 
 def _exp(log: float) -> float:
     return math.exp(log) if log < 709 else math.inf
-
-
-def _order(threshold: float) -> tuple[bool, float]:
-    """Where a threshold stands among others; nan, which answers 1 to no score, above all."""
-    return (True, 0.0) if threshold != threshold else (False, threshold)
 
 
 def _rebuild(cls: type[_Some], given: dict[str, Any], held: _Held) -> _Some:
