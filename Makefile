@@ -18,7 +18,8 @@ USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
 QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo test python-test native-test sanitize clang-test aarch64-test x86-test \
-        python-sanitize thread-sanitize lint types check thorough docs coverage bench trust-laws clean
+        python-sanitize thread-sanitize lint types check thorough docs coverage bench trust-laws \
+        study-trust clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -124,6 +125,12 @@ trust-laws: $(VENV)/installed
 	$(BIN)/python -m benchmarks.trust_constants
 	$(BIN)/python -m benchmarks.trust_coverage
 	$(BIN)/python -m benchmarks.trust_false_alarms
+	$(BIN)/python -m benchmarks.trust_floors
+
+## What thresholds cost on new rows, limen's and others', on scored sets; writes the same place.
+STUDY_DATA ?= ../shared/data/open
+study-trust: $(VENV)/bench
+	$(BIN)/python -m benchmarks.trust_study $(STUDY_DATA)
 
 clean:
 	rm -rf build $(VENV)

@@ -38,11 +38,19 @@ def _handled_after(code: CodeType) -> set[int]:
     }
 
 
-class _Interrupt:
-    """A trace function that raises KeyboardInterrupt at the nth place that is passed."""
+def _raise() -> None:
+    raise KeyboardInterrupt
 
-    def __init__(self, place: int) -> None:
+
+class _Interrupt:
+    """A trace function that raises KeyboardInterrupt at the nth place that is passed.
+
+    Or that does something else there, as a signal handler or a finaliser may.
+    """
+
+    def __init__(self, place: int, handler: Callable[[], Any] = _raise) -> None:
         self.left = place
+        self._handler = handler
         self.where: str | None = None  # None: the call came to its end before
         self._last: dict[FrameType, int] = {}
 
@@ -64,7 +72,18 @@ class _Interrupt:
         if self.left == 0:
             path = Path(frame.f_code.co_filename).relative_to(PACKAGE)
             self.where = f"{path}:{frame.f_lineno} in {frame.f_code.co_name}"
-            raise KeyboardInterrupt
+            self._handler()
+
+
+def visited(call: Callable[[], Any], place: int, handler: Callable[[], Any]) -> str | None:
+    """Call, and run a handler at the nth place: where that was, or None if it was not reached."""
+    interrupt, before = _Interrupt(place, handler), sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return interrupt.where
 
 
 def interrupted(call: Callable[[], Any], place: int) -> tuple[str | None, bool]:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import signal
 from datetime import timedelta
 from fractions import Fraction
+from itertools import count
 from threading import Thread
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupts import require_whole, visited
 
 import limen
 from limen import Evidence
@@ -352,3 +355,114 @@ def test_threads_lose_no_sample() -> None:
 
     assert 8_000 == evidence.wins
     assert filled(8_000, 0).log_value == evidence.log_value
+
+
+def begun() -> Evidence:
+    evidence = Evidence(0.5, 0.4, largest_loss=3)
+    evidence.update_many([0.45] * 6, [1, 0, 0, None, 1, 0], [1, 1, 2, 1, 2, 0.5])
+    return evidence
+
+
+CHANGES = {
+    "update": lambda evidence: evidence.update(0.45, 1),
+    "update with a new weight": lambda evidence: evidence.update(0.45, 0, 3),
+    "revert": lambda evidence: evidence.revert(0.45, 0, 2),
+    "update_many": lambda evidence: evidence.update_many([0.45] * 3, [1, 0, None], [1, 3, 1]),
+    "revert_many": lambda evidence: evidence.revert_many([0.45] * 3, [1, 0, None], [1, 2, 1]),
+    "merge": lambda evidence: evidence.merge(begun(), begun()),
+}
+READS = {"log_value": lambda evidence: evidence.log_value, "to_bytes": state}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_an_interrupt_leaves_all_of_a_change_or_nothing(name: str) -> None:
+    def look(evidence: Evidence) -> Any:
+        seen = state(evidence), evidence.log_value
+        evidence.update(0.45, 1)  # it goes on
+        return *seen, evidence.log_value, state(evidence)
+
+    require_whole(begun, CHANGES[name], look)
+
+
+@pytest.mark.parametrize("name", [*CHANGES, *READS])
+@pytest.mark.parametrize("handled", CHANGES)
+def test_a_signal_handler_may_change_the_same_evidence_at_any_place(
+    name: str, handled: str
+) -> None:
+    """A finaliser is the same: Python code that runs in the middle of another call."""
+    act, handler = (CHANGES | READS)[name], CHANGES[handled]
+
+    def twice() -> Evidence:
+        evidence = begun()
+        evidence.merge(begun())
+        return evidence
+
+    def run(evidence: Evidence, place: int) -> None:
+        where.append(visited(lambda: act(evidence), place, lambda: handler(evidence)))
+
+    both, where = twice(), ["at the beginning"]
+    act(both)
+    handler(both)
+    for place in count(1):
+        evidence = twice()
+        running = Thread(target=run, args=(evidence, place), daemon=True)
+        running.start()
+        running.join(10)
+        assert not running.is_alive(), "it waits for itself"
+        if where[-1] is None:
+            return
+        assert state(both) == state(evidence), where[-1]
+        assert both.log_value == evidence.log_value, where[-1]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
+def test_real_signals_lose_no_sample() -> None:
+    evidence, handled = Evidence(0.5, 0.4), []
+
+    def handler(*_: Any) -> None:
+        evidence.update(0.45, 0)
+        handled.append(evidence.value)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+    try:
+        for _ in range(10_000):
+            evidence.update(0.45, 1)
+        evidence.update_many([0.45] * 1_000, [1] * 1_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+    assert (11_000, len(handled)) == (evidence.wins, evidence.losses)
+    assert handled
+
+
+def test_a_finaliser_may_use_the_same_evidence() -> None:
+    evidence = Evidence(0.5, 0.4)
+
+    class Score(float):
+        def __del__(self) -> None:
+            evidence.update(0.45, 0)
+
+    for _ in range(100):
+        evidence.update(Score(0.45), 1)
+
+    assert (100, 100) == (evidence.wins, evidence.losses)
+
+
+def test_threads_that_change_many_at_once_lose_no_sample() -> None:
+    evidence = Evidence(0.5, 0.4)
+
+    def work() -> None:
+        for _ in range(300):
+            evidence.update_many([0.45] * 3, [1, 1, 0])
+            evidence.update(0.45, 0)
+            evidence.revert_many([0.45], [1])
+
+    threads = [Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (1_200, 2_400) == (evidence.wins, evidence.losses)

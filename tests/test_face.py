@@ -24,6 +24,8 @@ NAMES = {
     "Evidence",
     "Fading",
     "GroupOptima",
+    "GroupThreshold",
+    "GroupThresholds",
     "Grouped",
     "Infeasible",
     "LastN",
@@ -101,6 +103,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "weights",
                 "unit",
                 "at_least",
+                "shrink",
             ],
         ),
         (limen.Grouped.__init__, ["self", "model", "at_least"]),
@@ -164,6 +167,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "min_recall",
                 "max_false_positive_rate",
                 "max_positive_rate",
+                "confidence",
             ],
         ),
         (limen.isotonic, ["scores", "labels", "weights", "unit"]),
@@ -267,7 +271,8 @@ def test_costs_units_and_other_settings_go_by_name_everywhere() -> None:
         for name, function in public_functions().items()
         for parameter in inspect.signature(function).parameters.values()
         if parameter.name in SETTINGS and parameter.kind is not parameter.KEYWORD_ONLY
-        if name != "limen.GroupOptima.__init__"  # made by by_group
+        if name
+        not in ("limen.GroupOptima.__init__", "limen.GroupThresholds.__init__")  # of by_group
         if not name.startswith("limen.Recommendation")
     ]
 

@@ -331,3 +331,62 @@ def test_groups_can_be_told_that_time_goes_by() -> None:
     grouped.advance(12)
 
     assert (0, 1, 1) == (grouped.count("a"), grouped.count("b"), len(grouped))
+
+
+def shrunk_rows() -> tuple[list[str], np.ndarray, np.ndarray]:
+    """One group as all others, one whose best threshold is far higher, and two that are small."""
+    rng = np.random.default_rng(5)
+    groups = ["like"] * 2_000 + ["other"] * 1_000 + ["few"] * 40 + ["hardly any"] * 3
+    scores = rng.random(len(groups))
+    shift = np.where(np.array(groups) == "other", 0.9, 0.4)
+    labels = rng.random(len(groups)) < 1 / (1 + np.exp(-12 * (scores - shift)))
+    return groups, scores, labels.astype(int)
+
+
+def test_a_group_keeps_the_larger_ones_threshold_unless_its_samples_rule_it_out() -> None:
+    groups, scores, labels = shrunk_rows()
+    found = limen.by_group(groups, scores, labels, shrink=True)
+    everything = limen.recommend(scores, labels)
+    named = np.array(groups)
+    other = limen.recommend(scores[named == "other"], labels[named == "other"])
+
+    assert everything.threshold == found.threshold(()) == found.threshold("never seen")
+    assert found.threshold("few") == everything.threshold == found.threshold("hardly any")
+    assert ((), ()) == (found.source("few"), found.source("hardly any"))
+    assert found.recommendation("hardly any").interval is None
+    assert other.interval[0] == found.threshold("other") > everything.threshold
+    assert ("other",) == found.source("other")
+    exact = limen.by_group(groups, scores, labels)
+    assert exact.optimum("other") == found.recommendation("other").optimum
+    assert exact.count("few") == found.count("few") == 40
+    assert [0, 1] == found.predict(["other", "few"], [0.6, 0.6]).tolist()
+    assert "3,043 samples, 4 groups" in repr(found)
+
+
+def test_nested_groups_shrink_towards_the_next_larger_one() -> None:
+    groups, scores, labels = shrunk_rows()
+    under_a = ("other", "hardly any")
+    paths = [("a", group) if group in under_a else ("b", group) for group in groups]
+    found = limen.by_group(paths, scores, labels, shrink=True)
+
+    assert ("a",) == found.source(("a", "hardly any"))
+    assert (
+        found.threshold("a")
+        == found.threshold(("a", "hardly any"))
+        == found.threshold(("a", "new"))
+    )
+
+
+def test_a_group_below_at_least_is_not_asked() -> None:
+    groups, scores, labels = shrunk_rows()
+    found = limen.by_group(groups, scores, labels, shrink=True, at_least=1_500)
+
+    assert () == found.source("other")
+    assert found.recommendation("other").interval is None
+
+
+def test_shrinking_refuses_what_it_cannot_do() -> None:
+    with pytest.raises(ValueError, match="cannot be recommended from 1 samples"):
+        limen.by_group(["a", "b"], [0.1, 0.2], [0, 1], shrink=True)
+    with pytest.raises(ValueError, match="shrink takes no unit"):
+        limen.by_group(["a", "b"], [0.1, 0.2], [0, 1], shrink=True, unit=0.01)

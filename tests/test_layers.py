@@ -18,11 +18,22 @@ LAYERS = (
     # numbers and bytes, which know nothing of samples
     ("_core", "digits", "storage", "units"),
     # what callers hand in, and values that are handed out
-    ("arrays", "classifiers", "columns", "errors", "hull", "losses", "metrics", "optimum", "times"),
+    (
+        "arrays",
+        "classifiers",
+        "columns",
+        "errors",
+        "floors",
+        "hull",
+        "losses",
+        "metrics",
+        "optimum",
+        "times",
+    ),
     # samples held, answers out
-    ("batch", "calibrator", "groups", "model", "online"),
-    # for how long they are held, and how sure the answers are
-    ("memory", "trust"),
+    ("batch", "calibrator", "model", "online"),
+    # for how long they are held, how sure the answers are, and for which groups
+    ("groups", "memory", "trust"),
     # adapters to other libraries, one each
     ("demo", "page", "plots", "river", "sklearn"),
     # what people start

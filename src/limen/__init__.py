@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from limen.batch import loss_curve, optimal_cut, optimal_threshold
     from limen.calibrator import OnlineCalibrator, isotonic
     from limen.errors import Infeasible, NotHeld
-    from limen.groups import Grouped, GroupOptima, by_group
+    from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
     from limen.memory.fading import Fading
     from limen.memory.ledger import Ledger
@@ -28,6 +28,8 @@ __all__ = [
     "Evidence",
     "Fading",
     "GroupOptima",
+    "GroupThreshold",
+    "GroupThresholds",
     "Grouped",
     "Infeasible",
     "LastN",

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, ClassVar, overload
 from limen import _core
 from limen.columns import samples_with_labels
 from limen.hull import Between, Blocks, RocHull, each_probability
-from limen.metrics import BestCut, Confusion, Cuts, Metric, as_metric, best_cut, demands_of
+from limen.metrics import (
+    BestCut,
+    Confusion,
+    Cuts,
+    Metric,
+    as_metric,
+    best_cut,
+    demands_of,
+    error_of,
+)
 from limen.model import Labelled
 from limen.optimum import LossCurve, Optimum, answer
 from limen.units import Cost, exact_costs, exact_unit, unit_parts
@@ -212,6 +221,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
         min_recall: Cost | None = None,
         max_false_positive_rate: Cost | None = None,
         max_positive_rate: Cost | None = None,
+        confidence: Cost | None = None,
     ) -> BestCut:
         """Find the best cut by a metric, among those that meet the demands.
 
@@ -230,11 +240,17 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
             not even 0.
         max_false_positive_rate, max_positive_rate
             Ceilings on the share of labels 0, and of all, that are answered 1.
+        confidence
+            None: the samples held meet the demands, exactly. On new rows such a floor is broken
+            about every second time, as the cut was chosen for meeting it here. 0.95: new rows
+            meet all demands, but for one sample of rows in 20 at most; the cut is then more
+            careful, and every sample must weigh 1. See docs/trust.md.
 
         Raises
         ------
         limen.Infeasible
             When no cut meets the demands; its attribute `nearest` is the cut that misses least.
+            Where only the confidence cannot be had, `more_samples` says roughly what is missing.
 
         Examples
         --------
@@ -251,8 +267,19 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
             max_positive_rate=max_positive_rate,
         )
         measured = as_metric(metric)
+        if confidence is not None:
+            cuts, samples = self._counted_cuts()
+            error = error_of(confidence, cuts, samples, demands)
+            return best_cut(cuts, measured, demands, error)
         on_hull = isinstance(measured, Metric) and measured.on_hull and not demands
         return best_cut(Cuts(*(self._hull() if on_hull else self._cuts())), measured, demands)
+
+    def _counted_cuts(self) -> tuple[Cuts, int]:
+        """All cuts, and how many samples were held then: other threads may go on."""
+        while True:
+            samples, cuts = len(self), Cuts(*self._cuts())
+            if samples == len(self):
+                return cuts, samples
 
 
 def isotonic(

@@ -25,12 +25,16 @@ class Infeasible(ValueError):  # noqa: N818 - reads as what happened
     Attributes
     ----------
     nearest
-        The cut that misses least: its largest shortfall, a difference of rates, is smallest.
+        The cut that misses least: its largest shortfall, a difference of rates, is smallest. With
+        a confidence, the best cut that meets the demands on the samples held, if there is one.
+    more_samples
+        Where only the confidence fails: roughly how many more samples might do.
     """
 
-    def __init__(self, message: str, nearest: BestCut) -> None:
-        super().__init__(message, nearest)
+    def __init__(self, message: str, nearest: BestCut, more_samples: int | None = None) -> None:
+        super().__init__(message, nearest, more_samples)
         self.nearest = nearest
+        self.more_samples = more_samples
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -6,7 +6,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from limen.columns import ordered_scores, require_same_length, samples_with_labe
 from limen.model import asked, refuse_costs
 from limen.storage import Storable
 from limen.storage.packing import id_column, ids_of, whole_number
+from limen.trust.ranked import height
+from limen.trust.recommended import Recommendation, recommend
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from limen.optimum import Optimum
     from limen.units import Cost
 
-__all__ = ["GroupOptima", "Grouped", "by_group"]
+__all__ = ["GroupOptima", "GroupThreshold", "GroupThresholds", "Grouped", "by_group"]
 
 Path: TypeAlias = tuple[Hashable, ...]
 
@@ -174,6 +177,114 @@ class GroupOptima(_Answers):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GroupThreshold:
+    """The threshold of the next larger group, moved into the interval of the group's own samples.
+
+    Attributes
+    ----------
+    threshold
+        The number to use: that of the next larger group where the group's own samples do not rule
+        it out, else the nearest end of their interval. Of all samples, the recommended one.
+    source
+        The group whose samples decided it, as a path: this one where it was moved.
+    interval
+        Where the best threshold of this group lies, with 95 % confidence, by its samples alone;
+        None where they are too few to say.
+    optimum
+        The exact optimum of the group's samples.
+    samples
+        How many samples the group has.
+    """
+
+    threshold: float
+    source: Path
+    interval: tuple[float, float] | None
+    optimum: Optimum = field(repr=False)
+    samples: int
+
+
+class GroupThresholds(_Answers):
+    """A threshold for the new rows of each group, as found by `by_group` with ``shrink=True``.
+
+    Reads as `GroupOptima` does. `recommendation` tells where a threshold comes from.
+
+    Attributes
+    ----------
+    at_least
+        A group with fewer samples takes the threshold of the next larger one as it is.
+    """
+
+    __slots__ = ("_found", "at_least")
+
+    def __init__(self, found: dict[Path, GroupThreshold], at_least: int) -> None:
+        self._found, self.at_least = found, at_least
+
+    def count(self, group: Hashable) -> int:
+        """Return how many samples a group holds. O(1)."""
+        found = self._found.get(path_of(group))
+        return 0 if found is None else found.samples
+
+    def source(self, group: Hashable) -> Path:
+        """Return the group whose samples decided the threshold, as a path. O(depth)."""
+        return self.recommendation(group).source
+
+    def recommendation(self, group: Hashable) -> GroupThreshold:
+        """Return the threshold of a group and where it comes from. O(depth).
+
+        For a group that was never seen, that of the next larger one.
+        """
+        path = path_of(group)
+        while path not in self._found:
+            path = path[:-1]
+        return self._found[path]
+
+    def _threshold(self, path: Path, costs: dict[str, Any]) -> float:
+        if costs:
+            refuse_costs()
+        return self._found[path].threshold
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._found)
+
+    def __repr__(self) -> str:
+        moved = sum(self.source(path) == path != EVERYTHING for path in self)
+        return (
+            f"<GroupThresholds(at_least={self.at_least}): {self.count(EVERYTHING):,} samples, "
+            f"{len(self._found) - 1:,} groups, {moved:,} of them with a threshold of their own>"
+        )
+
+
+@overload
+def by_group(
+    groups: Any,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost = ...,
+    false_negative: Cost = ...,
+    weights: ArrayLike | None = ...,
+    unit: Cost | None = ...,
+    at_least: int = ...,
+    shrink: Literal[False] = ...,
+) -> GroupOptima: ...
+
+
+@overload
+def by_group(
+    groups: Any,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost = ...,
+    false_negative: Cost = ...,
+    weights: ArrayLike | None = ...,
+    unit: Cost | None = ...,
+    at_least: int = ...,
+    shrink: Literal[True],
+) -> GroupThresholds: ...
+
+
 def by_group(
     groups: Any,
     scores: ArrayLike,
@@ -184,7 +295,8 @@ def by_group(
     weights: ArrayLike | None = None,
     unit: Cost | None = None,
     at_least: int = 1,
-) -> GroupOptima:
+    shrink: bool = False,
+) -> GroupOptima | GroupThresholds:
     """Find the cheapest threshold of every group, exactly. O(n) for each depth of the groups.
 
     Parameters
@@ -197,11 +309,15 @@ def by_group(
     at_least
         How many samples a group needs to be asked itself. For a smaller one the next larger
         group answers: ``("de",)`` for ``("de", "berlin")``, and all samples for ``("de",)``.
+    shrink
+        True: thresholds for new rows in place of exact optima. All samples are given the threshold
+        that `limen.recommend` finds; each group that of the next larger one, moved into the 95 %
+        interval of its own samples where it lies outside. Takes no unit.
 
     Notes
     -----
     The fewer samples, the more a threshold is that of chance. A few hundred of each label is a
-    better floor than the default of one sample.
+    better floor than the default of one sample, and ``shrink=True`` is better still.
 
     Examples
     --------
@@ -216,12 +332,46 @@ def by_group(
     _require_count(at_least)
     xs, ys, ws = samples_with_labels(scores, labels, weights)
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
+    if shrink:
+        if unit is not None:
+            raise ValueError("shrink takes no unit: an interval knows weights, not their unit.")
+        return _shrunk(_rows_by_group(groups, len(xs)), (xs, ys, ws), costs, at_least)
     optima, counts = {}, {}
     for path, rows in _rows_by_group(groups, len(xs)).items():
         chosen = None if ws is None else ws[rows]
         optima[path] = optimal_threshold(xs[rows], ys[rows], weights=chosen, unit=unit, **costs)
         counts[path] = len(rows) if chosen is None else int(np.count_nonzero(chosen))
     return GroupOptima(optima, counts, at_least)
+
+
+def _shrunk(
+    rows_of: dict[Path, NDArray[np.int64]], columns: Any, costs: dict[str, Any], at_least: int
+) -> GroupThresholds:
+    found: dict[Path, GroupThreshold] = {}
+    for path in sorted(rows_of, key=len):  # the larger group first
+        parts: list[Any] = [None if each is None else each[rows_of[path]] for each in columns]
+        xs, ys, ws = parts
+        samples = len(xs) if ws is None else int(np.count_nonzero(ws))
+        own: Recommendation | None = None
+        try:
+            if path == EVERYTHING or samples >= at_least:
+                own = recommend(xs, ys, weights=ws, **costs)
+        except ValueError:  # too few of a label; all else was found sound with the first group
+            if path == EVERYTHING:
+                raise
+        if own is None:
+            above = found[path[:-1]]
+            optimum = optimal_threshold(xs, ys, weights=ws, **costs)
+            each = GroupThreshold(above.threshold, above.source, None, optimum, samples)
+        elif path == EVERYTHING:
+            each = GroupThreshold(own.threshold, path, own.interval, own.optimum, samples)
+        else:
+            above, (low, high) = found[path[:-1]], own.interval
+            threshold = sorted([low, above.threshold, high], key=height)[1]
+            source = above.source if height(threshold) == height(above.threshold) else path
+            each = GroupThreshold(threshold, source, own.interval, own.optimum, samples)
+        found[path] = each
+    return GroupThresholds(found, at_least)
 
 
 def _require_count(at_least: int) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from limen import _core
 from limen.errors import Infeasible
+from limen.floors import STARTS, at_least, passes, sequences, times_as_many
 from limen.optimum import Gap
 from limen.units import Cost, exact_bound, exact_costs, exact_positive
 
@@ -335,6 +336,25 @@ class Demand:
         held = (given >= needed) & (whole > 0) if self.is_floor else given <= needed
         return np.asarray(held, dtype=bool)
 
+    def share(self, weights: Weights) -> tuple[Any, Any, float]:
+        """Hits, trials and the floor under their share; a ceiling is a floor under the rest."""
+        part, whole = self.ratio(*weights)
+        if self.is_floor:
+            return part, whole, float(self.bound)
+        return whole - part, whole, float(1 - self.bound)
+
+    def guaranteed(self, counts: Weights, error: float) -> NDArray[np.bool_]:
+        """Where new rows meet it too, of all cuts in ascending order of score. See `floors`."""
+        hits, trials, floor = self.share(counts)
+        if floor == 0:
+            return self.met(counts)
+        if self.name == "min_precision":
+            return sequences(hits[::-1], trials[::-1], floor, error)[::-1]
+        held = at_least(hits, int(trials[0]), floor, error)
+        # To answer 1 to all misses nobody, and to answer 1 to none raises no alarm.
+        held[0 if self.is_floor else -1] |= bool(trials[0])
+        return held
+
     def shortfall(self, weights: Weights) -> tuple[Any, Any]:
         """How far each cut is from it, as a fraction that is not negative."""
         part, whole = self.ratio(*weights)
@@ -396,15 +416,27 @@ def _require_function_of_four(metric: Callable[..., Any]) -> None:
     )
 
 
-def best_cut(cuts: Cuts, metric: Metric | Callable[..., Any], demands: list[Demand]) -> BestCut:
+def best_cut(
+    cuts: Cuts,
+    metric: Metric | Callable[..., Any],
+    demands: list[Demand],
+    error: float | None = None,
+) -> BestCut:
     """Choose the highest of the best cuts that meet every demand. O(n).
 
-    Raises `limen.Infeasible` when there is none.
+    With an error, the chance that new rows do not meet them all is at most that: each cut then
+    stands for counts of samples. Raises `limen.Infeasible` when there is no such cut.
     """
     places = np.arange(len(cuts.thresholds))
     if demands:
         met = _met(cuts, demands)
-        places = np.flatnonzero(np.logical_and.reduce(met))
+        if error is not None:
+            counts = cuts.in_units(slice(None))
+            sure = [demand.guaranteed(counts, error / len(demands)) for demand in demands]
+        held = np.logical_and.reduce(met if error is None else sure)
+        places = np.flatnonzero(held)
+        if error is not None and len(places) == 0 and np.logical_and.reduce(met).any():
+            raise _unsure(cuts, metric, demands, error)
         if len(places) == 0:
             missed = [d for d, where in zip(demands, met, strict=True) if not where.any()]
             raise _infeasible(cuts, metric, demands, missed)
@@ -510,6 +542,59 @@ def _infeasible(
         "nearest of this error.",
         nearest,
     )
+
+
+def _unsure(
+    cuts: Cuts, metric: Metric | Callable[..., Any], demands: list[Demand], error: float
+) -> Infeasible:
+    """Say that the demands are met on the samples held only, and how many more might do."""
+    nearest = best_cut(cuts, metric, demands)
+    counts = cuts.in_units(np.unique(np.linspace(0, len(cuts.thresholds) - 1, 256).astype(int)))
+    shares = [demand.share(counts) for demand in demands]
+
+    def met(times: float) -> bool:
+        each = []
+        for hits, trials, floor in shares:
+            more, misses = np.floor(hits * times), np.ceil((trials - hits) * times)
+            each.append(passes(more, more + misses, floor, error / (STARTS * len(demands))))
+        return bool(np.logical_and.reduce(each).any())
+
+    samples = int(cuts.positives_below[-1]) + int(cuts.negatives_below[-1])
+    times, more = times_as_many(met), None
+    if times is not None:
+        more = float(f"{samples * (times - 1):.1g}")
+    needed = (
+        "No number of samples would do, if rates stay as they are"
+        if more is None
+        else f"About {more:,.0f} more samples might do, if rates stay as they are"
+    )
+    demanded = " and ".join(f"{d.name}={float(d.bound)!r}" for d in demands)
+    return Infeasible(
+        f"{samples:,} samples are too few to be sure at {100 * (1 - error):.6g} % that new rows "
+        f"meet {demanded} at any cut. {needed}. The samples held meet it at threshold "
+        f"{nearest.threshold!r}, the attribute nearest of this error; new rows may well not.",
+        nearest,
+        None if more is None else int(more),
+    )
+
+
+def error_of(confidence: Cost, cuts: Cuts, samples: int, demands: list[Demand]) -> float:
+    """Read a confidence in demands, and require that every sample weighs 1."""
+    share = exact_bound(confidence, "confidence")
+    if share == 1:
+        raise ValueError("confidence must be below 1: no number of samples makes us certain.")
+    if not demands:
+        raise ValueError(
+            "confidence is about floors and ceilings, and there is none. Give min_precision, "
+            "min_recall, max_false_positive_rate or max_positive_rate, or leave it out."
+        )
+    total = int(cuts.positives_below[-1]) + int(cuts.negatives_below[-1])
+    if cuts.unit != (1, 1) or total != samples:
+        raise ValueError(
+            "confidence needs samples of weight 1 each, and a model without unit: the exact "
+            "bounds are about numbers of samples. Leave confidence out, or hold each row once."
+        )
+    return float(1 - share)
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ no better, the chance that the wealth ever reaches 20 is at most one in 20, howe
 from __future__ import annotations
 
 import math
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -19,10 +19,12 @@ from limen.errors import NotHeld
 from limen.storage import Storable
 from limen.storage.packing import number_column, plain_list, plain_number
 from limen.times import Period, as_period
-from limen.trust.ranked import as_threshold
+from limen.trust.ranked import as_threshold, height
 from limen.units import exact_bound, exact_costs, exact_positive
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from numpy.typing import ArrayLike, NDArray
 
     from limen.units import Cost
@@ -31,8 +33,10 @@ __all__ = ["Evidence"]
 
 # How many samples there are of each weight: whole numbers, so that nothing drifts.
 _Counts: TypeAlias = "dict[int | float, int]"
+_Held: TypeAlias = "tuple[_Counts, _Counts, _Counts]"  # wins, losses, missing
 
 _NAMES = ("wins", "losses", "missing")
+_WIN, _LOSS, _MISSING = range(3)  # where each is held
 _BETS = 2.0 ** (np.arange(1, 17) / 4)  # how much higher than at no difference the odds may be
 
 
@@ -89,6 +93,9 @@ class Evidence(Storable, kind="Evidence"):
     and update with the new one; the confidence then refers to the labels known at that age.
     Evidence is never windowed or faded.
 
+    Several threads may share one object, and so may signal handlers and finalisers: a call is one
+    change, and an interrupt leaves all of it or nothing.
+
     Examples
     --------
     >>> import limen
@@ -106,13 +113,14 @@ class Evidence(Storable, kind="Evidence"):
     """
 
     __slots__ = (
+        "_changes",
         "_enough",
         "_gain",
         "_given",
         "_heaviest",
         "_held",
+        "_known",
         "_lock",
-        "_log",
         "_lower",
         "_ones",
         "_price",
@@ -145,8 +153,8 @@ class Evidence(Storable, kind="Evidence"):
             "largest_loss": largest_loss,
         }
         self.current, self.candidate = current, candidate
-        below = _order(candidate) < _order(current)
-        if _order(candidate) == _order(current):
+        below = height(candidate) < height(current)
+        if height(candidate) == height(current):
             raise ValueError(f"current and candidate are both {current!r}: nothing to compare.")
         positive, negative, scale = exact_costs(false_positive, false_negative)
         self._gain, self._price = (negative, positive) if below else (positive, negative)
@@ -158,38 +166,54 @@ class Evidence(Storable, kind="Evidence"):
         if share == 1:
             raise ValueError("confidence must be below 1: no number of samples makes us certain.")
         self._enough = math.log(1 / (1 - share))
-        self._held: tuple[_Counts, _Counts, _Counts] = ({}, {}, {})
         # What a score between the two is counted as, by its label.
         self._lower, self._upper = (candidate, current) if below else (current, candidate)
-        self._ones, self._zeros = self._held[:2] if below else self._held[1::-1]
-        self._log: float | None = 0.0
-        self._lock = Lock()
+        self._ones, self._zeros = (_WIN, _LOSS) if below else (_LOSS, _WIN)
+        # The lock keeps other threads out. A signal handler or a finaliser of the same thread
+        # comes in, so what must be one change has no call and no loop in it: Python runs handlers
+        # at these places only. `_changes` tells whether one came between two such changes.
+        self._held: _Held = ({}, {}, {})
+        self._changes = 0
+        self._known = (0, 0.0)  # after how many changes the logarithm was computed, and it
+        self._lock = RLock()
 
     def update(self, score: float, label: float | None, weight: float = 1) -> None:
         """Let in a sample at the one age; label None where none has come by then. O(1).
 
         A sample whose score does not lie between the two thresholds changes nothing.
         """
-        counts = self._counts(score, label)
-        if weight != 1:
-            weight = self._weighed(weight)
-        if counts is not None and weight:
-            with self._lock:
-                counts[weight] = counts.get(weight, 0) + 1
-                self._log = None
+        at = self._at(score, label)
+        weight = 1 if weight == 1 else self._weighed(weight)
+        if at is None or not weight:
+            return
+        with self._lock:
+            counts = self._held[at]
+            self._changes += 1
+            if weight in counts:
+                counts[weight] += 1
+            else:
+                counts[weight] = 1
 
     def revert(self, score: float, label: float | None, weight: float = 1) -> None:
         """Take a sample back exactly, as to correct its label. O(1).
 
         Raises `limen.NotHeld`, and changes nothing, where no such sample is held.
         """
-        counts = self._counts(score, label)
-        if weight != 1:
-            weight = self._weighed(weight)
-        if counts is not None and weight:
-            with self._lock:
-                _take(counts, {weight: 1})
-                self._log = None
+        at = self._at(score, label)
+        weight = 1 if weight == 1 else self._weighed(weight)
+        if at is None or not weight:
+            return
+        with self._lock:
+            counts = self._held[at]
+            found = weight in counts
+            if found:
+                self._changes += 1
+                if counts[weight] > 1:
+                    counts[weight] -= 1
+                else:
+                    del counts[weight]
+        if not found:
+            raise _not_held(weight, 1, 0)
 
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
@@ -198,25 +222,13 @@ class Evidence(Storable, kind="Evidence"):
 
         A label that has not come is None or nan.
         """
-        added = self._counted(scores, labels, weights)
-        with self._lock:
-            for counts, more in zip(self._held, added, strict=True):
-                _add(counts, more)
-            self._log = None
+        self._change(_add, [self._counted(scores, labels, weights)])
 
     def revert_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Take back many samples at once: all of them, or on an error none. O(m)."""
-        taken = self._counted(scores, labels, weights)
-        with self._lock:
-            fewer = tuple(dict(counts) for counts in self._held)
-            for counts, less in zip(fewer, taken, strict=True):
-                _take(counts, less)
-            for counts, left in zip(self._held, fewer, strict=True):
-                counts.clear()
-                counts.update(left)
-            self._log = None
+        self._change(_take, [self._counted(scores, labels, weights)])
 
     def merge(self, *others: Self) -> None:
         """Hold what others hold, besides what is held: all of it, or on an error nothing.
@@ -237,42 +249,39 @@ class Evidence(Storable, kind="Evidence"):
                         f"cannot merge: {name} is {self._given[name]!r} here and "
                         f"{other._given[name]!r} there. Nothing was changed."
                     )
-        told = [other._told() for other in others]
-        with self._lock:
-            for held in told:
-                for counts, more in zip(self._held, held, strict=True):
-                    _add(counts, more)
-            self._log = None
+        self._change(_add, [other._read()[1] for other in others])
 
     @property
     def wins(self) -> int:
         """How many samples favour the candidate."""
-        return sum(self._told()[0].values())
+        return sum(self._read()[1][_WIN].values())
 
     @property
     def losses(self) -> int:
         """How many samples favour the current threshold."""
-        return sum(self._told()[1].values())
+        return sum(self._read()[1][_LOSS].values())
 
     @property
     def missing(self) -> int:
         """How many samples between the two thresholds had no label at the one age."""
-        return sum(self._told()[2].values())
+        return sum(self._read()[1][_MISSING].values())
 
     @property
     def beyond(self) -> int:
         """How many samples cost more than `largest_loss`."""
-        lost = self._told()[1]
+        lost = self._read()[1][_LOSS]
         most = 1.0 if self._heaviest is None else self._heaviest
         return sum(count for weight, count in lost.items() if weight > most)
 
     @property
     def log_value(self) -> float:
         """The natural logarithm of `value`; ``-inf`` where a sample went beyond the bound."""
-        with self._lock:
-            if self._log is None:
-                self._log = self._computed(*self._held[:2])
-            return self._log
+        changes, log = self._known
+        if changes != self._changes:
+            changes, (won, lost, _) = self._read()
+            log = self._computed(won, lost)
+            self._known = (changes, log)
+        return log
 
     @property
     def worst_value(self) -> float:
@@ -281,7 +290,7 @@ class Evidence(Storable, kind="Evidence"):
         It holds also where the one label is missing more often than the other, at the price of
         more samples. O(distinct weights).
         """
-        won, lost, missing = self._told()
+        _, (won, lost, missing) = self._read()
         _add(lost, missing)
         return _exp(self._computed(won, lost))
 
@@ -297,9 +306,33 @@ class Evidence(Storable, kind="Evidence"):
 
     def __len__(self) -> int:
         """How many samples have won or lost."""
-        return self.wins + self.losses
+        _, (won, lost, _) = self._read()
+        return sum(won.values()) + sum(lost.values())
 
-    def _counts(self, score: float, label: float | None) -> _Counts | None:
+    def _read(self) -> tuple[int, _Held]:
+        """Copy what is held at one moment; return it after the number of changes so far."""
+        with self._lock:
+            while True:
+                changes = self._changes
+                won, lost, missing = self._held
+                copied = dict(won), dict(lost), dict(missing)
+                if changes == self._changes:
+                    return changes, copied
+
+    def _change(self, by: Callable[[_Counts, _Counts], None], parts: list[_Held]) -> None:
+        """Add or take counts: build what will be held aside, then put it in place at once."""
+        while True:
+            changes, held = self._read()
+            for part in parts:
+                for counts, other in zip(held, part, strict=True):
+                    by(counts, other)
+            with self._lock:
+                if changes == self._changes:
+                    self._changes += 1
+                    self._held = held
+                    return
+
+    def _at(self, score: float, label: float | None) -> int | None:
         """Where a sample is counted; None where both thresholds give the same answer."""
         try:
             between = score >= self._lower and not score >= self._upper  # which may be nan
@@ -312,23 +345,23 @@ class Evidence(Storable, kind="Evidence"):
         if label == 0:
             return self._zeros if between else None
         if label is None or label != label:
-            return self._held[2] if between else None
+            return _MISSING if between else None
         raise ValueError(
             f"label must be 0, 1 or None (not known at the one age), got {label!r}. Nothing was "
             "changed."
         )
 
-    def _counted(self, scores: Any, labels: Any, weights: Any) -> tuple[_Counts, ...]:
-        """Count many samples as `_counts` would, without changing anything."""
+    def _counted(self, scores: Any, labels: Any, weights: Any) -> _Held:
+        """Count many samples as `_at` would, without changing anything."""
         xs = ordered_scores(scores)
         known, ys = _labels(labels, xs)
         ws = None if weights is None else as_numbers(weights, "weights")
         require_same_length(scores=xs, labels=ys, weights=ws)
         between = (xs >= self._lower) & ~(xs >= self._upper)
-        won = (ys == 1) == (self._ones is self._held[0])
+        won = (ys == 1) == (self._ones == _WIN)
         each = (between & known & won, between & known & ~won, between & ~known)
         if ws is None:
-            return tuple({1: n} if (n := int(np.count_nonzero(at))) else {} for at in each)
+            return _as_held({1: n} if (n := int(np.count_nonzero(at))) else {} for at in each)
         wrong: NDArray[np.bool_] = np.logical_not((ws >= 0) & (ws < math.inf))
         if self._heaviest is None:
             wrong |= (ws != 0) & (ws != 1)
@@ -340,7 +373,7 @@ class Evidence(Storable, kind="Evidence"):
             values, counts = np.unique(ws[at], return_counts=True)
             pairs = zip(map(plain_number, values.tolist()), counts.tolist(), strict=True)
             found.append({weight: count for weight, count in pairs if weight})
-        return tuple(found)
+        return _as_held(found)
 
     def _weighed(self, weight: Any, name: str = "weight") -> int | float:
         """Read a weight other than 1."""
@@ -370,11 +403,6 @@ class Evidence(Storable, kind="Evidence"):
         top = float(logs.max())
         return top + math.log(float(np.exp(logs - top).mean()))
 
-    def _told(self) -> tuple[_Counts, _Counts, _Counts]:
-        with self._lock:
-            won, lost, missing = self._held
-            return dict(won), dict(lost), dict(missing)
-
     def _terms(self) -> dict[str, Any]:
         """Tell what the samples are judged by, in a form that can be compared."""
         exact = ("false_positive", "false_negative", "confidence", "largest_loss")
@@ -388,7 +416,7 @@ class Evidence(Storable, kind="Evidence"):
     def snapshot(self) -> dict[str, Any]:
         """Describe the two thresholds, the costs, and how many samples won and lost."""
         parts = dict(self._given)
-        for name, counts in zip(_NAMES, self._told(), strict=True):
+        for name, counts in zip(_NAMES, self._read()[1], strict=True):
             weights = sorted(counts)
             many = np.array([counts[weight] for weight in weights], np.int64)
             parts[name] = (number_column(weights), many)
@@ -401,16 +429,18 @@ class Evidence(Storable, kind="Evidence"):
         made = cls.__new__(cls)
         given = {name: value for name, value in snapshot.items() if name not in _NAMES}
         Evidence.__init__(made, **given)
-        for name, held in zip(_NAMES, made._held, strict=True):
+        held = []
+        for name in _NAMES:
             weights, counts = map(plain_list, snapshot[name])
-            held.update(zip(weights, counts, strict=True))
-        made._log = None
+            held.append(dict(zip(weights, counts, strict=True)))
+        made._held = _as_held(held)
+        made._changes = 1
         made._check()
         return made
 
     def _check(self) -> None:
         """Raise ValueError unless what is held could have come from samples."""
-        for name, counts in zip(_NAMES, self._told(), strict=True):
+        for name, counts in zip(_NAMES, self._read()[1], strict=True):
             for weight, count in counts.items():
                 self._weighed(weight)
                 if not weight or type(count) is not int or count <= 0:
@@ -433,9 +463,9 @@ def _exp(log: float) -> float:
     return math.exp(log) if log < 709 else math.inf
 
 
-def _order(threshold: float) -> tuple[bool, float]:
-    """Where a threshold stands among others; nan, which answers 1 to no score, above all."""
-    return (True, 0.0) if threshold != threshold else (False, threshold)
+def _as_held(counts: Iterable[_Counts]) -> _Held:
+    won, lost, missing = counts
+    return won, lost, missing
 
 
 def _add(counts: _Counts, more: _Counts) -> None:
@@ -447,14 +477,18 @@ def _take(counts: _Counts, less: _Counts) -> None:
     for weight, count in less.items():
         left = counts.get(weight, 0) - count
         if left < 0:
-            raise NotHeld(
-                f"{count:,} such samples of weight {weight!r} are to be taken back, and "
-                f"{left + count:,} are held. Nothing was changed."
-            )
+            raise _not_held(weight, count, left + count)
         if left:
             counts[weight] = left
         else:
             del counts[weight]
+
+
+def _not_held(weight: float, count: int, held: int) -> NotHeld:
+    return NotHeld(
+        f"{count:,} such samples of weight {weight!r} are to be taken back, and {held:,} are "
+        "held. Nothing was changed."
+    )
 
 
 def _labels(labels: Any, scores: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[Any]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Below", "Ranked", "Wrong", "as_threshold", "effective"]
+__all__ = ["Below", "Ranked", "Wrong", "as_threshold", "effective", "height"]
 
 
 class Below(NamedTuple):
@@ -195,6 +195,11 @@ def as_threshold(value: Any, name: str) -> float:
     if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a threshold, which is a number, got {value!r}.")
     return float(value)
+
+
+def height(threshold: float) -> tuple[bool, float]:
+    """Where a threshold stands among others; nan, which answers 1 to no score, above all."""
+    return (True, 0.0) if threshold != threshold else (False, threshold)
 
 
 def effective(weight: Any, squared: Any) -> float:
