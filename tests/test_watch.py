@@ -819,6 +819,20 @@ def test_saved_models_are_shown_and_merged(capsys) -> None:
     } == told
 
 
+def test_saved_evidence_is_shown_with_its_counts(capsys) -> None:
+    evidence = limen.Evidence(0.5, 0.4, false_negative=5, age=timedelta(days=30))
+    evidence.update_many([0.45, 0.42, 0.47], [1, 0, None])
+    evidence.save("e.limen")
+    code = main(["show", "e.limen"])
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+
+    assert (0, "30d", 1, 1) == (code, found["age"], found["wins"], found["losses"])
+    assert (1, False) == (found["missing"], found["decided"])
+    assert "any aim" not in err
+    assert 2 == main(["show", "e.limen", "--false-negative", "7"])
+
+
 def test_the_period_of_a_saved_window_is_shown_as_it_is_typed(capsys) -> None:
     limen.LastPeriod(limen.OnlineThreshold(), timedelta(days=90)).save("kept.limen")
     main(["show", "kept.limen", "-q"])

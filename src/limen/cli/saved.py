@@ -53,7 +53,7 @@ def show(options: Namespace) -> int:
             ) from None
         print(as_line({"file": path, **found}), end="")
         print_messages(f"{path}: {model!r}", quiet=options.quiet)
-        if "threshold" not in found:
+        if "threshold" not in found and "decided" not in found:
             print_messages(
                 f"limen: {path} holds samples for any aim. Ask with costs, --metric or demands, "
                 "such as --false-negative 5.",
@@ -92,13 +92,14 @@ def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
         kind = {"kind": "Grouped", "at_least": model.at_least, "model": of_all.pop("kind")}
         return kind | of_all | {"groups": groups}
     found: dict[str, Any] = {"kind": type(model).__name__}
+    if isinstance(model, limen.Evidence):
+        if aim is not None:
+            raise _OtherCosts
+        names = ("wins", "losses", "missing", "value", "decided")
+        return found | _settings(model) | {name: getattr(model, name) for name in names}
     inner = model
     while inner is not None:
-        found |= {
-            name: value if isinstance(value, int | float | str) else period_text(value)
-            for name, value in inner.settings.items()
-            if value is not None
-        }
+        found |= _settings(inner)
         wrapped = getattr(inner, "model", None)
         if wrapped is None:
             break
@@ -108,6 +109,15 @@ def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
     if isinstance(model, limen.Ledger):
         found |= {"ids": len(model), "cost": model.cost, "regret": model.regret}
     return found
+
+
+def _settings(model: Any) -> dict[str, Any]:
+    """List what a model was made with, as JSON holds it, without what was left out."""
+    return {
+        name: value if isinstance(value, int | float | str) else period_text(value)
+        for name, value in model.settings.items()
+        if value is not None
+    }
 
 
 def _cut(model: Any, aim: Aim | None) -> dict[str, Any]:

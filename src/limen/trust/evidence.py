@@ -252,6 +252,11 @@ class Evidence(Storable, kind="Evidence"):
         self._change(_add, [other._read()[1] for other in others])
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """Both thresholds, the costs and the rest, by name, as they were given."""
+        return dict(self._given)
+
+    @property
     def wins(self) -> int:
         """How many samples favour the candidate."""
         return sum(self._read()[1][_WIN].values())
