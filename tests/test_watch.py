@@ -696,10 +696,6 @@ def test_a_period_of_the_clock_needs_times(option: str) -> None:
 
 
 def test_a_window_that_no_label_can_enter_is_refused_with_the_names_of_the_options() -> None:
-    window = limen.LastPeriod(limen.OnlineThreshold(), 20)
-    with contextlib.suppress(ValueError):
-        limen.Ledger(window, maturity=30)
-        pytest.skip("Ledger takes it")
     labels_after(30)
     given = ("--id-column", "id", *TIMED, "--last-period", "20", "--maturity", "30")
     code, lines, told = watched("in.ndjson", *given)
