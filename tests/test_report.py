@@ -72,7 +72,7 @@ def held() -> limen.OnlineCalibrator:
     return calibrator
 
 
-def test_the_recommended_threshold_is_the_optimum(page) -> None:
+def test_the_shown_threshold_is_the_optimum(page) -> None:
     best = limen.optimal_threshold(SCORES, LABELS, false_negative=5)
 
     assert repr(best.threshold) == re.search(r'data-exact="([^"]+)"', page)[1]
@@ -285,7 +285,7 @@ def test_a_browser_draws_it_without_complaint_and_reads_the_curves(page, tmp_pat
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 def test_keys_read_the_charts_too(page, tmp_path) -> None:
-    """The first key goes to the recommended threshold; Escape brings the caption back."""
+    """The first key goes to the cheapest threshold; Escape brings the caption back."""
     dom, console = browse(page.replace("<head>", "<head>" + WATCH) + KEYS, tmp_path)
 
     assert "" == console

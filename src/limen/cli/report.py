@@ -184,14 +184,14 @@ class _Page:
         yield _figure(
             "loss",
             "Cost against threshold.",
-            "Move over the curve to read it. The dashed line marks the recommended threshold.",
+            "Move over the curve to read it. The dashed line marks the cheapest threshold.",
         )
         yield '<div class="pair">\n<div>\n<h2>What can be found at which price</h2>\n'
         yield _figure(
             "roc",
             "ROC curve and its hull.",
             "The ROC curve and its hull, whose corners are the thresholds that are best for some "
-            "costs. The dot is the recommended one.",
+            "costs. The dot is the cheapest one.",
         )
         yield "</div>\n<div>\n<h2>What a score means</h2>\n"
         yield _figure(
