@@ -20,6 +20,7 @@ LAYERS = (
     # what callers hand in, and values that are handed out
     (
         "arrays",
+        "best_cut",
         "classifiers",
         "columns",
         "errors",

@@ -8,18 +8,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, overload
 
 from limen import _core
+from limen.best_cut import Cuts, best_cut, demands_of, error_of
 from limen.columns import samples_with_labels
 from limen.hull import Between, Blocks, RocHull, each_probability
-from limen.metrics import (
-    BestCut,
-    Confusion,
-    Cuts,
-    Metric,
-    as_metric,
-    best_cut,
-    demands_of,
-    error_of,
-)
+from limen.metrics import BestCut, Confusion, Metric, as_metric
 from limen.model import Labelled
 from limen.optimum import LossCurve, Optimum, answer
 from limen.units import Cost, exact_costs, exact_unit, unit_parts

@@ -12,7 +12,7 @@ import numpy as np
 from limen import _core
 from limen.arrays import is_single
 from limen.columns import ordered_scores
-from limen.metrics import as_numbers
+from limen.units import as_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ class Blocks:
 
     def __post_init__(self) -> None:
         for name, units in (("positive", self._positive_units), ("weight", self._weight_units)):
-            object.__setattr__(self, name, as_numbers(units, self._unit))
+            object.__setattr__(self, name, as_weights(units, self._unit))
 
     @classmethod
     def _of(cls, columns: _core._Blocks) -> Blocks:

@@ -18,8 +18,11 @@ from limen import _core
 if TYPE_CHECKING:
     from typing import Any
 
+    from numpy.typing import NDArray
+
 __all__ = [
     "Cost",
+    "as_weights",
     "exact_bound",
     "exact_costs",
     "exact_positive",
@@ -174,3 +177,12 @@ def unit_parts(unit: Fraction | None, scale: Fraction) -> tuple[int, int, int, i
         raise OverflowError("unit and costs together need more than 62 bits; use fewer digits.")
     parts = (0, 0) if unit is None else (unit.numerator, unit.denominator)
     return (*parts, size.numerator, size.denominator)
+
+
+def as_weights(units: NDArray[np.int64], unit: Fraction) -> NDArray[np.float64]:
+    """Whole units as the weights they stand for, each rounded once."""
+    largest = int(np.abs(units).max(initial=0)) * unit.numerator
+    if max(largest, unit.denominator) < 2**53:
+        return units * unit.numerator / unit.denominator
+    each = (whole * unit.numerator / unit.denominator for whole in units.tolist())
+    return np.fromiter(each, dtype=np.float64, count=len(units))

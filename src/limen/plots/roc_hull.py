@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from limen.best_cut import Cuts
 from limen.calibrator import OnlineCalibrator
-from limen.metrics import Cuts
 from limen.plots.display import BLUE, GREEN, GREY, ORANGE, Display, labelled, number, visible
 from limen.units import Cost, exact_costs
 

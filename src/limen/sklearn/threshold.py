@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from limen import losses
 from limen.batch import optimal_cut, optimal_threshold
+from limen.best_cut import demands_of
 from limen.calibrator import OnlineCalibrator
 from limen.errors import Infeasible
-from limen.metrics import BestCut, Metric, as_metric, cost, demands_of
+from limen.metrics import BestCut, Metric, as_metric, cost
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Optimum
 from limen.sklearn.pool import Pool, fine_unit
