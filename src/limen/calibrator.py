@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, overload
 from limen import _core
 from limen.best_cut import Cuts, best_cut, demands_of, error_of
 from limen.columns import samples_with_labels
-from limen.hull import Between, Blocks, RocHull, each_probability
+from limen.hull import Blocks, Calibrated, RocHull
 from limen.metrics import BestCut, Confusion, Metric, as_metric
 from limen.model import Labelled
 from limen.optimum import LossCurve, Optimum, answer
@@ -25,7 +25,7 @@ __all__ = ["OnlineCalibrator", "isotonic"]
 _MOST = _core.most_units
 
 
-class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
+class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalibrator"):
     """Keep the best threshold for every cost and the calibrated probability, sample by sample.
 
     It holds the exact isotonic regression of the labels on the scores, which contains the best
@@ -132,47 +132,6 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
         array([1., 0., 2.])
         """
         return LossCurve(*self._curve(*self._priced(false_positive, false_negative)))
-
-    @overload
-    def probability(self, scores: float, *, between: Between = ...) -> float: ...
-    @overload
-    def probability(self, scores: ArrayLike, *, between: Between = ...) -> NDArray[np.float64]: ...
-    def probability(
-        self, scores: ArrayLike, *, between: Between = "step"
-    ) -> float | NDArray[np.float64]:
-        """Return the calibrated probability of each score. O(log n) each.
-
-        Parameters
-        ----------
-        scores
-            One score or many. Below the lowest score held and above the highest, the
-            probability is that of the end.
-        between
-            The probability of a score between two blocks of the fit. ``"step"``: the probability of
-            the block on its side of the threshold between them. A probability above
-            ``false_positive / (false_positive + false_negative)`` then says the same as
-            ``score >= threshold(...)``, for every finite score and all costs, which is why it
-            is the default. ``"linear"``: the straight line between the nearest scores of the two
-            blocks, as in scikit-learn; next to an infinite score, the value of the finite end.
-
-        Notes
-        -----
-        nan when no sample is held.
-
-        Examples
-        --------
-        >>> calibrator = OnlineCalibrator()
-        >>> calibrator.update_many([0.1, 0.2, 0.4, 0.6], [0, 1, 0, 1])
-        >>> calibrator.probability(0.2)
-        0.5
-        >>> calibrator.probability([0.45, 0.55])
-        array([0.5, 1. ])
-        >>> calibrator.probability([0.45, 0.55], between="linear")
-        array([0.625, 0.875])
-        """
-        if isinstance(scores, float) and scores == scores and between in ("step", "linear"):
-            return self._probability(scores, between == "linear")
-        return each_probability(scores, between, self._probabilities)
 
     def blocks(self) -> Blocks:
         """Return the isotonic fit: all its blocks. O(b log n) for b blocks.

@@ -15,11 +15,9 @@ from limen.columns import ordered_scores
 from limen.units import as_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Between", "Blocks", "RocHull", "each_probability", "require_between"]
+__all__ = ["Between", "Blocks", "Calibrated", "RocHull", "require_between"]
 
 Between: TypeAlias = 'Literal["step", "linear"]'
 
@@ -30,20 +28,67 @@ def require_between(between: object) -> None:
         raise ValueError(f'between must be "step" or "linear", got {between!r}.')
 
 
-def each_probability(
-    scores: ArrayLike,
-    between: Between,
-    of: Callable[[NDArray[np.float64], bool], NDArray[np.float64]],
-) -> float | NDArray[np.float64]:
-    """Return the probability of each score: an array for an array, a float for a number."""
-    require_between(between)
-    if is_single(scores):
-        return float(of(ordered_scores(np.asarray(scores).reshape(1)), between == "linear")[0])
-    return of(ordered_scores(scores), between == "linear")
+class Calibrated:
+    """Base of all that give each score a calibrated probability."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def _probability(self, score: float, linear: bool, /) -> float: ...
+        def _probabilities(
+            self, scores: NDArray[np.float64], linear: bool, /
+        ) -> NDArray[np.float64]: ...
+
+    @overload
+    def probability(self, scores: float, *, between: Between = ...) -> float: ...
+    @overload
+    def probability(self, scores: ArrayLike, *, between: Between = ...) -> NDArray[np.float64]: ...
+    def probability(
+        self, scores: ArrayLike, *, between: Between = "step"
+    ) -> float | NDArray[np.float64]:
+        """Return the calibrated probability of each score. O(log n) each.
+
+        Parameters
+        ----------
+        scores
+            One score or many. Below the lowest score held and above the highest, the
+            probability is that of the end.
+        between
+            The probability of a score between two blocks of the fit. ``"step"``: the probability of
+            the block on its side of the threshold between them. A probability above
+            ``false_positive / (false_positive + false_negative)`` then says the same as
+            ``score >= threshold(...)``, for every finite score and all costs, which is why it
+            is the default. ``"linear"``: the straight line between the nearest scores of the two
+            blocks, as in scikit-learn; next to an infinite score, the value of the finite end.
+
+        Notes
+        -----
+        nan when no sample is held.
+
+        Examples
+        --------
+        >>> from limen import OnlineCalibrator
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.2, 0.4, 0.6], [0, 1, 0, 1])
+        >>> calibrator.probability(0.2)
+        0.5
+        >>> calibrator.probability([0.45, 0.55])
+        array([0.5, 1. ])
+        >>> calibrator.probability([0.45, 0.55], between="linear")
+        array([0.625, 0.875])
+        """
+        if isinstance(scores, float) and scores == scores and between in ("step", "linear"):
+            return self._probability(scores, between == "linear")  # the common case
+        require_between(between)
+        if is_single(scores):
+            array = ordered_scores(np.asarray(scores).reshape(1))
+            return float(self._probabilities(array, between == "linear")[0])
+        return self._probabilities(ordered_scores(scores), between == "linear")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocks:
+class Blocks(Calibrated):
     """The isotonic fit of the labels on the scores, in ascending order.
 
     The scores of a block share one probability, the share of label 1 in its weight, and
@@ -70,6 +115,8 @@ class Blocks:
     (array([0.1 , 0.25, 0.75]), array([0.1 , 0.5 , 0.75]))
     >>> fit.probabilities
     array([0. , 0.5, 1. ])
+    >>> fit.probability(0.3)
+    0.5
     """
 
     first: NDArray[np.float64]
@@ -101,24 +148,11 @@ class Blocks:
         pairs = zip(self._positive_units.tolist(), self._weight_units.tolist(), strict=True)
         return [Fraction(positive, weight) for positive, weight in pairs]
 
-    @overload
-    def probability(self, scores: float, *, between: Between = ...) -> float: ...
-    @overload
-    def probability(self, scores: ArrayLike, *, between: Between = ...) -> NDArray[np.float64]: ...
-    def probability(
-        self, scores: ArrayLike, *, between: Between = "step"
-    ) -> float | NDArray[np.float64]:
-        """Read the fit at each score, as `OnlineCalibrator.probability` does. O(m log b).
+    def _probability(self, score: float, linear: bool, /) -> float:
+        return float(self._probabilities(np.array([score]), linear)[0])
 
-        >>> from limen import isotonic
-        >>> isotonic([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1]).probability(0.3)
-        0.5
-        """
-
-        def of(array: NDArray[np.float64], linear: bool) -> NDArray[np.float64]:
-            return _core.probabilities_in(self.first, self.last, self.probabilities, array, linear)
-
-        return each_probability(scores, between, of)
+    def _probabilities(self, scores: NDArray[np.float64], linear: bool, /) -> NDArray[np.float64]:
+        return _core.probabilities_in(self.first, self.last, self.probabilities, scores, linear)
 
     def __len__(self) -> int:
         return len(self.probabilities)
