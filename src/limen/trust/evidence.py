@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from limen.columns import as_labels, as_numbers, ordered_scores, require_same_length
-from limen.errors import NotHeld
 from limen.storage import Storable
 from limen.storage.packing import number_column, plain_list, plain_number
 from limen.times import Period, as_period
+from limen.trust.counts import Counts, add, not_held, take
 from limen.trust.ranked import as_threshold, height
 from limen.units import exact_bound, exact_costs, exact_positive
 
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence"]
 
-# How many samples there are of each weight: whole numbers, so that nothing drifts.
-_Counts: TypeAlias = "dict[int | float, int]"
-_Held: TypeAlias = "tuple[_Counts, _Counts, _Counts]"  # wins, losses, missing
+_Held: TypeAlias = "tuple[Counts, Counts, Counts]"  # wins, losses, missing
 
 _NAMES = ("wins", "losses", "missing")
 _WIN, _LOSS, _MISSING = range(3)  # where each is held
@@ -213,7 +211,7 @@ class Evidence(Storable, kind="Evidence"):
                 else:
                     del counts[weight]
         if not found:
-            raise _not_held(weight, 1, 0)
+            raise not_held(weight, 1, 0)
 
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
@@ -222,13 +220,13 @@ class Evidence(Storable, kind="Evidence"):
 
         A label that has not come is None or nan.
         """
-        self._change(_add, [self._counted(scores, labels, weights)])
+        self._change(add, [self._counted(scores, labels, weights)])
 
     def revert_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Take back many samples at once: all of them, or on an error none. O(m)."""
-        self._change(_take, [self._counted(scores, labels, weights)])
+        self._change(take, [self._counted(scores, labels, weights)])
 
     def merge(self, *others: Self) -> None:
         """Hold what others hold, besides what is held: all of it, or on an error nothing.
@@ -249,7 +247,7 @@ class Evidence(Storable, kind="Evidence"):
                         f"cannot merge: {name} is {self._given[name]!r} here and "
                         f"{other._given[name]!r} there. Nothing was changed."
                     )
-        self._change(_add, [other._read()[1] for other in others])
+        self._change(add, [other._read()[1] for other in others])
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -296,7 +294,7 @@ class Evidence(Storable, kind="Evidence"):
         more samples. O(distinct weights).
         """
         _, (won, lost, missing) = self._read()
-        _add(lost, missing)
+        add(lost, missing)
         return _exp(self._computed(won, lost))
 
     @property
@@ -324,7 +322,7 @@ class Evidence(Storable, kind="Evidence"):
                 if changes == self._changes:
                     return changes, copied
 
-    def _change(self, by: Callable[[_Counts, _Counts], None], parts: list[_Held]) -> None:
+    def _change(self, by: Callable[[Counts, Counts], None], parts: list[_Held]) -> None:
         """Add or take counts: build what will be held aside, then put it in place at once."""
         while True:
             changes, held = self._read()
@@ -395,7 +393,7 @@ class Evidence(Storable, kind="Evidence"):
             )
         return number
 
-    def _computed(self, won: _Counts, lost: _Counts) -> float:
+    def _computed(self, won: Counts, lost: Counts) -> float:
         """Average the wealth of all bets; each stakes a share of `largest_loss` per sample."""
         most = 1.0 if self._heaviest is None else self._heaviest
         if any(weight > most for weight in lost):
@@ -468,32 +466,9 @@ def _exp(log: float) -> float:
     return math.exp(log) if log < 709 else math.inf
 
 
-def _as_held(counts: Iterable[_Counts]) -> _Held:
+def _as_held(counts: Iterable[Counts]) -> _Held:
     won, lost, missing = counts
     return won, lost, missing
-
-
-def _add(counts: _Counts, more: _Counts) -> None:
-    for weight, count in more.items():
-        counts[weight] = counts.get(weight, 0) + count
-
-
-def _take(counts: _Counts, less: _Counts) -> None:
-    for weight, count in less.items():
-        left = counts.get(weight, 0) - count
-        if left < 0:
-            raise _not_held(weight, count, left + count)
-        if left:
-            counts[weight] = left
-        else:
-            del counts[weight]
-
-
-def _not_held(weight: float, count: int, held: int) -> NotHeld:
-    return NotHeld(
-        f"{count:,} such samples of weight {weight!r} are to be taken back, and {held:,} are "
-        "held. Nothing was changed."
-    )
 
 
 def _labels(labels: Any, scores: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
