@@ -310,15 +310,21 @@ def test_a_signal_ends_it_quietly_with_everything_saved(asked, code) -> None:
     assert 2 == len(limen.load("kept.limen"))
 
 
-def test_two_processes_cannot_share_a_state() -> None:
+def watched_by_a_second(state: str) -> tuple[int, str]:
+    """What a watch of no rows says while another, with one row, has the state kept.limen."""
     command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdin.write(b"score,label\n0.5,1\n")
         process.stdin.flush()
         process.stdout.readline()
         Path("in.csv").write_text("score,label\n")
-        code, _, told = watched("in.csv", "--state", "kept.limen")
+        code, _, told = watched("in.csv", "--state", state)
         process.stdin.close()
+    return code, told
+
+
+def test_two_processes_cannot_share_a_state() -> None:
+    code, told = watched_by_a_second("kept.limen")
 
     assert (1, True) == (code, "in use by another limen watch" in told)
 
@@ -368,14 +374,7 @@ def test_a_state_is_locked_before_it_is_there() -> None:
 def test_a_link_and_its_file_are_one_state() -> None:
     Path("data").mkdir()
     Path("kept.limen").symlink_to("data/kept.limen")
-    command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        process.stdin.write(b"score,label\n0.5,1\n")
-        process.stdin.flush()
-        process.stdout.readline()
-        Path("in.csv").write_text("score,label\n")
-        code, _, told = watched("in.csv", "--state", "data/kept.limen")
-        process.stdin.close()
+    code, told = watched_by_a_second("data/kept.limen")
 
     assert (1, True) == (code, "in use" in told)
     assert Path("kept.limen").is_symlink()
