@@ -17,6 +17,8 @@
 // Scores are doubles without nan, -0.0 given as 0.0. The sum of all |z| stays below 2^62;
 // both are the caller's duty. Not safe for concurrent use, not even of best(), which remembers.
 // check() throws on a broken invariant, in release builds too.
+//
+// One file although long: one class, every method of which needs the layout of leaves and nodes.
 
 #pragma once
 

@@ -9,6 +9,9 @@
 //
 // add, remove               O(log n)
 // add_many, remove_many     O(m) to sort, then O(m log n), or O(n + m) for large batches
+//
+// One file although long: tree, totals and binary places change together or not at all, and that
+// is easiest to check where all of it is in view.
 
 #pragma once
 

@@ -26,6 +26,9 @@
 // Scores are doubles without nan, -0.0 given as 0.0. below and above are at least 0, not both 0
 // for a score held, and the sum of all stays below 2^62; that is the caller's duty. Not safe for
 // concurrent writers. check() throws on a broken invariant, in release builds too.
+//
+// One file although long: one class, every method of which needs the layout of the inner nodes;
+// what knows only leaves or bridges is in hull_leaf.hpp and hull_bridge.hpp.
 
 #pragma once
 
