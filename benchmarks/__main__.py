@@ -4,14 +4,10 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import re
 import sys
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import (
@@ -22,8 +18,8 @@ from benchmarks import (
     trust_questions,
     tuner_questions,
 )
+from benchmarks.machine import machine
 from benchmarks.timing import Finding
-from limen import _core
 
 QUESTIONS = (
     *questions.QUESTIONS,
@@ -36,29 +32,9 @@ QUESTIONS = (
 RESULTS = Path(__file__).parent / "results"
 
 
-def processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() or platform.machine()
-    found = re.search(r"model name\s*:\s*(.+)", text)
-    return found.group(1).strip() if found else platform.machine()
-
-
 def describe(only: list[str]) -> dict[str, str]:
     return {
-        "date": datetime.date.today().isoformat(),
-        "processor": processor(),
-        "cores": str(os.cpu_count()),
-        "instruction set in use": _core.isa,
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "sortedcontainers": version("sortedcontainers"),
-        "scikit-learn": version("scikit-learn"),
-        "river": version("river"),
-        "duckdb": version("duckdb"),
-        "limen": version("limen"),
+        **machine("sortedcontainers", "scikit-learn", "river", "duckdb"),
         "command": "make bench" + (f", then python -m benchmarks {' '.join(only)}" if only else ""),
         "clock": "thread CPU time, medians, contenders in turns",
     }
@@ -97,14 +73,14 @@ def main() -> int:
             findings.append(finding)
             print(line(finding), flush=True)
     if not options.dry:
-        machine = describe(options.only)
-        name = re.sub(r"[^a-z0-9]+", "-", f"{machine['date']}-{machine['processor']}".lower())
-        folder = RESULTS / f"{name.strip('-')}-{machine['cores']}-cores"
+        described = describe(options.only)
+        name = re.sub(r"[^a-z0-9]+", "-", f"{described['date']}-{described['processor']}".lower())
+        folder = RESULTS / f"{name.strip('-')}-{described['cores']}-cores"
         folder.mkdir(parents=True, exist_ok=True)
         kept = joined(folder / "raw.json", findings) if options.only else findings
-        raw = {"machine": machine, "findings": [asdict(finding) for finding in kept]}
+        raw = {"machine": described, "findings": [asdict(finding) for finding in kept]}
         (folder / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
-        setup = "\n".join(f"- {key}: {value}" for key, value in machine.items())
+        setup = "\n".join(f"- {key}: {value}" for key, value in described.items())
         table = "\n".join([header, *(line(finding) for finding in kept)])
         (folder / "README.md").write_text(f"# Result\n\n{setup}\n\n{table}\n")
         print(f"\nwritten to benchmarks/results/{folder.name}", file=sys.stderr)

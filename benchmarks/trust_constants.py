@@ -18,11 +18,12 @@ by scaling. With the minimum at m, so that a cut at t costs Z(t) - Z(m) more tha
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks.machine import write
 
 LEVELS = (0.8, 0.9, 0.95, 0.99)
 RESULT = Path(__file__).parent / "results" / "trust" / "constants.json"
@@ -91,8 +92,7 @@ def main() -> None:
     draws, step, seed = 40_000, 1e-3, 20261116
     found = constants(draws, step, seed)
     raw = {"levels": LEVELS, "draws": draws, "step": step, "seed": seed, "laws": found}
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps(raw, indent=1) + "\n")
+    write(RESULT, raw)
     for name, law in found.items():
         print(f"{name:8}", *law["quantile"], " +-", *law["standard error"])
 

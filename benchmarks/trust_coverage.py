@@ -6,11 +6,11 @@ python -m benchmarks.trust_coverage
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.machine import write
 from benchmarks.trust_laws import LAWS, Law
 from limen import optimal_threshold
 from limen.columns import samples_with_labels
@@ -73,11 +73,10 @@ def main() -> None:
             print(
                 f"{name}, n = {n}:", *(f"{key} {value};" for key, value in told.items()), flush=True
             )
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
     bootstrap = {name: bootstrap_coverage(law, 300, 200, seed) for name, law in LAWS.items()}
     print("bootstrap, n = 300:", bootstrap)
     raw = {"redraws": redraws, "seed": seed, "coverage": found, "bootstrap, n = 300": bootstrap}
-    RESULT.write_text(json.dumps(raw, indent=1) + "\n")
+    write(RESULT, raw)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ must, or as soon as their label is known, as they must not.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.machine import write
 from limen import Evidence
 
 DAYS = 100
@@ -106,8 +106,7 @@ def main() -> None:
         found[name] = alarms(late, (1, 1), 0.6, runs // 10, one_age=True, worst=worst)
         print(name, found[name], flush=True)
     raw = {"runs": runs, "days": DAYS, "samples per day": PER_DAY, "false alarms": found}
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps(raw, indent=1) + "\n")
+    write(RESULT, raw)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ python -m benchmarks.trust_floors
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
 import limen
+from benchmarks.machine import write
 from benchmarks.trust_laws import LAWS, Law
 
 RESULT = Path(__file__).parent / "results" / "trust" / "floors.json"
@@ -80,8 +80,7 @@ def main() -> None:
                     key = f"{name}; {demand}; n = {n}; confidence {confidence}"
                     found[key] = broken(law, demand, n, redraws, seed, confidence)
                     print(key, found[key], flush=True)
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps({"redraws": redraws, "seed": seed, "floors": found}, indent=1))
+    write(RESULT, {"redraws": redraws, "seed": seed, "floors": found})
 
 
 if __name__ == "__main__":

@@ -14,13 +14,9 @@ Every finished cell is one line of the results, and a second start goes on where
 from __future__ import annotations
 
 import csv
-import datetime
 import json
-import os
-import platform
 import sys
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +27,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import StratifiedKFold, TunedThresholdClassifierCV
 
 import limen
+from benchmarks.machine import machine
 
 RESULT = Path(__file__).parent / "results" / "trust" / "study.jsonl"
 SIZES = (100, 300, 1_000, 3_000)
@@ -223,17 +220,6 @@ def table(cells: list[dict[str, Any]], over: str) -> dict[str, dict[str, float]]
     return told
 
 
-def machine() -> dict[str, str]:
-    packages = {name: version(name) for name in ("numpy", "scikit-learn", "limen")}
-    return {
-        "date": datetime.date.today().isoformat(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cores": str(os.cpu_count()),
-        "python": platform.python_version(),
-        **packages,
-    }
-
-
 def stored() -> list[dict[str, Any]]:
     lines = RESULT.read_text().splitlines() if RESULT.exists() else []
     return [json.loads(line) for line in lines[1:]]
@@ -254,7 +240,9 @@ def main(directory: Path) -> None:
     done = stored()
     if not done:
         RESULT.parent.mkdir(parents=True, exist_ok=True)
-        RESULT.write_text(json.dumps({"machine": machine(), "redraws": REDRAWS}) + "\n")
+        RESULT.write_text(
+            json.dumps({"machine": machine("scikit-learn"), "redraws": REDRAWS}) + "\n"
+        )
     known = {(each["set"], each["split"], each["n"], tuple(each["fp:fn"])) for each in done}
     paths = [path for path in sorted(directory.glob("*.csv")) if path.stem not in LEFT_OUT]
     for place, path in enumerate(paths):

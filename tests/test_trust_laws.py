@@ -18,6 +18,7 @@ import limen
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))
 
+from benchmarks.machine import write  # noqa: E402
 from benchmarks.trust_coverage import coverage  # noqa: E402
 from benchmarks.trust_false_alarms import DELAYS, Labels, alarms  # noqa: E402
 from benchmarks.trust_laws import LAWS  # noqa: E402
@@ -91,3 +92,18 @@ def test_the_recorded_false_alarms_are_at_most_5_of_100_at_one_age() -> None:
 
     assert max(at_one_age.values()) <= 0.05
     assert max(told.values()) >= 0.97
+
+
+def test_a_result_is_kept_with_the_machine_and_its_processor(tmp_path: Path) -> None:
+    write(tmp_path / "new" / "found.json", {"redraws": 7})
+    kept = json.loads((tmp_path / "new" / "found.json").read_text())
+
+    assert 7 == kept["redraws"]
+    assert {"date", "processor", "cores", "system", "numpy", "limen"} <= set(kept["machine"])
+    assert all(kept["machine"].values())
+
+
+def test_the_machine_is_described_in_one_place() -> None:
+    sources = (ROOT / "benchmarks").glob("*.py")
+
+    assert ["machine.py"] == [path.name for path in sources if "platform" in path.read_text()]

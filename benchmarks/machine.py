@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a result was found on, described alike in every result."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from limen import _core
+
+
+def processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = re.search(r"model name\s*:\s*(.+)", text)
+    return found.group(1).strip() if found else platform.machine()
+
+
+def machine(*packages: str) -> dict[str, str]:
+    """The date, the machine, and the versions of NumPy, limen and the packages named."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "processor": processor(),
+        "cores": str(os.cpu_count()),
+        "instruction set in use": _core.isa,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", *packages, "limen")},
+    }
+
+
+def write(path: Path, found: dict[str, Any]) -> None:
+    """Keep what was found, with the machine it was found on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"machine": machine(), **found}, indent=1) + "\n")
