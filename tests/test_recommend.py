@@ -483,3 +483,17 @@ def test_the_tables_are_what_the_simulation_gave() -> None:
         assert SMOOTH[level] == pytest.approx(law["smooth"], abs=0.015)
         assert law["end 2"] - 0.01 < SAFE[level] < law["wall"]
         assert law["named"] < NAMED[level] < law["named"] + 0.06
+
+
+def test_a_recommendation_prints_its_reason_and_shows_its_numbers() -> None:
+    scores, labels = drawn(100)
+    free = limen.recommend(scores, labels)
+    used = limen.recommend(scores, labels, current=0.5)
+    numbers = (
+        f"threshold {free.threshold!r}, interval {free.interval!r}, confidence 0.95, "
+        f"optimum {free.optimum.threshold!r}"
+    )
+
+    assert free.reason == str(free)
+    assert f"<Recommendation: {numbers}>" == repr(free)
+    assert f"<Recommendation: {numbers}, current 0.5, keep {used.keep}>" == repr(used)

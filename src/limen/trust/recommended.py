@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Recommendation", "recommend"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recommendation:
     """A threshold for new rows, and how sure the samples make us of it.
 
@@ -53,11 +53,11 @@ class Recommendation:
         The threshold in use, where it was given, and whether it lies inside the interval. While
         it does, keep it: these samples do not say that another is better.
     reason
-        All this in one sentence.
+        All this in one sentence, which is also what `print` shows.
 
     Notes
     -----
-    Holds a copy of the scores in ascending order, of which `cost` and `distance` are told.
+    Holds a copy of the scores in ascending order, which `cost` and `distance` read.
 
     Examples
     --------
@@ -66,7 +66,10 @@ class Recommendation:
     >>> labels = [int(i * i % 64 < i) for i in range(64)]
     >>> found = limen.recommend(scores, labels, false_negative=2, current=0.875)
     >>> found
-    Recommendation(threshold=0.1953125, interval=(-inf, 0.5078125), confidence=0.95, keep=False)
+    <Recommendation: threshold 0.1953125, interval (-inf, 0.5078125), confidence 0.95, \
+optimum 0.2109375, current 0.875, keep False>
+    >>> print(found)
+    Change 0.875 to 0.1953: with 95 % confidence the best threshold lies at 0.5078 or below.
     >>> found.predict([0.05, 0.7])
     array([0, 1])
     >>> print(found.cost())
@@ -74,17 +77,32 @@ class Recommendation:
     """
 
     threshold: float
-    optimum: Optimum = field(repr=False)
+    optimum: Optimum
     interval: tuple[float, float]
     confidence: float
-    regret: float = field(repr=False)
-    samples: int = field(repr=False)
-    current: float | None = field(repr=False)
+    regret: float
+    samples: int
+    current: float | None
     keep: bool | None
-    _ranked: Ranked = field(repr=False, compare=False)
-    _best: int = field(repr=False, compare=False)
-    _costs: Costs = field(repr=False, compare=False)
-    _scale: Fraction = field(repr=False, compare=False)
+    _ranked: Ranked = field(compare=False)
+    _best: int = field(compare=False)
+    _costs: Costs = field(compare=False)
+    _scale: Fraction = field(compare=False)
+
+    def __repr__(self) -> str:
+        listed = {
+            "threshold": self.threshold,
+            "interval": self.interval,
+            "confidence": self.confidence,
+            "optimum": self.optimum.threshold,
+        }
+        if self.current is not None:
+            listed |= {"current": self.current, "keep": self.keep}
+        shown = ", ".join(f"{name} {value!r}" for name, value in listed.items())
+        return f"<{type(self).__name__}: {shown}>"
+
+    def __str__(self) -> str:
+        return self.reason
 
     @property
     def reason(self) -> str:
