@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -51,13 +52,24 @@ def out_of_fold(estimator, method: str = "predict_proba") -> np.ndarray:
 
 def excused(estimator) -> dict[str, str]:
     """What scikit-learn excuses its own threshold classifiers from."""
-    if isinstance(estimator, ThresholdClassifier):
-        return {"check_classifiers_train": "Threshold at probability 0.5 does not hold"}
-    return {}
+    if not isinstance(estimator, ThresholdClassifier):
+        return {}
+    excuses = {"check_classifiers_train": "Threshold at probability 0.5 does not hold"}
+    if estimator.recommended:
+        few = "less than five rows of a class: nothing can be recommended"
+        excuses |= {
+            "check_sample_weights_not_overwritten": few,
+            "check_classifiers_one_label_sample_weights": few,
+            "check_fit2d_1feature": few,
+        }
+    return excuses
 
 
 @parametrize_with_checks(
-    [wrap(inner, cv=3) for wrap in BOTH for inner in (LogisticRegression(), GaussianNB())],
+    [
+        *(wrap(inner, cv=3) for wrap in BOTH for inner in (LogisticRegression(), GaussianNB())),
+        ThresholdClassifier(LogisticRegression(), cv=3, recommended=True),
+    ],
     expected_failed_checks=excused,
 )
 @pytest.mark.filterwarnings("default")
@@ -907,3 +919,222 @@ def test_a_first_batch_that_gives_no_scores_is_not_the_first(wrap) -> None:
             model.partial_fit(X, Y, classes=[0, 1])
 
     assert not hasattr(model, "estimator_")
+
+
+# How sure a threshold is.
+
+
+@pytest.mark.parametrize("costs", [{}, {"false_negative": 5}, {"false_positive": 0.3}])
+@pytest.mark.parametrize("weights", [None, WEIGHTS, FINE])
+def test_recommended_is_what_recommend_says_of_the_pooled_scores(costs, weights) -> None:
+    inner = Unweighted()
+    given = {} if weights is None else {"sample_weight": weights}
+    models = [ThresholdClassifier(inner, recommended=each, **costs) for each in (True, False)]
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        new, exact = (model.fit(X, Y, **given) for model in models)
+    expected = limen.recommend(X[:, 0], Y, weights=weights, **costs)
+
+    assert expected.threshold == new.best_threshold_
+    assert expected.optimum.threshold == exact.best_threshold_
+    assert exact.optimum_ == new.optimum_
+    for model in (new, exact):
+        assert expected.interval == model.best_threshold_interval_
+        assert expected.reason == model.best_threshold_reason_
+    answers = X[:, 0] >= new.best_threshold_
+    assert answers.tolist() == (new.predict(X) == 1).tolist()
+    price = np.where(Y == 1, costs.get("false_negative", 1), costs.get("false_positive", 1))
+    paid = (price * (1 if weights is None else weights))[answers != (Y == 1)].sum()
+    assert -paid == pytest.approx(new.best_score_, rel=1e-12)
+    assert new.best_score_ <= exact.best_score_
+    assert "false_negative" in costs or new.best_threshold_ != exact.best_threshold_
+
+
+def test_the_interval_is_about_scores_of_rows_not_seen() -> None:
+    model = ThresholdClassifier(LogisticRegression(), false_negative=3).fit(X, Y)
+    expected = limen.recommend(out_of_fold(LogisticRegression()), Y, false_negative=3)
+
+    assert expected.interval == model.best_threshold_interval_
+    inner = LogisticRegression().fit(X[:150], Y[:150])
+    model = ThresholdClassifier(inner, cv="prefit").fit(X[150:], Y[150:])
+    expected = limen.recommend(inner.predict_proba(X[150:])[:, 1], Y[150:])
+    assert expected.interval == model.best_threshold_interval_
+
+
+@pytest.mark.parametrize("scale", [1e-12, 0.1, 1e12])
+def test_weights_of_any_size_have_the_same_interval(scale: float) -> None:
+    inner = GaussianNB().fit(X[:150], Y[:150])
+    model = ThresholdClassifier(inner, cv="prefit", false_negative=999, recommended=True)
+    found = []
+    for weights in (FINE[150:], FINE[150:] * scale):
+        model.fit(X[150:], Y[150:], sample_weight=weights)
+        found.append((model.best_threshold_, model.best_threshold_interval_))
+
+    assert found[0] == found[1]
+
+
+def test_a_unit_of_the_user_is_the_unit_of_the_interval_too() -> None:
+    model = ThresholdClassifier(Unweighted(), unit=0.5)
+    with pytest.warns(UserWarning, match="takes no sample_weight"):
+        model.fit(X, Y, sample_weight=FINE + 0.5)
+    rounded = np.rint((FINE + 0.5) / 0.5)
+
+    assert limen.recommend(X[:, 0], Y, weights=rounded).interval == model.best_threshold_interval_
+    assert limen.optimal_threshold(X[:, 0], Y, weights=rounded).threshold == model.best_threshold_
+
+
+TWICE = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+REFUSED = [
+    ({"metric": "f1"}, {}, slice(None), "for costs only, not for a metric or limits"),
+    ({"max_positive_rate": 0.4}, {}, slice(None), "for costs only, not for a metric or limits"),
+    ({}, {"false_negative": AMOUNTS}, slice(None), "not known for costs per row"),
+    ({"cv": TWICE}, {}, slice(None), "need every row at most once, and cv scores some"),
+    ({"cv": 2}, {}, np.r_[np.flatnonzero(Y == 0), np.flatnonzero(Y)[:4]], "4 samples of label 1"),
+]
+
+
+@pytest.mark.parametrize(("made", "given", "rows", "why"), REFUSED)
+@pytest.mark.parametrize("inner", [Unweighted(), GaussianNB()])
+def test_where_nothing_is_known_there_is_a_reason_and_no_interval(
+    made, given, rows, why, inner
+) -> None:
+    model = ThresholdClassifier(inner, **made).fit(X[rows], Y[rows], **given)
+    before = vars(model).copy()
+
+    assert model.best_threshold_interval_ is None
+    assert why in model.best_threshold_reason_
+    assert model.optimum_.threshold == model.best_threshold_
+    model.set_params(recommended=True)
+    with pytest.raises(ValueError, match=rf"{why}.* Set recommended=False for the exact"):
+        model.fit(X[rows], Y[rows], **given)
+    assert before | {"recommended": True} == vars(model)
+
+
+def test_a_recommendation_that_cannot_be_is_told_before_anything_is_fitted() -> None:
+    class Never(GaussianNB):
+        def fit(self, *args):
+            raise AssertionError
+
+    for made, given, _, why in REFUSED[:3]:
+        with pytest.raises(ValueError, match=why):
+            ThresholdClassifier(Never(), recommended=True, **made).fit(X, Y, **given)
+
+
+def test_the_interval_follows_the_stream() -> None:
+    models = [ThresholdClassifier(GaussianNB(), recommended=each) for each in (False, True)]
+    alone, scores, labels = GaussianNB(), np.empty(0), np.empty(0, int)
+    for number, (rows, answers) in enumerate(batches(30)):
+        weights = FINE[:30] if number == 3 else None
+        if number:
+            scores = np.append(scores, alone.predict_proba(rows)[:, 1])
+            labels = np.append(labels, answers)
+        alone.partial_fit(rows, answers, [0, 1], weights)
+        for model in models:
+            model.partial_fit(rows, answers, [0, 1], weights)
+        if number == 0:
+            for model in models:
+                assert model.best_threshold_interval_ is None
+                assert "0 samples of label" in model.best_threshold_reason_
+            continue
+        each = np.ones(len(scores))
+        each[60:90] = FINE[:30] if len(scores) > 60 else []
+        weighted = None if number < 3 else each
+        expected = limen.recommend(scores, labels, weights=weighted)
+        exact = limen.optimal_threshold(scores, labels, weights=weighted)
+
+        assert [exact.threshold, expected.threshold] == [m.best_threshold_ for m in models]
+        assert [expected.interval] * 2 == [model.best_threshold_interval_ for model in models]
+        assert [exact.threshold] * 2 == [model.optimum_.threshold for model in models]
+    assert not hasattr(models[0], "fold_thresholds_")
+
+
+def test_a_stream_keeps_its_threshold_until_there_are_enough_samples() -> None:
+    model = ThresholdClassifier(GaussianNB(), false_negative=9, recommended=True)
+    model.partial_fit(X[:50], Y[:50], [0, 1])
+    rows = np.r_[50 + np.flatnonzero(Y[50:] == 0)[:9], 50 + np.flatnonzero(Y[50:])[:4]]
+    model.partial_fit(X[rows], Y[rows])
+    own = GaussianNB().fit(X[:50], Y[:50])
+
+    assert 0.5 == model.best_threshold_
+    assert "4 samples of label 1" in model.best_threshold_reason_
+    answers = own.predict(X[rows])
+    cost = np.sum((answers == 1) & (Y[rows] == 0)) + 9 * np.sum((answers == 0) & (Y[rows] == 1))
+    assert -cost == model.best_score_
+    rest = np.setdiff1d(np.arange(50, 300), rows)
+    model.partial_fit(X[rest], Y[rest])
+    assert model.best_threshold_ != 0.5
+    assert model.best_threshold_interval_ is not None
+
+
+def test_rows_that_were_scored_twice_are_remembered_in_a_stream() -> None:
+    model = ThresholdClassifier(GaussianNB(), cv=TWICE).fit(X[:200], Y[:200])
+    model.partial_fit(X[200:], Y[200:])
+
+    assert model.best_threshold_interval_ is None
+    assert "more often" in model.best_threshold_reason_
+
+
+def test_a_recommended_batch_that_cannot_be_learned_changes_nothing() -> None:
+    model = ThresholdClassifier(Fails(), recommended=True).fit(X[:100], Y[:100])
+    before = model.best_threshold_, model.best_threshold_interval_, len(model._held.samples()[0])
+    with pytest.raises(RuntimeError, match="no room"):
+        model.partial_fit(X[100:], Y[100:])
+
+    after = model.best_threshold_, model.best_threshold_interval_, len(model._held.samples()[0])
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    ("made", "given"),
+    [({"false_negative": 4}, {}), ({"metric": "f1"}, {}), ({}, {"false_negative": AMOUNTS})],
+)
+def test_each_fold_has_the_threshold_of_its_own_scores(made, given) -> None:
+    model = ThresholdClassifier(Unweighted(), cv=3, **made).fit(X, Y, **given)
+    expected = []
+    for _, score in StratifiedKFold(3).split(X, Y):
+        each = {name: column[score] for name, column in given.items()}
+        alone = ThresholdClassifier(Unweighted().fit(X, Y), cv="prefit", **made)
+        expected.append(alone.fit(X[score], Y[score], **each).best_threshold_)
+
+    assert expected == model.fold_thresholds_.tolist()
+    assert [expected[-1]] == alone.fold_thresholds_.tolist()
+    assert len(set(expected)) > 1
+
+
+def test_a_fold_that_keeps_no_limit_has_no_threshold() -> None:
+    y = np.where(X[:, 0] > 0, 1, 0)
+    y[:10] = 1 - y[:10]
+    splits = [(np.arange(300), np.arange(5)), (np.arange(300), np.arange(5, 300))]
+    model = ThresholdClassifier(Unweighted(), cv=splits, metric="recall", min_precision=0.9)
+    model.fit(X, y)
+
+    assert [True, False] == np.isnan(model.fold_thresholds_).tolist()
+    assert np.isfinite(model.best_threshold_)
+
+
+def test_a_fitted_classifier_that_cannot_go_on_holds_no_scores() -> None:
+    """What is saved for use stays small."""
+    many, labels = np.tile(X, (20, 1)), np.tile(Y, 20)
+    model = ThresholdClassifier(LogisticRegression(), cv=2, recommended=True).fit(many, labels)
+    back = pickle.loads(pickle.dumps(model))
+
+    assert len(pickle.dumps(model)) < 5_000
+    assert model.best_threshold_interval_ == back.best_threshold_interval_
+    assert model.fold_thresholds_.tolist() == back.fold_thresholds_.tolist()
+
+
+def test_before_a_fit_there_is_no_interval() -> None:
+    model = ThresholdClassifier(LogisticRegression())
+
+    assert not hasattr(model, "best_threshold_interval_")
+    with pytest.raises(NotFittedError):
+        _ = model.best_threshold_reason_
+
+
+def test_recommended_is_a_parameter_like_any_other() -> None:
+    model = ThresholdClassifier(LogisticRegression(), recommended=True)
+
+    assert "ThresholdClassifier(estimator=LogisticRegression(), recommended=True)" == repr(model)
+    assert "recommended" in model._repr_html_()
+    assert clone(model).recommended
+    search = GridSearchCV(ThresholdClassifier(GaussianNB()), {"recommended": [False, True]}, cv=2)
+    assert len(search.fit(X, Y).cv_results_["params"]) == 2

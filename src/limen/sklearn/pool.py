@@ -49,8 +49,9 @@ class Pool:
     2
     """
 
-    def __init__(self, empty: Any, times: int = 1) -> None:
+    def __init__(self, empty: Any, times: int = 1, repeated: bool = False) -> None:
         self.model = empty
+        self.repeated = repeated  # whether rows were scored more than once
         self._times = times  # what a weight is multiplied by at most
         self._follows = empty.settings["unit"] is None
         self._parts: list[tuple[Any, ...]] = []
@@ -58,6 +59,8 @@ class Pool:
     @contextmanager
     def holding(self, columns: tuple[Any, ...]) -> Iterator[Any]:
         """Yield the model with these samples added; they are taken back if the body fails."""
+        # Copies, because weights may be the caller's own array.
+        kept = tuple(None if column is None else column.copy() for column in columns)
         model = self._joined(columns)
         try:
             yield model
@@ -66,8 +69,19 @@ class Pool:
                 model.revert_many(*columns)
             raise
         self.model = model
-        if self._follows:  # copies, because weights may be the caller's own array
-            self._parts.append(tuple(None if c is None else c.copy() for c in columns))
+        self._parts.append(kept)
+
+    def samples(self, *more: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return scores, labels and weights of all samples held, and of some more. O(n)."""
+        parts = [*self._parts, *more]
+        if not parts:
+            return np.empty(0), np.empty(0, np.uint8), None
+        scores, labels, weights = zip(*parts, strict=True)
+        weighing = None
+        if any(each is not None for each in weights):
+            pairs = zip(weights, scores, strict=True)
+            weighing = np.concatenate([_or_ones(each, len(xs)) for each, xs in pairs])
+        return np.concatenate(scores), np.concatenate(labels), weighing
 
     def _joined(self, columns: tuple[Any, ...]) -> Any:
         """Add samples to the model, or to a new one that has another unit."""
@@ -99,4 +113,8 @@ def _amounts(columns: tuple[Any, ...]) -> list[Numbers]:
     scores, *amounts = columns
     if len(amounts) == 2 and amounts[0].dtype == np.uint8:  # labels and weights
         amounts = amounts[1:]
-    return [np.ones(len(scores), np.int64) if column is None else column for column in amounts]
+    return [_or_ones(column, len(scores)) for column in amounts]
+
+
+def _or_ones(column: Numbers | None, rows: int) -> Numbers:
+    return np.ones(rows, np.int64) if column is None else column

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A classifier that decides at the exact cheapest threshold."""
+"""A classifier that decides at the exact cheapest threshold, or at the recommended one."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +21,7 @@ from limen.metrics import BestCut, Metric, as_metric, cost
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Optimum
 from limen.sklearn.pool import Pool, fine_unit
+from limen.sklearn.sureness import Sureness, cost_at, how_sure
 from limen.sklearn.wrapper import PER_ROW, Samples, Wrapper, inner_has
 from limen.units import Cost, exact_costs
 
@@ -29,9 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ThresholdClassifier"]
 
+_EXACT = "Set recommended=False for the exact threshold."
+
 
 class ThresholdClassifier(Wrapper):
-    """A classifier that decides at the exact cheapest threshold.
+    """A classifier that decides at the exact cheapest threshold, or at the recommended one.
 
     The counterpart of scikit-learn's `TunedThresholdClassifierCV`: instead of the best of a
     hundred thresholds, with scores interpolated between folds, it takes the cheapest of all on
@@ -52,6 +57,11 @@ class ThresholdClassifier(Wrapper):
     min_precision, min_recall, max_false_positive_rate, max_positive_rate
         What the threshold must keep to; the best that does is taken. When none does, `fit`
         raises `limen.Infeasible`; `partial_fit` warns and takes the nearest.
+    recommended
+        Whether to decide at the threshold that `limen.recommend` would use on new rows, instead of
+        the one that is the cheapest on the scores pooled; `optimum_` stays the exact one. For
+        costs only: `fit` raises ValueError beside a metric, limits or costs per row, where `cv`
+        scores rows more than once, and below five samples of a class.
     response_method
         "predict_proba", "decision_function", or "auto" for the first of them it has.
     pos_label
@@ -82,8 +92,19 @@ class ThresholdClassifier(Wrapper):
         Rows with ``score >= best_threshold_`` are answered with the positive class.
     best_score_
         Minus the total cost of the mistakes at that threshold, or what the metric is worth.
+    best_threshold_interval_
+        The lowest and the highest threshold that may be the best one for all rows, at 95 %
+        confidence. None where `limen.recommend` says nothing: below five samples of a class,
+        for a metric, limits and costs per row, and where `cv` scores rows more than once.
+    best_threshold_reason_
+        What `limen.recommend` says about the scores pooled, in one sentence; where there is no
+        interval, why.
+    fold_thresholds_
+        The exact threshold of each fold's own scores, by the same aim: how far it moves from fold
+        to fold. nan where no threshold of a fold keeps the limits. From the last `fit`; not
+        changed by `partial_fit`.
     optimum_
-        The cut as `limen.Optimum`, or as `limen.BestCut` where a metric or a limit is given.
+        The exact cut as `limen.Optimum`, or as `limen.BestCut` where a metric or a limit is given.
     classes_, n_features_in_, feature_names_in_
         As those of `estimator_`.
 
@@ -94,7 +115,17 @@ class ThresholdClassifier(Wrapper):
     classifier itself, 0.5 for probabilities and 0 for a decision function. The scores held are
     those that the classifier gave then; if it has changed much since, start anew.
 
-    A threshold is the best on the rows it was chosen on; on new rows another may do better.
+    With `recommended`, a batch takes O(n log n), and until there are five samples of each class
+    the threshold stays the one of the classifier itself.
+
+    The exact threshold is the best on the rows it was chosen on; on new rows another may do
+    better. See docs/trust.md.
+
+    With folds, the interval rests on the scores that the classifiers of all folds gave to rows
+    they had not seen, as if one classifier had given them. It says how much the choice of rows
+    moves the threshold. It does not say how much the classifier fitted on all rows differs from
+    those of the folds; `fold_thresholds_` shows some of that. With ``cv="prefit"``, or with a share
+    of the rows and ``refit=False``, the scores are those of the classifier that predicts.
 
     Examples
     --------
@@ -108,12 +139,24 @@ class ThresholdClassifier(Wrapper):
     >>> model.predict(X[:4])
     array([0, 0, 0, 0])
 
+    The threshold for new rows, and how sure it is:
+
+    >>> model = model.set_params(recommended=True).fit(X, y)
+    >>> round(model.best_threshold_, 2), round(model.optimum_.threshold, 2)
+    (0.5, 0.59)
+    >>> [round(end, 2) for end in model.best_threshold_interval_]
+    [-inf, 0.9]
+    >>> model.fold_thresholds_.round(2)
+    array([0.84, 0.59, 0.64, 0.87, 0.06])
+
     The highest recall of which nine in ten alarms are right:
 
     >>> careful = ThresholdClassifier(LogisticRegression(), metric="recall", min_precision=0.9)
     >>> careful.fit(X, y).optimum_.confusion
     Confusion(tp=11.0, fp=1.0, fn=10.0, tn=78.0)
     """
+
+    _sure: Sureness | None
 
     def __init__(
         self,
@@ -126,6 +169,7 @@ class ThresholdClassifier(Wrapper):
         min_recall: Cost | None = None,
         max_false_positive_rate: Cost | None = None,
         max_positive_rate: Cost | None = None,
+        recommended: bool = False,
         response_method: str = "auto",
         pos_label: Any = None,
         cv: Any = None,
@@ -142,6 +186,7 @@ class ThresholdClassifier(Wrapper):
         self.min_recall = min_recall
         self.max_false_positive_rate = max_false_positive_rate
         self.max_positive_rate = max_positive_rate
+        self.recommended = recommended
         self.response_method = response_method
         self.pos_label = pos_label
         self.cv = cv
@@ -162,7 +207,8 @@ class ThresholdClassifier(Wrapper):
     ) -> ThresholdClassifier:
         """Fit the classifier and find its threshold.
 
-        Costs one fit for each fold and one on all rows; the search itself is O(n).
+        Costs one fit for each fold and one on all rows; the search itself is O(n), the interval
+        O(n log n).
 
         Parameters
         ----------
@@ -211,6 +257,19 @@ class ThresholdClassifier(Wrapper):
         self._partial_fit(X, y, classes, amounts, params)
         return self
 
+    @property
+    def best_threshold_interval_(self) -> tuple[float, float] | None:
+        """From where to where the best threshold for all rows may lie, at 95 % confidence.
+
+        After `partial_fit` it is computed when it is first asked for. O(n log n).
+        """
+        return self._sureness().interval
+
+    @property
+    def best_threshold_reason_(self) -> str:
+        """What `limen.recommend` says, in one sentence, or why it says nothing."""
+        return self._sureness().reason
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Answer each row with a class. O(n) besides the scores."""
         return self._named(self._score(X) >= self.best_threshold_)
@@ -248,6 +307,8 @@ class ThresholdClassifier(Wrapper):
                 "costs per row cannot be combined with a metric or limits such as "
                 "min_precision. Leave out one of the two."
             )
+        if self.recommended and (unknown := self._unknown(per_row)):
+            raise ValueError(f"{unknown} {_EXACT}")
 
     def _limits(self) -> dict[str, Cost | None]:
         names = ("min_precision", "min_recall", "max_false_positive_rate", "max_positive_rate")
@@ -263,18 +324,69 @@ class ThresholdClassifier(Wrapper):
     def _costs(self) -> dict[str, Any]:
         return {"false_positive": self.false_positive, "false_negative": self.false_negative}
 
+    def _unknown(self, priced: bool, repeated: bool = False) -> str:
+        """Say why nothing is known about new rows; nothing where something is."""
+        if self._measured():
+            return (
+                "a recommended threshold and its interval are known for costs only, not for a "
+                "metric or limits such as min_precision."
+            )
+        if priced:
+            return (
+                "a recommended threshold and its interval are not known for costs per row: "
+                "limen.recommend takes one cost for each kind of mistake."
+            )
+        if repeated:
+            return (
+                "a recommended threshold and its interval need every row at most once, and cv "
+                "scores some rows more often, which would look like more rows than there are. "
+                "Take folds without repetition, such as cv=5."
+            )
+        return ""
+
+    def _how_sure(self, columns: tuple[Any, ...], priced: bool, repeated: bool) -> Sureness:
+        unknown = self._unknown(priced, repeated)
+        if unknown:
+            return Sureness.refused(unknown)
+        return how_sure(columns, self.unit, self._costs())
+
+    def _sureness(self) -> Sureness:
+        """Return what is known about new rows, which `partial_fit` does not compute."""
+        check_is_fitted(self, "estimator_")
+        if self._sure is None:
+            pool = self._held
+            priced = isinstance(pool.model, OnlineCut)
+            self._sure = self._how_sure(pool.samples(), priced, pool.repeated)
+        return self._sure
+
     def _hold_nothing(self, per_row: bool, used: str) -> None:
-        self._conclude(Optimum(None, None, 0.0), self._new_pool(per_row))
-        self.best_threshold_ = 0.5 if used == "predict_proba" else 0.0
+        natural = 0.5 if used == "predict_proba" else 0.0
+        self._conclude(Optimum(None, None, 0.0), self._new_pool(per_row), None, natural, 0.0)
 
     def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]:
         columns = self._columns(samples)
-        if not goes_on and not self._measured():
-            return self._searched(columns, samples.priced), None
-        pool = self._new_pool(samples.priced)
-        with pool.holding(columns) as model:
-            best = self._best(model)
-        return best, pool if goes_on else None
+        pool = None
+        if goes_on:
+            pool = self._new_pool(samples.priced, samples.repeated)
+            with pool.holding(columns) as model:
+                best = self._best(model)
+        else:
+            best = self._exact(columns, samples.priced)
+        sure = self._how_sure(columns, samples.priced, samples.repeated)
+        if self.recommended and sure.threshold is None:
+            raise ValueError(f"{sure.reason} {_EXACT}")
+        folds = self._thresholds_of(samples.folds()) if len(samples.sizes) > 1 else [best.threshold]
+        return best, pool, sure, *self._chosen(best, sure, columns), np.array(folds)
+
+    def _thresholds_of(self, folds: list[Samples]) -> list[float]:
+        """Find the exact threshold of each fold alone; nan where there is none."""
+        found = []
+        for fold in folds:
+            try:
+                found.append(self._exact(self._columns(fold), fold.priced).threshold)
+            except ValueError:  # no cut keeps the limits, or a metric is nan at all of them
+                found.append(math.nan)
+        return found
 
     def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None:
         if samples.priced != isinstance(self._held.model, OnlineCut):
@@ -282,24 +394,30 @@ class ThresholdClassifier(Wrapper):
                 "costs per row must be given with every batch or with none: this batch differs "
                 "from those before."
             )
-        missed = None
-        with self._held.holding(self._columns(samples)) as model:
+        missed, sure = None, None
+        columns = self._columns(samples)
+        with self._held.holding(columns) as model:
             try:
                 best = self._best(model)
             except Infeasible as infeasible:
                 missed, best = infeasible, infeasible.nearest
+            held = columns
+            if self.recommended:
+                held = self._held.samples(columns)
+                sure = self._how_sure(held, samples.priced, self._held.repeated)
+            chosen = self._chosen(best, sure, held)
             learn()
-        self._conclude(best, self._held)
+        self._conclude(best, self._held, sure, *chosen)
         if missed is not None:
             warnings.warn(str(missed), stacklevel=4)
 
-    def _new_pool(self, priced: bool) -> Pool:
+    def _new_pool(self, priced: bool, repeated: bool = False) -> Pool:
         if priced and not self._measured():
-            return Pool(OnlineCut(unit=self.unit))
+            return Pool(OnlineCut(unit=self.unit), 1, repeated)
         times = max(exact_costs(self.false_positive, self.false_negative)[:2])
         if self._measured():
-            return Pool(OnlineCalibrator(unit=self.unit), times)
-        return Pool(OnlineThreshold(unit=self.unit, **self._costs()), times)
+            return Pool(OnlineCalibrator(unit=self.unit), times, repeated)
+        return Pool(OnlineThreshold(unit=self.unit, **self._costs()), times, repeated)
 
     def _best(self, model: Any) -> Optimum | BestCut:
         if not self._measured():
@@ -309,7 +427,11 @@ class ThresholdClassifier(Wrapper):
         measured: BestCut = model.best(metric, **self._limits())
         return measured
 
-    def _searched(self, columns: tuple[Any, ...], priced: bool) -> Optimum:
+    def _exact(self, columns: tuple[Any, ...], priced: bool) -> Optimum | BestCut:
+        """Find the best cut of some samples, holding none of them."""
+        if self._measured():
+            with self._new_pool(priced).holding(columns) as model:
+                return self._best(model)
         unit, times = self.unit, max(exact_costs(self.false_positive, self.false_negative)[:2])
         if priced:
             return optimal_cut(*columns, unit=fine_unit(columns[1:], 1) if unit is None else unit)
@@ -330,11 +452,31 @@ class ThresholdClassifier(Wrapper):
             prices[name] = price if samples.weights is None else price * samples.weights
         return (samples.scores, *losses.cost_matrix(samples.labels, **prices))
 
-    def _conclude(self, best: Optimum | BestCut, held: Any) -> None:
-        self._held = held  # a pool, or None where the classifier cannot go on
-        self.optimum_ = best
-        self.best_threshold_ = best.threshold
+    def _chosen(
+        self, best: Optimum | BestCut, sure: Sureness | None, columns: tuple[Any, ...]
+    ) -> tuple[float, float]:
+        """Return the threshold to use, and its score on the samples held."""
+        if self.recommended and sure is not None:
+            threshold = self.best_threshold_ if sure.threshold is None else sure.threshold
+            if threshold != best.threshold:
+                return threshold, 0.0 - cost_at(columns, threshold, self._costs())
         if isinstance(best, Optimum):
-            self.best_score_ = 0.0 - best.loss
-        else:
-            self.best_score_ = best.value if self.metric is not None else 0.0 - best.value
+            return best.threshold, 0.0 - best.loss
+        return best.threshold, best.value if self.metric is not None else 0.0 - best.value
+
+    def _conclude(
+        self,
+        best: Optimum | BestCut,
+        held: Any,
+        sure: Sureness | None,
+        threshold: float,
+        score: float,
+        folds: Any = None,
+    ) -> None:
+        self._held = held  # a pool, or None where the classifier cannot go on
+        self._sure = sure  # None until it is asked for
+        self.optimum_ = best
+        self.best_threshold_ = threshold
+        self.best_score_ = score
+        if folds is not None:
+            self.fold_thresholds_ = folds

@@ -54,11 +54,23 @@ class Samples(NamedTuple):
     weights: Numbers | None
     false_positive: Numbers | None
     false_negative: Numbers | None
+    sizes: tuple[int, ...] = ()  # of the folds, one after the other; none where there is no fold
+    repeated: bool = False  # whether folds share rows
 
     @property
     def priced(self) -> bool:
         """Whether rows come with costs of their own."""
         return self.false_positive is not None or self.false_negative is not None
+
+    def folds(self) -> list[Samples]:
+        """Divide the samples by fold."""
+        found, start = [], 0
+        for size in self.sizes:
+            rows = slice(start, start + size)
+            part: list[Any] = [None if column is None else column[rows] for column in self[:5]]
+            found.append(Samples(*part))
+            start += size
+        return found
 
 
 class Rows(NamedTuple):
@@ -310,8 +322,12 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
             for split in splits
         )
-        aside = rows.take(np.concatenate([score for _, score in splits]))
-        samples = self._joined(np.concatenate([scores for scores, _ in scored]), aside, positive)
+        aside = np.concatenate([score for _, score in splits])
+        pooled = np.concatenate([scores for scores, _ in scored])
+        samples = self._joined(pooled, rows.take(aside), positive)._replace(
+            sizes=tuple(len(scores) for scores, _ in scored),
+            repeated=len(np.unique(aside)) < len(aside),
+        )
         if self.refit:
             return clone(self.estimator).fit(X, y, **given), samples
         return scored[0][1], samples
