@@ -8,24 +8,21 @@
 
 #include <cfloat>
 #include <cmath>
-#include <functional>
 #include <map>
-#include <random>
 #include <string>
 #include <type_traits>
 
-#include "testing.hpp"
 #include "testing_memory.hpp"
+#include "testing_trees.hpp"
 
 namespace {
 
 using namespace limen;
+using namespace limen::testing;
+using testing::listed;  // more of the name below
+using testing::same;
 
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double tiny = std::numeric_limits<double>::denorm_min();
 constexpr std::int64_t limit = std::int64_t{1} << 62;
-
-using Random = std::mt19937_64;
 
 constexpr int thoroughness = testing::effort(1, 6);
 
@@ -40,8 +37,6 @@ std::vector<Isa> supported() {
         if (isa_supported(isa)) all.push_back(isa);
     return all;
 }
-
-std::string with_seed(std::uint64_t seed) { return ", seed " + std::to_string(seed); }
 
 // ---- the oracle ----
 
@@ -72,42 +67,11 @@ bool same(const Cut& a, const Cut& b) {
            a.lower == b.lower && a.upper == b.upper;
 }
 
-bool same(const Held& a, const Held& b) {
-    return a.score == b.score && a.below == b.below && a.above == b.above && a.count == b.count;
-}
-
-bool same(const std::vector<Held>& a, const std::vector<Held>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](const Held& x, const Held& y) { return same(x, y); });
-}
-
-std::vector<Held> listed(const CutTree& tree) {
-    std::vector<Held> all;
-    tree.scan([&](const Held& held) { all.push_back(held); });
-    return all;
-}
-
 std::vector<Held> listed(const Ordered& sums) {
     std::vector<Held> all;
     for (const auto& [score, held] : sums)
         all.push_back({score, held.below, held.above, held.count});
     return all;
-}
-
-const auto always = [](const Held&) { return true; };
-
-std::string complaint(const CutTree& tree) {
-    try {
-        tree.check();
-    } catch (const std::logic_error& broken) {
-        return broken.what();
-    }
-    return "none";
-}
-
-void check_sound(const CutTree& tree, const std::string& note) {
-    const std::string told = complaint(tree);
-    CHECK_NOTE(told == "none", told + ", " + note);
 }
 
 // One tree per instruction set beside the oracle; all are given the same samples.
@@ -168,17 +132,6 @@ public:
 };
 
 // ---- streams, named by shape ----
-
-struct Shape {
-    const char* name;
-    std::function<double(Random&, int)> score;  // of a step
-};
-
-double steps_from(double start, int steps) {
-    for (; steps > 0; --steps) start = std::nextafter(start, inf);
-    for (; steps < 0; ++steps) start = std::nextafter(start, -inf);
-    return start + 0.0;
-}
 
 const std::vector<Shape> shapes = {
     {"ascending", [](Random&, int step) { return step; }},

@@ -14,33 +14,18 @@
 #include <random>
 #include <string>
 
-#include "testing.hpp"
 #include "testing_memory.hpp"
+#include "testing_trees.hpp"
 
 namespace {
 
 using namespace limen;
+using namespace limen::testing;
 
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double tiny = std::numeric_limits<double>::denorm_min();
 constexpr std::uint32_t most_samples = std::numeric_limits<std::uint32_t>::max();
 constexpr Unit cents{false, 1, 100};
 
-using Random = std::mt19937_64;
-
 constexpr int thoroughness = testing::effort(1, 8);
-
-std::string with_seed(std::uint64_t seed) { return ", seed " + std::to_string(seed); }
-
-void check_sound(const OnlineCut& cut, const std::string& note) {
-    std::string told = "none";
-    try {
-        cut.check();
-    } catch (const std::logic_error& broken) {
-        told = broken.what();
-    }
-    CHECK_NOTE(told == "none", told + ", " + note);
-}
 
 // ---- one sample, as a caller would give it ----
 

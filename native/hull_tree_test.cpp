@@ -8,43 +8,29 @@
 #include "hull_tree.hpp"
 
 #include <cmath>
-#include <functional>
 #include <map>
-#include <random>
 #include <string>
 #include <type_traits>
 
-#include "testing.hpp"
 #include "testing_memory.hpp"
+#include "testing_trees.hpp"
 
 namespace {
 
 using namespace limen;
+using namespace limen::testing;
+using testing::listed;  // more of the name below
+using testing::same;
 
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double tiny = std::numeric_limits<double>::denorm_min();
 constexpr std::int64_t limit = std::int64_t{1} << 62;
-
-using Random = std::mt19937_64;
 
 constexpr int thoroughness = testing::effort(1, 5);
 
 const std::vector<int> capacities = {4, 5, 8, HullTree::leaf_slots};
 
-std::string with_seed(std::uint64_t seed) { return ", seed " + std::to_string(seed); }
-
 // ---- the oracle ----
 
 using Ordered = std::map<double, RunSums>;
-
-bool same(const Held& a, const Held& b) {
-    return a.score == b.score && a.below == b.below && a.above == b.above && a.count == b.count;
-}
-
-bool same(const std::vector<Held>& a, const std::vector<Held>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](const Held& x, const Held& y) { return same(x, y); });
-}
 
 RunSums plus(const RunSums& a, const RunSums& b) {
     return {a.below + b.below, a.above + b.above, a.count + b.count};
@@ -92,12 +78,6 @@ bool same(const HullCut& a, const HullCut& b) {
            (!a.has_lower || a.lower == b.lower) && (!a.has_upper || a.upper == b.upper);
 }
 
-std::vector<Held> listed(const HullTree& tree) {
-    std::vector<Held> all;
-    tree.scan([&](const Held& held) { all.push_back(held); });
-    return all;
-}
-
 std::vector<Held> listed(const Ordered& ordered) {
     std::vector<Held> all;
     for (const auto& [score, sums] : ordered)
@@ -109,22 +89,6 @@ std::vector<Block> fit(const HullTree& tree) {
     std::vector<Block> all;
     tree.blocks([&](const Block& block) { all.push_back(block); });
     return all;
-}
-
-const auto always = [](const Held&) { return true; };
-
-std::string complaint(const HullTree& tree) {
-    try {
-        tree.check();
-    } catch (const std::logic_error& broken) {
-        return broken.what();
-    }
-    return "none";
-}
-
-void check_sound(const HullTree& tree, const std::string& note) {
-    const std::string told = complaint(tree);
-    CHECK_NOTE(told == "none", told + ", " + note);
 }
 
 const std::vector<std::pair<std::int64_t, std::int64_t>> costs = {
@@ -241,17 +205,6 @@ public:
 };
 
 // ---- streams, named by shape ----
-
-struct Shape {
-    const char* name;
-    std::function<double(Random&, int)> score;  // of a step
-};
-
-double steps_from(double start, int steps) {
-    for (; steps > 0; --steps) start = std::nextafter(start, inf);
-    for (; steps < 0; ++steps) start = std::nextafter(start, -inf);
-    return start + 0.0;
-}
 
 const std::vector<Shape> shapes = {
     {"ascending", [](Random&, int step) { return step; }},
