@@ -58,23 +58,18 @@ def _weights_in_units(samples: Samples, unit: Any) -> Any:
 
 
 def interval_text(interval: tuple[float, float], write: Callable[[float], str]) -> str:
-    """Write the interval of the best threshold; its ends may answer the same to all scores.
+    """Write the interval of the best threshold; its ends may be ``-inf``, ``inf`` and nan.
 
     >>> interval_text((0.25, 0.5), str), interval_text((-math.inf, 0.5), str)
     ('0.25 to 0.5', '0.5 or below')
     >>> interval_text((0.25, math.nan), str), interval_text((-math.inf, math.inf), str)
     ('0.25 or above', 'any threshold')
+    >>> interval_text((math.inf, math.inf), str), interval_text((-math.inf, -math.inf), str)
+    ('inf', '-inf')
     """
     low, high = interval
-    nothing_below, nothing_above = low == -math.inf, not high < math.inf
-    if nothing_below and nothing_above:
-        return "any threshold"
-    if high == -math.inf:
-        return f"{write(high)} (1 to all)"
-    if not low < math.inf:
-        return f"{write(low)} (0 to all)"
-    if nothing_below:
-        return f"{write(high)} or below"
-    if nothing_above:
-        return f"{write(low)} or above"
-    return write(low) if low == high else f"{write(low)} to {write(high)}"
+    if low == high or math.isnan(low):
+        return write(low)
+    if low == -math.inf:
+        return f"{write(high)} or below" if high < math.inf else "any threshold"
+    return f"{write(low)} to {write(high)}" if high < math.inf else f"{write(low)} or above"
