@@ -213,10 +213,25 @@ def test_a_group_of_too_few_samples_takes_the_common_threshold(tmp_path) -> None
         f"{score!r},{label},{'tiny' if place < 4 else 'all'}"
         for place, (score, label) in enumerate(zip(SCORES, LABELS, strict=True))
     ]
-    page = written(tmp_path, "score,label,g\n" + "\n".join(rows), "--group-column", "g")
+    given = ["--group-column", "g", "--false-negative", "5"]
+    page = written(tmp_path, "score,label,g\n" + "\n".join(rows), *given)
     _, tiny = Tables(page).tables[2][1:]
 
     assert [shown(page, "threshold")[0], "too few to say"] == tiny[3:5]
+
+
+def test_a_group_without_a_threshold_of_its_own_saves_nothing(tmp_path) -> None:
+    """Of the groups, each costs less at the cheapest threshold than at the recommended one."""
+    rows = [
+        f"{score!r},{label},{'abc'[place % 3]}"
+        for place, (score, label) in enumerate(zip(SCORES, LABELS, strict=True))
+    ]
+    given = ["--group-column", "g", "--false-negative", "5", "--at-least", "1000"]
+    page = written(tmp_path, "score,label,g\n" + "\n".join(rows), *given)
+
+    for row in Tables(page).tables[2][1:]:
+        assert ["0.328567", "too few to say", "too few samples"] == row[3:6]
+        assert [row[7], ""] == [row[6], row[8]]
 
 
 def test_names_are_escaped(page) -> None:

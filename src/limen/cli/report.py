@@ -403,7 +403,7 @@ class _Page:
         for place, (name, part) in enumerate(self.samples.by_group()):
             best, own = cheapest[name]
             common = self.price(*confusion_at(part, self.chosen.threshold, self.options.unit))
-            loss = self.price(*best.confusion)
+            loss = self.price(*best.confusion) if own else common
             few = _rests_on(part)
             if few:
                 classes[place] = "few"
