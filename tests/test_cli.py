@@ -26,10 +26,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limen
-from limen import metrics
 from limen.cli import commands, duckdb_reader, inputs, line_reader, main, out_of_core, rows
 from limen.cli import watch as following
-from limen.cli.option_values import METRICS
 from limen.cli.options import parser
 from limen.demo import load_phishing, phishing_csv
 
@@ -1165,10 +1163,6 @@ def test_ctrl_c_ends_quietly_with_130(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=60)
 
     assert (130, b"", b"") == (process.returncode, out, err)
-
-
-def test_the_command_line_knows_every_metric() -> None:
-    assert METRICS == tuple(metrics._NAMED)
 
 
 def test_help_loads_no_numpy() -> None:

@@ -111,3 +111,11 @@ def test_a_clear_saving_is_seen() -> None:
     assert found.distinguishable
     assert 1.0 == found.share
     assert found.interval[0] < 0.5 < found.interval[1]
+
+
+def test_a_rare_and_expensive_label_that_was_not_seen_is_not_ruled_out() -> None:
+    weights = np.linspace(1, 2, 12)  # unequal, so that no exact interval widens this one
+    labels, none = np.zeros(12, np.uint8), np.zeros(12, bool)
+
+    assert saving(labels, ~none, none, weights).distinguishable
+    assert not saving(labels, ~none, none, weights, false_negative=20).distinguishable

@@ -10,8 +10,9 @@ import re
 from argparse import ArgumentTypeError
 from typing import Any
 
+from limen.metric_names import METRIC_NAMES
+
 __all__ = [
-    "METRICS",
     "count",
     "delimiter",
     "metric",
@@ -22,18 +23,6 @@ __all__ = [
     "threshold",
 ]
 
-# The names that `limen.metrics` knows, which imports NumPy; a test compares the two.
-METRICS = (
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "jaccard",
-    "mcc",
-    "precision",
-    "recall",
-    "specificity",
-    "youden",
-)
 _LARGEST = 300  # decimal places before or after the point
 _BEYOND = f"beyond 1e-{_LARGEST} to 1e{_LARGEST}"
 
@@ -95,11 +84,13 @@ def metric(text: str) -> str:
     >>> metric("f0.5")
     'f0.5'
     """
-    if text in METRICS:
+    if text in METRIC_NAMES:
         return text
     if re.fullmatch(r"f\d{1,99}(\.\d{1,99})?", text) and float(text[1:]) > 0:
         return text
-    raise ArgumentTypeError(f"{text!r} is none of {', '.join(METRICS)}, or f2, f0.5 and the like")
+    raise ArgumentTypeError(
+        f"{text!r} is none of {', '.join(METRIC_NAMES)}, or f2, f0.5 and the like"
+    )
 
 
 def count(text: str) -> int:

@@ -14,7 +14,6 @@ from typing import Any
 from limen import __version__
 from limen.cli.exits import USAGE
 from limen.cli.option_values import (
-    METRICS,
     count,
     delimiter,
     metric,
@@ -23,6 +22,7 @@ from limen.cli.option_values import (
     share,
     threshold,
 )
+from limen.metric_names import METRIC_NAMES
 
 __all__ = ["parser"]
 
@@ -195,7 +195,7 @@ def _aims(command: _Parser) -> None:
         "--metric",
         type=metric,
         metavar="NAME",
-        help=f"{', '.join(METRICS)}, or f2, f0.5 and the like",
+        help=f"{', '.join(METRIC_NAMES)}, or f2, f0.5 and the like",
     )
     given: dict[str, Any] = {"type": share, "metavar": "SHARE"}
     group.add_argument("--min-precision", **given)
