@@ -54,7 +54,7 @@ def test_weights_count_in_cost_and_saving() -> None:
 
     assert cost == pytest.approx([11 / 10.5, 7 / 10.5])
     assert found.per_row == pytest.approx(cost[0] - cost[1])
-    assert found.share == pytest.approx(4 / 11)
+    assert found.shares[0] == pytest.approx(4 / 11)
     assert 3 == found.rows
 
 
@@ -72,7 +72,7 @@ def test_equal_answers_save_nothing_and_no_cost_has_no_share() -> None:
     labels, _ = rows(50, 0.5)
     found = saving(labels, labels.view(bool), labels.view(bool))
 
-    assert (0.0, (0.0, 0.0), None, 0) == (found.per_row, found.interval, found.share, found.rows)
+    assert (0.0, (0.0, 0.0), None, 0) == (found.per_row, found.interval, found.shares, found.rows)
     assert not found.distinguishable
 
 
@@ -109,7 +109,7 @@ def test_a_clear_saving_is_seen() -> None:
     found = saving(labels, first, labels.view(bool))
 
     assert found.distinguishable
-    assert 1.0 == found.share
+    assert 1.0 == found.shares[0] == found.shares[2]
     assert found.interval[0] < 0.5 < found.interval[1]
 
 

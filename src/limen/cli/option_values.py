@@ -15,6 +15,7 @@ from limen.metric_names import METRIC_NAMES
 __all__ = [
     "count",
     "delimiter",
+    "level",
     "metric",
     "number",
     "period",
@@ -76,6 +77,15 @@ def threshold(text: str) -> float:
         return float(text)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def level(text: str) -> float:
+    """Read a level of confidence as a share.
+
+    >>> level("0.95")
+    0.95
+    """
+    return float(share(text))
 
 
 def metric(text: str) -> str:

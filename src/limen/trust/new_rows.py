@@ -42,15 +42,15 @@ class Saving:
         Negative where these cost more.
     interval
         From where to where that is expected to lie on new rows, at the confidence asked for.
-    share
-        `per_row` as a share of what the others cost per row; None where they cost nothing.
+    before
+        What the others cost per row.
     rows
         How many rows are answered differently. All this rests on them alone.
     """
 
     per_row: float
     interval: tuple[float, float]
-    share: float | None
+    before: float
     rows: int
 
     @property
@@ -58,6 +58,17 @@ class Saving:
         """Whether the rows say which of the two is cheaper."""
         low, high = self.interval
         return low > 0 or high < 0
+
+    @property
+    def shares(self) -> tuple[float, float, float] | None:
+        """The saving and the ends of its interval as shares of what the others cost, at most 1.
+
+        None where the others cost nothing.
+        """
+        if not self.before:
+            return None
+        low, high = (min(end / self.before, 1.0) for end in self.interval)
+        return self.per_row / self.before, low, high
 
 
 def cost_of_answers(
@@ -124,11 +135,11 @@ def saving(
         shares = _share_ends(int(np.count_nonzero(ones)), len(differ), 1 - confidence)
         sign = len(differ) * float(weight[0]) * (1 if raised[0] else -1)
         ends += [sign * ((positive + negative) * share - positive) for share in shares]
-    low, middle, high = (
-        float(scale) * value / float(each.sum()) for value in (min(ends), total, max(ends))
-    )
     before = _total_cost(labels == 1, others, each, positive, negative)
-    return Saving(middle, (low, high), total / before if before else None, len(differ))
+    low, middle, high, whole = (
+        float(scale) * value / float(each.sum()) for value in (min(ends), total, max(ends), before)
+    )
+    return Saving(middle, (low, high), whole, len(differ))
 
 
 def _weights(weights: NDArray[Any] | None, rows: int) -> NDArray[np.float64]:
