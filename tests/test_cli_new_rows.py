@@ -16,7 +16,7 @@ import pytest
 
 import limen
 from limen.cli import fit as fitting
-from limen.cli import inputs
+from limen.cli import inputs, new_rows
 from limen.demo import load_phishing, phishing_csv
 from limen.trust.new_rows import cost_of_answers, saving
 
@@ -152,6 +152,21 @@ def test_rows_beyond_memory_have_no_recommended_threshold_to_print(run, monkeypa
     assert "memory does not hold all rows" in err
 
 
+def test_memory_that_suffices_for_the_exact_optimum_alone_is_enough(run, monkeypatch) -> None:
+    def fail(*given: Any, **named: Any) -> None:
+        raise MemoryError
+
+    Path("scores.csv").write_text(phishing_csv())
+    monkeypatch.setattr(new_rows, "recommend", fail)
+    code, out, err = run("fit", "scores.csv", *FIVE)
+
+    assert (0, limen.optimal_threshold(SCORES, LABELS, false_negative=5).threshold) == (
+        code,
+        float(out),
+    )
+    assert "as memory does not suffice for it" in err
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -250,6 +265,18 @@ def test_check_by_a_metric_or_demands_shows_the_value_and_what_is_met(run) -> No
     assert f"    {meets} min_precision=0.97: {right.precision:.2%}" in err.splitlines()
 
 
+def test_check_of_costs_under_demands_shows_both(run) -> None:
+    write_past_and_later()
+    given = ("fit", "past.csv", "--check", "later.csv", *FIVE, "--min-precision", "0.9")
+    _, out, err = run(*given, "--json")
+    exact = json.loads(out)["check"]["exact"]
+
+    assert exact["confusion"]["fp"] + 5 * exact["confusion"]["fn"] == exact["value"]
+    assert exact["value"] / 250 == exact["cost_per_row"]["mean"]
+    assert "per row" in err
+    assert "    meets min_precision=0.9: 91.45%" in err.splitlines()
+
+
 def test_check_answers_each_row_by_the_threshold_of_its_group(run) -> None:
     teams = ["ab"[place % 2] for place in range(1250)]
     header = "score,label,team"
@@ -313,7 +340,7 @@ def test_rows_of_one_class_can_be_checked(run) -> None:
 
     assert 0 == code
     assert 5 == json.loads(out)["check"]["exact"]["loss"]
-    assert "from only 1 errors" in err
+    assert "from only 1 error\n" in err
 
 
 def test_rows_beyond_memory_are_checked_at_the_exact_threshold(run, monkeypatch) -> None:

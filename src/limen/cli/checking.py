@@ -35,11 +35,12 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a candidate costs on rows; by a metric or under demands, its value there alone."""
+    """What a candidate costs on rows; by a metric other than cost, its value there alone."""
 
     candidate: Candidate
     confusion: Confusion
-    worth: float  # the loss, or the value of the metric
+    worth: float
+    kind: str  # of worth: "loss", or "value" by a metric or under demands
     cost: CrossFitted | None
     against: Candidate | None  # None for the first candidate, which the others are compared with
     saving: Saving | None
@@ -49,7 +50,7 @@ class Checked:
         threshold = self.candidate.threshold
         facts: dict[str, Any] = {
             "threshold": threshold if isinstance(threshold, float) else None,
-            "value" if self.cost is None else "loss": self.worth,
+            self.kind: self.worth,
             "confusion": self.confusion._asdict(),
         }
         if self.cost is not None:
@@ -86,16 +87,17 @@ def checked(
     for candidate in candidates:
         confusion = confusion_at(rows, candidate.threshold, unit)
         worth = aim.measure(*confusion)
-        if aim.metric is not None:
-            yield Checked(candidate, confusion, worth, None, None, None)
+        about = candidate, confusion, worth, "loss" if aim.metric is None else "value"
+        if not aim.measure.lowest:
+            yield Checked(*about, None, None, None)
             continue
         answers = rows.scores >= candidate.threshold
         cost = cost_of_answers(rows.labels, answers, rows.weights, **given)
         if candidate is first:
-            yield Checked(candidate, confusion, worth, cost, None, None)
+            yield Checked(*about, cost, None, None)
             continue
         saved = saving(rows.labels, before, answers, rows.weights, **given)
-        yield Checked(candidate, confusion, worth, cost, first, saved)
+        yield Checked(*about, cost, first, saved)
 
 
 def thresholds_of_groups(

@@ -92,6 +92,9 @@ def advice_on(
         )
     except (ValueError, OverflowError) as error:
         return Advice(confidence, str(error), current=current)
+    except MemoryError:  # which sufficed for the exact optimum
+        reason = "no threshold is recommended, as memory does not suffice for it."
+        return Advice(confidence, reason, current=current)
     return Advice(
         confidence,
         found.reason,
@@ -127,7 +130,7 @@ def thresholds_by_group(
         return {}
     try:
         return group_thresholds(samples, aim.costs, unit, at_least)
-    except (ValueError, OverflowError):  # which `advice_on` puts into words
+    except (ValueError, OverflowError, MemoryError):  # which `advice_on` puts into words
         return {}
 
 

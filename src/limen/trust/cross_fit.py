@@ -55,7 +55,8 @@ class CrossFitted:
     def __str__(self) -> str:
         low, high = self.interval
         told = f"{self.mean:.4g} per row ({low:.4g} to {high:.4g})"
-        return told + (f", from only {self.errors} errors" if self.few else "")
+        errors = "1 error" if self.errors == 1 else f"{self.errors} errors"
+        return told + (f", from only {errors}" if self.few else "")
 
 
 def cross_fit(ranked: Ranked, costs: Costs, scale: Fraction, confidence: float) -> CrossFitted:
