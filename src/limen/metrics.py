@@ -17,6 +17,7 @@ import numpy as np
 from limen import _core
 from limen.errors import Infeasible
 from limen.floors import STARTS, at_least, passes, sequences, times_as_many
+from limen.metric_names import METRIC_NAMES
 from limen.optimum import Gap
 from limen.units import Cost, exact_bound, exact_costs, exact_positive
 
@@ -240,20 +241,7 @@ def cost(*, false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
     )
 
 
-_NAMED = {
-    metric.name: metric
-    for metric in (
-        accuracy,
-        balanced_accuracy,
-        f1,
-        jaccard,
-        mcc,
-        precision,
-        recall,
-        specificity,
-        youden,
-    )
-}
+_NAMED: dict[str, Metric] = {name: globals()[name] for name in METRIC_NAMES}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
