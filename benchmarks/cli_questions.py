@@ -82,9 +82,11 @@ def large_files() -> Iterator[Finding]:
         connection.execute("DROP TABLE samples")
         for format, rounds in (("parquet", 3), ("csv", 3)):
             path = Path(folder) / f"samples.{format}"
-            fit = [*LIMEN, "fit", str(path), "--false-negative", "5", "--json", "-q"]
+            fit = [*LIMEN, "fit", str(path), "--false-negative", "5", "-q"]
             sorting = [sys.executable, "-c", BY_SORTING, str(path)]
-            assert json.loads(process(fit)[2])["lower"] == float(process(sorting)[2])
+            found = json.loads(process([*fit, "--json"])[2])
+            assert found["lower"] == float(process(sorting)[2])
+            assert found["threshold"] == float(process(fit)[2])
             memory: list[float] = []
 
             def fitting(fit: list[str] = fit, memory: list[float] = memory) -> float:

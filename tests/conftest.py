@@ -5,7 +5,10 @@ With LIMEN_THOROUGH in the environment, as in `make thorough`, ten times as many
 """
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Threads that wait for each other on a busy machine take ten times as long as one alone.
@@ -24,3 +27,23 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("limen")
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in an empty folder; give its exit code and what it wrote."""
+    from limen.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = main(arguments)
+        except SystemExit as end:
+            code = int(end.code or 0)
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return call

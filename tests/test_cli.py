@@ -26,10 +26,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limen
-from limen import metrics
-from limen.cli import commands, duckdb_reader, inputs, line_reader, main, out_of_core, rows
+from limen.cli import duckdb_reader, inputs, line_reader, out_of_core, rows
+from limen.cli import fit as fitting
 from limen.cli import watch as following
-from limen.cli.option_values import METRICS
 from limen.cli.options import parser
 from limen.demo import load_phishing, phishing_csv
 
@@ -38,22 +37,6 @@ duckdb = pytest.importorskip("duckdb")
 CONNECTION = duckdb.connect()
 
 Run = tuple[int, str, str]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Run a command in an empty folder; give its exit code and what it wrote."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> Run:
-        try:
-            code = main(arguments)
-        except SystemExit as end:
-            code = end.code
-        written = capsys.readouterr()
-        return code, written.out, written.err
-
-    return call
 
 
 @pytest.fixture
@@ -123,6 +106,7 @@ FILES = (
 )
 
 
+OF_GROUPS = "threshold,samples,positives,own,recommended,low,high,basis,few"
 GOOD = "score,label\n0.1,0\n0.9,1\n"
 MALFORMED = {
     "missing column": (
@@ -177,6 +161,7 @@ def test_json_tells_what_the_library_tells(run) -> None:
     calibrator = limen.OnlineCalibrator()
     calibrator.update_many(SCORES, LABELS)
     right = calibrator.confusion(best.threshold)
+    new_rows = limen.recommend(SCORES, LABELS, false_negative=5)
 
     assert {
         "false_positive": 1.0,
@@ -193,6 +178,13 @@ def test_json_tells_what_the_library_tells(run) -> None:
         "samples": 1250,
         "positives": 548,
         "negatives": 702,
+        "recommended": new_rows.threshold,
+        "interval": list(new_rows.interval),
+        "confidence": 0.95,
+        "regret": new_rows.regret,
+        "current": None,
+        "keep": None,
+        "reason": new_rows.reason,
     } == told
 
 
@@ -408,7 +400,9 @@ def test_a_group_of_one_class_has_its_threshold_and_a_warning(run) -> None:
     Path("scores.csv").write_text("score,label,team\n0.1,0,a\n0.9,1,a\n0.5,1,b\n")
     code, out, err = run("fit", "scores.csv", "--group-column", "team")
 
-    assert (0, "team,threshold,samples,positives,own\na,0.5,2,1,1\nb,-inf,1,1,1\n") == (code, out)
+    table = f"team,{OF_GROUPS}\na,0.5,2,1,1,,,,,1\nb,-inf,1,1,1,,,,,1\n"
+
+    assert (0, table) == (code, out)
     assert "every label of group b counts as 1" in err
 
 
@@ -434,7 +428,9 @@ def test_a_group_that_is_too_small_is_answered_for_by_all_samples(run) -> None:
         list("aaaab"), [0.1, 0.25, 0.75, 0.9, 0.2], [0, 0, 1, 1, 1], at_least=2
     )
 
-    assert (0, "team,threshold,samples,positives,own\na,0.5,4,2,1\nb,0.5,1,1,0\n") == (code, out)
+    table = f"team,{OF_GROUPS}\na,0.5,4,2,1,,,,,1\nb,0.5,1,1,0,,,,,1\n"
+
+    assert (0, table) == (code, out)
     assert [by_group.threshold(team) for team in "ab"] == [
         part["threshold"] for part in told["groups"]
     ]
@@ -625,7 +621,7 @@ def test_scores_that_run_the_other_way_are_told_of_large_files_too(run, monkeypa
     lines = [f"{place / 1000!r},{int(place < 500)}\n" for place in range(1000)]
     Path("down.csv").write_text("score,label\n" + "".join(lines))
     monkeypatch.setattr(inputs, "_most_rows", lambda: 100)
-    monkeypatch.setattr(commands, "read", None)
+    monkeypatch.setattr(fitting, "read", None)
 
     assert "seem to run the other way" in run("fit", "down.csv")[2]
 
@@ -717,7 +713,7 @@ def test_a_group_whose_weights_are_all_0_is_not_there(run) -> None:
     Path("w.csv").write_text("score,label,w,g\n0.1,0,1,a\n0.3,1,2,a\n0.2,1,0,b\n0.4,0,0,a\n")
     out = run("fit", "w.csv", "--weight-column", "w", "--group-column", "g")[1]
 
-    assert "g,threshold,samples,positives,own\na,0.2,2,1,1\n" == out
+    assert f"g,{OF_GROUPS}\na,0.2,2,1,1,,,,,1\n" == out
 
 
 # ---- more than memory holds -----------------------------------------------------------------
@@ -753,11 +749,19 @@ def test_narrowed_rows_have_the_cheapest_cut_of_all(
 @pytest.mark.parametrize("name", ["plain.csv", "plain.ndjson", "packed.csv.gz", "plain.parquet"])
 def test_files_that_memory_does_not_hold_give_the_same_answer(run, monkeypatch, name) -> None:
     write_all_formats()
-    expected = run("fit", name, "--false-negative", "5", "--json")
+    given = ("fit", name, "--false-negative", "5")
+    exact, expected = run(*given, "-q"), json.loads(run(*given, "--json")[1])
     monkeypatch.setattr(inputs, "_most_rows", lambda: 100)
-    monkeypatch.setattr(commands, "read", None)
+    monkeypatch.setattr(fitting, "read", None)
+    _, out, err = run(*given, "--json")
+    found = json.loads(out)
+    unknown = ("recommended", "interval", "regret")
 
-    assert expected == run("fit", name, "--false-negative", "5", "--json")
+    assert exact == run(*given, "-q")
+    assert [None] * 3 == [found[name] for name in unknown]
+    assert "memory does not hold all rows" in found["reason"]
+    assert f"for new rows: {found['reason']}" in err.splitlines()
+    assert {**expected, **{each: found[each] for each in (*unknown, "reason")}} == found
 
 
 def test_a_file_that_memory_does_not_hold_is_narrowed_to_few_rows(run) -> None:
@@ -1165,10 +1169,6 @@ def test_ctrl_c_ends_quietly_with_130(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=60)
 
     assert (130, b"", b"") == (process.returncode, out, err)
-
-
-def test_the_command_line_knows_every_metric() -> None:
-    assert METRICS == tuple(metrics._NAMED)
 
 
 def test_help_loads_no_numpy() -> None:

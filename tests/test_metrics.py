@@ -33,6 +33,7 @@ from streams import HUGE, INF, as_typed
 
 import limen
 from limen import Infeasible, OnlineCalibrator, metrics
+from limen.metric_names import METRIC_NAMES
 
 NAN = math.nan
 
@@ -703,3 +704,10 @@ def test_a_function_is_asked_once():
 def test_an_array_is_no_cost():
     with pytest.raises(ValueError, match=r"false_positive must be a positive, finite number"):
         held_one_by_one([0.1], [1]).threshold(false_positive=np.array([1, 2]))
+
+
+def test_every_metric_is_listed_under_its_name() -> None:
+    found = {name: each for name, each in vars(metrics).items() if isinstance(each, metrics.Metric)}
+
+    assert list(found) == [each.name for each in found.values()]
+    assert set(found) == set(METRIC_NAMES)

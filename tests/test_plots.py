@@ -22,7 +22,7 @@ from limen.plots import (
     RocHullDisplay,
     ThresholdHistoryDisplay,
 )
-from limen.plots.display import visible
+from limen.plots.display import MINUS, visible
 
 LABELS = [0, 1, 0, 1, 1, 0]
 SCORES = [0.1, 0.25, 0.5, 0.75, 0.8, 0.9]
@@ -58,6 +58,88 @@ def test_the_optimum_and_every_tie_are_marked() -> None:
     assert [(0.625, 2.0)] == points(shown["cheapest: 2 at 0.625"])
     assert [(0.175, 2.0)] == points(shown["as cheap: 1 more"])
     assert curve.cheapest.tolist() == [0.175, 0.625]
+
+
+def ends(band) -> tuple[float, float]:
+    """From where to where a band lies on the axis."""
+    box = band.get_extents().transformed(band.axes.transData.inverted())
+    return box.x0, box.x1
+
+
+@pytest.mark.parametrize("weights", [None, [place % 3 for place in range(1250)]])
+def test_the_band_is_the_interval_of_the_best_threshold(weights) -> None:
+    display = LossCurveDisplay.from_predictions(
+        STREAM_LABELS, STREAM_SCORES, false_negative=5, sample_weight=weights
+    )
+    found = limen.recommend(STREAM_SCORES, STREAM_LABELS, false_negative=5, weights=weights)
+    curve = limen.loss_curve(STREAM_SCORES, STREAM_LABELS, false_negative=5, weights=weights)
+    (label,) = [text for text in labelled(display.ax_) if text.startswith("recommended: ")]
+    loss = curve.losses[curve.thresholds == found.threshold]
+
+    assert found == display.recommendation
+    assert found.interval == pytest.approx(ends(display.band_))
+    assert [(found.threshold, *loss)] == points(labelled(display.ax_)[label])
+
+
+def test_the_legend_names_the_interval_and_the_recommended_threshold() -> None:
+    display = LossCurveDisplay.from_predictions(STREAM_LABELS, STREAM_SCORES, false_negative=5)
+
+    assert [
+        "loss",
+        "recommended: 288 at 0.3286",
+        "95 % interval: 0.1971 to 0.4909",
+        "cheapest: 280 at 0.3853",
+        "as cheap: 1 more",
+    ] == list(labelled(display.ax_))
+
+
+def test_an_interval_that_ends_at_infinity_is_drawn_to_the_end_of_the_axis() -> None:
+    display = LossCurveDisplay.from_predictions(
+        STREAM_LABELS[:60], STREAM_SCORES[:60], false_negative=50
+    )
+
+    assert -math.inf == display.recommendation.interval[0]
+    assert display.line_.get_xdata()[0] == pytest.approx(ends(display.band_)[0])
+    assert f"95 % interval: {MINUS}∞ to 0.4958" in labelled(display.ax_)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.99])
+def test_the_band_has_the_confidence_asked_for(confidence: float) -> None:
+    display = LossCurveDisplay.from_predictions(STREAM_LABELS, STREAM_SCORES, confidence=confidence)
+    found = limen.recommend(STREAM_SCORES, STREAM_LABELS, confidence=confidence)
+
+    assert found.interval == pytest.approx(ends(display.band_))
+    assert any(text.startswith(f"{confidence:.0%}"[:-1]) for text in labelled(display.ax_))
+    with pytest.raises(
+        ValueError, match=r"confidence must be one of 0.8, 0.9, 0.95, 0.99, got 0.5"
+    ):
+        LossCurveDisplay.from_predictions(STREAM_LABELS, STREAM_SCORES, confidence=0.5)
+
+
+def test_without_a_confidence_there_is_no_band() -> None:
+    display = LossCurveDisplay.from_predictions(STREAM_LABELS, STREAM_SCORES, confidence=None)
+
+    assert display.band_ is None
+    assert ["loss", "cheapest: 132 at 0.5021", "as cheap: 2 more"] == list(labelled(display.ax_))
+
+
+def test_too_few_samples_for_a_recommendation_are_named_in_the_legend() -> None:
+    display = LossCurveDisplay.from_predictions(LABELS, SCORES)
+
+    assert display.recommendation is None
+    assert display.band_ is None
+    for drawn in (display, display.plot()):
+        assert "too few samples to recommend a threshold" in labelled(drawn.ax_)
+
+
+def test_a_recommendation_may_be_given_to_a_curve() -> None:
+    found = limen.recommend(STREAM_SCORES, STREAM_LABELS)
+    curve = limen.loss_curve(STREAM_SCORES, STREAM_LABELS)
+    display = LossCurveDisplay(
+        thresholds=curve.thresholds, losses=curve.losses, recommendation=found
+    ).plot()
+
+    assert found.interval == pytest.approx(ends(display.band_))
 
 
 def test_the_loss_changes_where_the_scores_are() -> None:

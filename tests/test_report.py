@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import os
 import re
 import shutil
@@ -40,10 +41,13 @@ class Tables(HTMLParser):
             self.tables[-1].append([])
         elif tag in ("td", "th"):
             self.tables[-1][-1].append("")
-        self.open = tag in ("td", "th")
+            self.open = True
+        elif self.open:
+            self.tables[-1][-1][-1] += "|"
 
     def handle_endtag(self, tag: str) -> None:
-        self.open = False
+        if tag in ("td", "th"):
+            self.open = False
 
     def handle_data(self, data: str) -> None:
         if self.open:
@@ -72,48 +76,162 @@ def held() -> limen.OnlineCalibrator:
     return calibrator
 
 
-def test_the_shown_threshold_is_the_optimum(page) -> None:
+def recommended(**costs: object) -> limen.Recommendation:
+    return limen.recommend(SCORES, LABELS, **costs)
+
+
+def shown(page: str, id: str, *names: str) -> list[str]:
+    """Attributes and the text of the element with this id."""
+    found = re.search(rf'<\w+[^>]* ?id="?{id}"?[^>]*>([^<]*)<', page)
+    given = [re.search(rf'{name}="([^"]*)"', found[0])[1] for name in names]
+    return [*given, html.unescape(found[1])]
+
+
+def test_the_headline_is_the_recommended_threshold_with_its_interval(page) -> None:
+    found = recommended(false_negative=5)
+    low, high = found.interval
+
+    assert [repr(found.threshold), "0.328567"] == shown(page, "threshold", "data-exact")
+    assert [repr(low), repr(high), "0.1971 to 0.4909"] == shown(
+        page, "interval", "data-low", "data-high"
+    )
+    assert page.index('id="interval"') < page.index('id="cheapest"') < page.index('class="tiles"')
+
+
+def test_the_cheapest_threshold_stands_beside_the_recommended_one(page) -> None:
     best = limen.optimal_threshold(SCORES, LABELS, false_negative=5)
 
-    assert repr(best.threshold) == re.search(r'data-exact="([^"]+)"', page)[1]
-    assert "280" == re.search(r"<b id=loss-now>([^<]+)</b>", page)[1]
+    assert [repr(best.threshold), "0.385269"] == shown(page, "cheapest", "data-exact")
+    assert ["280"] == shown(page, "loss-now")
+
+
+def test_the_cost_of_a_new_row_is_the_cross_fitted_one(page) -> None:
+    cost = recommended(false_negative=5).cost()
+    low, high = cost.interval
+
+    assert [repr(cost.mean), f"{cost.mean:.4g}"] == shown(page, "new-cost", "data-exact")
+    assert f"(95 % interval {low:.4g} to {high:.4g})" in page
+    assert f"It rests on {cost.errors} errors." in page
+
+
+def test_what_is_nearly_as_cheap_does_not_read_like_a_confidence_interval(page) -> None:
+    """The loss curve over the range has a loss of at most 1 % more, which is all that it says."""
+    (sentence,) = re.findall(r">([^>]*1 % more[^<]*)<", page)
+    ends = [float(end) for end in re.search(r"from ([\d.]+) to ([\d.]+) costs", sentence).groups()]
+    curve = held().curve(false_negative=5)
+    inside = (curve.thresholds >= ends[0]) & (curve.thresholds <= ends[1])
+
+    assert sentence.startswith("On these rows, ")
+    assert "no confidence interval" in sentence
+    assert curve.losses[inside].max() <= 1.01 * 280
 
 
 def test_the_alternatives_cost_what_they_cost(page) -> None:
     assert [
-        ["this threshold", "280", "", "0.224", "155", "25"],
-        ["a threshold of 0.5", "361", "81 (28.9%)", "0.2888", "76", "57"],
-        ["answering 1 to all", "702", "422 (150.7%)", "0.5616", "702", "0"],
-        ["answering 0 to all", "2,740", "2,460 (878.6%)", "2.192", "0", "548"],
+        ["recommended for new rows", "288", "8 (2.9%)", "0.2304", "203", "17", "yes"],
+        ["cheapest on these rows", "280", "", "0.224", "155", "25", "yes"],
+        ["a threshold of 0.5", "361", "81 (28.9%)", "0.2888", "76", "57", "no"],
+        ["answering 1 to all", "702", "422 (150.7%)", "0.5616", "702", "0", "no"],
+        ["answering 0 to all", "2,740", "2,460 (878.6%)", "2.192", "0", "548", "no"],
     ] == Tables(page).tables[0][1:]
+    assert limen.recommend(SCORES, LABELS, false_negative=5, current=0.5).keep is False
 
 
-def test_the_table_of_costs_holds_the_best_threshold_of_each(page) -> None:
+def test_the_table_of_costs_holds_both_thresholds_of_each(page) -> None:
     calibrator = held()
     for row in Tables(page).tables[1][1:]:
         costs = {"false_negative": Fraction(row[0])}
-        right = calibrator.confusion(calibrator.threshold(**costs))
+        found = recommended(**costs)
+        right = calibrator.confusion(found.threshold)
+        ends = [f"{end:.4g}" for end in found.interval if math.isfinite(end)]
 
+        assert ends == re.findall(r"[\d.]+", row[2])
         assert [
+            f"{found.threshold:.6g}",
             f"{calibrator.threshold(**costs):.6g}",
             f"{right.positive_rate:.1%}",
             f"{right.precision:.1%}",
             f"{right.recall:.1%}",
             f"{right.fp:.0f}",
             f"{right.fn:.0f}",
-        ] == row[1:]
+        ] == [row[1], *row[3:]]
 
 
-def test_each_group_has_its_own_threshold(page) -> None:
+def test_each_group_has_the_shrunk_threshold_beside_the_exact_one(page) -> None:
     rows = Tables(page).tables[2][1:]
+    teams = [TEAMS[place % 3] for place in range(len(SCORES))]
+    found = limen.by_group(teams, SCORES, LABELS, false_negative=5, shrink=True)
 
     assert sorted(TEAMS) == [row[0] for row in rows]
     for row in rows:
-        members = [place for place in range(1250) if TEAMS[place % 3] == row[0]]
-        scores, labels = [SCORES[p] for p in members], [LABELS[p] for p in members]
-        best = limen.optimal_threshold(scores, labels, false_negative=5)
+        shrunk = found.recommendation(row[0])
+        low, high = map(float, row[4].split(" to "))
+        best = shrunk.optimum
 
-        assert [f"{best.threshold:.6g}", f"{best.loss:.0f}"] == [row[3], row[4]]
+        assert [f"{shrunk.threshold:.6g}", f"{best.threshold:.6g}", f"{best.loss:.0f}"] == [
+            row[3],
+            row[5],
+            row[6],
+        ]
+        assert shrunk.interval == pytest.approx((low, high), abs=1e-4)
+
+
+def test_a_group_whose_own_rows_rule_out_the_common_threshold_has_another(tmp_path) -> None:
+    """In the group, scores are shifted, and with them its interval."""
+    rows = [
+        f"{score + 3 * (place % 2)},{label},{'ab'[place % 2]}"
+        for place, (score, label) in enumerate(zip(SCORES, LABELS, strict=True))
+    ]
+    page = written(tmp_path, "score,label,g\n" + "\n".join(rows), "--group-column", "g")
+    common = shown(page, "threshold", "data-exact")[1]
+    a, b = Tables(page).tables[2][1:]
+
+    assert common != b[3] or common != a[3]
+    for row in (a, b):
+        low, high = map(float, row[4].split(" to "))
+        assert low - 1e-3 <= float(row[3]) <= high + 1e-3
+
+
+def test_groups_that_rest_on_few_samples_are_grey_and_say_so(tmp_path) -> None:
+    rows = ["score,label,g"]
+    for place, (score, label) in enumerate(zip(SCORES, LABELS, strict=True)):
+        group = "small" if place % 104 == 0 else "rare" if label or place % 2 else "large"
+        rows.append(f"{score!r},{label},{group}")
+    rows += [f"{place / 9},1,large" for place in range(7)]
+    page = written(tmp_path, "\n".join(rows), "--group-column", "g")
+    large, rare, small = Tables(page).tables[2][1:]
+    classes = re.findall(r"<tr( class=\"few\")?><td>(large|rare|small)", page)
+
+    assert [(' class="few"', "large"), ("", "rare"), (' class="few"', "small")] == classes
+    assert "large|rests on 7 samples of label 1" == large[0]
+    assert "rare" == rare[0]
+    assert "small|rests on 13 samples" == small[0]
+
+
+def test_a_group_of_too_few_samples_takes_the_common_threshold(tmp_path) -> None:
+    rows = [
+        f"{score!r},{label},{'tiny' if place < 4 else 'all'}"
+        for place, (score, label) in enumerate(zip(SCORES, LABELS, strict=True))
+    ]
+    given = ["--group-column", "g", "--false-negative", "5"]
+    page = written(tmp_path, "score,label,g\n" + "\n".join(rows), *given)
+    _, tiny = Tables(page).tables[2][1:]
+
+    assert [shown(page, "threshold")[0], "too few to say"] == tiny[3:5]
+
+
+def test_a_group_without_a_threshold_of_its_own_saves_nothing(tmp_path) -> None:
+    """Of the groups, each costs less at the cheapest threshold than at the recommended one."""
+    rows = [
+        f"{score!r},{label},{'abc'[place % 3]}"
+        for place, (score, label) in enumerate(zip(SCORES, LABELS, strict=True))
+    ]
+    given = ["--group-column", "g", "--false-negative", "5", "--at-least", "1000"]
+    page = written(tmp_path, "score,label,g\n" + "\n".join(rows), *given)
+
+    for row in Tables(page).tables[2][1:]:
+        assert ["0.328567", "too few to say", "too few samples"] == row[3:6]
+        assert [row[7], ""] == [row[6], row[8]]
 
 
 def test_names_are_escaped(page) -> None:
@@ -133,6 +251,110 @@ def test_the_curves_are_those_of_the_library(page) -> None:
     ]
     assert (hull.tp / 548).tolist()[::-1] == corners
     assert calibrator.blocks().probabilities.repeat(2).tolist() == figures["fit"]["p"]
+
+
+def test_the_band_and_the_marks_are_those_of_the_library(page) -> None:
+    figures, found = figures_of(page), recommended(false_negative=5)
+    curve = held().curve(false_negative=5)
+    low, high = found.interval
+    mark, cheapest = figures["marks"]
+
+    assert [low, high] == [figures["band"]["from"], figures["band"]["to"]]
+    assert "95 % interval of the best threshold: 0.1971 to 0.4909" == figures["band"]["text"]
+    assert [found.threshold, found.optimum.threshold] == [mark["at"], cheapest["at"]]
+    assert [288, 280] == [mark["loss"], cheapest["loss"]]
+    assert ((curve.thresholds >= low) & (curve.thresholds <= high)).tolist() == figures["curve"][
+        "band"
+    ]
+
+
+def test_a_thinned_curve_keeps_the_recommended_threshold_and_the_interval(tmp_path) -> None:
+    scores = [place / 5000 for place in range(5000)]
+    labels = [int(place * 7919 % 5000 < place) for place in range(5000)]
+    rows = "".join(f"{score!r},{label}\n" for score, label in zip(scores, labels, strict=True))
+    figures = figures_of(written(tmp_path, "score,label\n" + rows))
+    found = limen.recommend(scores, labels)
+
+    assert len(figures["curve"]["at"]) < 2100
+    assert {found.threshold, *found.interval} <= set(figures["curve"]["at"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "given", "told"),
+    [
+        (
+            "0.1,0,1\n0.2,0,1\n0.3,1,1\n0.4,1,1\n",
+            [],
+            "a threshold cannot be recommended from 2 samples of label 1: it takes 5 of each",
+        ),
+        (
+            "".join(f"{place},{place % 2},{10 ** (place // 2)}\n" for place in range(14)),
+            ["--weight-column", "w"],
+            "from 7 samples of label 1, whose weights tell as much as 1.2: it takes 5",
+        ),
+    ],
+)
+def test_where_nothing_can_be_recommended_the_page_says_so(tmp_path, rows, given, told) -> None:
+    page = written(tmp_path, "score,label,w\n" + rows, *given)
+
+    assert told in html.unescape(page)
+    assert "This is the cheapest threshold on these rows" in page
+    assert 'id="interval"' not in page
+    assert "95 % interval" not in page[page.index("<main>") : page.index("<footer>")]
+    assert figures_of(page)["band"] is None
+    assert "cheapest on these rows" == Tables(page).tables[0][1][0]
+
+
+def test_the_command_says_what_the_page_says(tmp_path, capsys) -> None:
+    (tmp_path / "s.csv").write_text(phishing_csv())
+    (tmp_path / "few.csv").write_text("score,label\n0.1,0\n0.9,1\n")
+    for name in ("s", "few"):
+        main(["report", str(tmp_path / f"{name}.csv"), "-o", str(tmp_path / f"{name}.html")])
+    all_rows, few, refusal = capsys.readouterr().err.splitlines()
+
+    assert "threshold 0.505605 for new rows (95 % interval 0.445 to 0.5859); cheapest" in all_rows
+    assert few.endswith("cheapest threshold 0.5, cost 0 of 2 samples")
+    assert "limen: a threshold cannot be recommended" in refusal
+
+
+def test_where_the_cost_of_a_new_row_cannot_be_estimated_the_page_says_so(tmp_path) -> None:
+    rows = "".join(f"{place},{int(place > 6)}\n" for place in range(12))
+
+    assert "cost on new rows cannot be told from 5 samples" in written(
+        tmp_path, "score,label\n" + rows
+    )
+
+
+def test_a_cost_that_rests_on_few_errors_says_so(tmp_path) -> None:
+    rows = "".join(f"{place},{int(place > 29)}\n" for place in range(60))
+    page = written(tmp_path, "score,label\n" + rows)
+
+    assert re.search(r"It rests on \d errors?, too few to trust the interval", page)
+
+
+def test_weights_that_need_a_unit_are_recommended_from_in_that_unit(tmp_path) -> None:
+    """Weights of 36 bits and a tenth add up to too many units, unless the unit is given."""
+    weights = [(place % 3 + 1) * 10**11 + 1 for place in range(len(SCORES))]
+    rows = "".join(
+        f"{score!r},{label},{weight // 10}.1\n"
+        for score, label, weight in zip(SCORES, LABELS, weights, strict=True)
+    )
+    given = ["--weight-column", "w", "--unit", "0.1"]
+    page = written(tmp_path, "score,label,w\n" + rows, *given)
+    found = limen.recommend(SCORES, LABELS, weights=weights)
+
+    assert repr(found.threshold) == shown(page, "threshold", "data-exact")[0]
+    assert "A new row of weight 1 is expected to cost" in page
+    assert f"{found.cost().mean:.4g}" == shown(page, "new-cost")[0]
+
+
+def test_one_threshold_that_is_both_is_marked_once(tmp_path) -> None:
+    rows = "".join(f"{place},{int(place > 29)}\n" for place in range(60))
+    page = written(tmp_path, "score,label\n" + rows)
+
+    assert 1 == len(figures_of(page)["marks"])
+    assert "recommended, and cheapest on these rows" == Tables(page).tables[0][1][0]
+    assert "No threshold costs less on these rows (cost <b id=loss-now>0</b>)" in page
 
 
 def test_the_page_asks_for_nothing_else(page) -> None:
@@ -162,6 +384,7 @@ def test_extreme_samples_make_a_page_too(tmp_path: Path, rows: str) -> None:
     figures = figures_of((tmp_path / "r.html").read_text())
 
     assert 0 == code
+    assert "Infinity" not in json.dumps(figures)  # which JSON.parse would refuse
     assert sorted(figures["curve"]["at"]) == figures["curve"]["at"]
     assert sorted(figures["fit"]["at"]) == figures["fit"]["at"]
 
@@ -185,7 +408,7 @@ def test_no_threshold_on_the_page_lies_outside_its_gap_or_has_eighteen_digits(tm
     price = limen.metrics.cost()
 
     assert limen.optimal_threshold(scores, labels).loss == price(
-        *calibrator.confusion(float(re.search(r"data-exact=[^>]*>([^<]+)<", words)[1]))
+        *calibrator.confusion(float(shown(words, "threshold")[0]))
     )
     assert figures["curve"]["loss"] == [
         price(*calibrator.confusion(float(shown))) for shown in figures["curve"]["shown"]
@@ -193,9 +416,9 @@ def test_no_threshold_on_the_page_lies_outside_its_gap_or_has_eighteen_digits(tm
     for row in Tables(page).tables[1][1:]:
         best = calibrator.optimum(false_negative=Fraction(row[0]))
         cost = limen.metrics.cost(false_negative=Fraction(row[0]))
-        assert best.loss == pytest.approx(cost(*calibrator.confusion(float(row[1]))))
-    shown = re.sub(r'data-exact="[^"]*"', "", words)
-    assert [] == re.findall(r"\d\.\d{15,}", shown)
+        assert best.loss == pytest.approx(cost(*calibrator.confusion(float(row[3]))))
+    read = re.sub(r'data-\w+="[^"]*"', "", words)
+    assert [] == re.findall(r"\d\.\d{15,}", read)
 
 
 def test_the_page_says_that_scores_run_the_other_way(tmp_path, page) -> None:
@@ -211,8 +434,8 @@ def test_a_small_group_has_no_threshold_of_its_own_on_the_page(tmp_path) -> None
     page = written(tmp_path, rows, "--group-column", "g", "--at-least", "2")
 
     assert [
-        ["a", "3", "2", "0.15", "0", "0", ""],
-        ["b", "1", "0", "too few samples", "1", "1", ""],
+        ["a|rests on 3 samples", "3", "2", "0.15", "0", "0", ""],
+        ["b|rests on 1 sample", "1", "0", "too few samples", "1", "1", ""],
     ] == Tables(page).tables[2][1:]
 
 
@@ -253,13 +476,13 @@ press("fit", "ArrowRight", "Escape");
 </script>"""
 
 
-def browse(page: str, folder: Path, *flags: str) -> tuple[str, str]:
+def browse(page: str, folder: Path, *flags: str, name: str = "page.html") -> tuple[str, str]:
     """The page as a browser leaves it, and what its console says."""
-    (folder / "page.html").write_text(page, encoding="utf-8")
+    (folder / name).write_text(page, encoding="utf-8")
     command = [
         *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"),
         *(f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=2000", *flags),
-        *("--dump-dom", (folder / "page.html").as_uri()),
+        *("--dump-dom", (folder / name).as_uri()),
     ]
     own = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=own)
@@ -277,7 +500,7 @@ def test_a_browser_draws_it_without_complaint_and_reads_the_curves(page, tmp_pat
 
     assert "" == console
     assert "data-wrong" not in dom
-    assert 3 == dom.count("<svg")
+    assert 3 == dom.count('<svg viewBox="0 0 ') - dom.count('<svg viewBox="0 0 28 14"')
     assert price(*held().confusion(said[0])) == said[1]
     assert re.search(r'class="readout">At threshold .* of labels 1 and', dom)
     assert re.search(r'class="readout">Scores around .* have label 1\.', dom)
@@ -285,14 +508,61 @@ def test_a_browser_draws_it_without_complaint_and_reads_the_curves(page, tmp_pat
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 def test_keys_read_the_charts_too(page, tmp_path) -> None:
-    """The first key goes to the cheapest threshold; Escape brings the caption back."""
+    """The first key goes to the recommended threshold; Escape brings the caption back."""
     dom, console = browse(page.replace("<head>", "<head>" + WATCH) + KEYS, tmp_path)
 
     assert "" == console
-    assert re.search(r'aria-valuetext="Threshold 0.38526\d* costs 280, 0 above the lowest', dom)
+    said = re.search(r'aria-valuetext="(Threshold 0.328567 costs 288, 8 above the [^"]*)"', dom)
+    assert said[1].endswith("answered 1. Inside the 95 % interval.")
     assert re.search(r'aria-valuetext="At threshold [^"]*: 0.00 % of labels 1', dom)
     assert re.search(r'class="readout">How many of the samples', dom)
     assert 3 == dom.count('role="slider"')
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_a_browser_draws_the_band_where_the_interval_is(page, tmp_path) -> None:
+    dom, _ = browse(page, tmp_path, "--window-size=1200,900")
+    band = re.search(r'<rect class="band" x="([\d.]+)" width="([\d.]+)" y="10"', dom)
+    start, width = map(float, band.groups())
+    mark, cheapest = (
+        float(re.search(rf'<line class="{name}" x1="([\d.]+)"[^>]* y1="10"', dom)[1])
+        for name in ("mark", "cheapest")
+    )
+    found = recommended(false_negative=5)
+    low, high = found.interval
+    pixels = width / (high - low)
+    legends = re.findall(r'<ul class="legend">(.*?)</ul>', dom)
+    label = re.search(r'id="loss"[^>]*aria-label="([^"]*)"', dom)[1]
+
+    assert start + pixels * (found.threshold - low) == pytest.approx(mark)
+    assert start + pixels * (found.optimum.threshold - low) == pytest.approx(cheapest)
+    assert 2 == len(legends)
+    for text in (
+        "recommended for new rows: 0.328567",
+        "cheapest on these rows: 0.385269",
+        "95 % interval of the best threshold: 0.1971 to 0.4909",
+    ):
+        assert f"</svg>{text}</li>" in legends[0]
+        assert text in label
+
+
+FRAME = """<body><iframe src="page.html" width="{width}" height="4000"></iframe><script>
+addEventListener("load", () => {{
+  const inside = document.querySelector("iframe").contentDocument.documentElement;
+  document.body.dataset.wide = `${{inside.clientWidth}} ${{inside.scrollWidth}}`;
+}});
+</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@pytest.mark.parametrize("width", [320, 390, 768])
+def test_nothing_is_wider_than_the_screen(page, tmp_path, width: int) -> None:
+    """In a frame, because a window is never narrower than 500 pixels."""
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    flags = "--allow-file-access-from-files", "--hide-scrollbars"
+    dom, _ = browse(FRAME.format(width=width), tmp_path, *flags, name="frame.html")
+
+    assert f"{width} {width}" == re.search(r'data-wide="([^"]+)"', dom)[1]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")

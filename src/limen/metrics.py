@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from limen.metric_names import METRIC_NAMES
 from limen.optimum import Gap
 from limen.units import Cost, exact_costs, exact_positive
 
@@ -236,20 +237,7 @@ def cost(*, false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
     )
 
 
-_NAMED = {
-    metric.name: metric
-    for metric in (
-        accuracy,
-        balanced_accuracy,
-        f1,
-        jaccard,
-        mcc,
-        precision,
-        recall,
-        specificity,
-        youden,
-    )
-}
+_NAMED: dict[str, Metric] = {name: globals()[name] for name in METRIC_NAMES}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -21,7 +21,7 @@ __all__ = ["main"]
 
 # A command is the function of its name in its module, which is imported when it is needed.
 _HOMES = {
-    "fit": "commands",
+    "fit": "fit",
     "curve": "commands",
     "compare": "commands",
     "watch": "watch",

@@ -7,8 +7,8 @@ from argparse import Action, ArgumentParser, Namespace, _SubParsersAction
 from typing import TYPE_CHECKING, Any, cast
 
 from limen.cli.exits import FAILED, Failure
-from limen.cli.option_values import METRICS
 from limen.cli.options import parser
+from limen.metric_names import METRIC_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def completion(options: Namespace) -> int:
         if action.metavar == "FILE":
             cast(Any, action).complete = shtab.FILE
         elif action.dest == "metric":
-            cast(Any, action).complete = shtab.cmd(f"echo {' '.join(METRICS)}")
+            cast(Any, action).complete = shtab.cmd(f"echo {' '.join(METRIC_NAMES)}")
     print(shtab.complete(limen, options.shell))
     return 0
 

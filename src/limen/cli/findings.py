@@ -18,16 +18,24 @@ from limen.metrics import Confusion
 if TYPE_CHECKING:
     from limen.cli.aims import Aim
     from limen.cli.samples import Samples
+    from limen.metrics import BestCut
 
 __all__ = [
+    "FEW",
+    "FEW_OF_LABEL",
     "Finding",
     "GroupFinding",
     "as_failure",
     "best_of",
     "calibrator_of",
     "confusion_at",
+    "finding_at",
+    "finding_of",
     "findings_by_group",
 ]
+
+FEW = 300  # samples of a group
+FEW_OF_LABEL = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,12 @@ class Finding:
     confusion: Confusion
     samples: int
     positives: int
+
+    @property
+    def few(self) -> bool:
+        """Whether it rests on so few samples that the exact optimum is mostly chance."""
+        rarer = min(self.positives, self.samples - self.positives)
+        return self.samples < FEW or rarer < FEW_OF_LABEL
 
     @property
     def threshold_text(self) -> str:
@@ -77,7 +91,6 @@ class GroupFinding(NamedTuple):
 
 def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> Finding:
     """Find the best cut by the aim."""
-    counts = len(samples), samples.positives
     try:
         if aim.metric is None:
             best = optimal_threshold(
@@ -85,14 +98,33 @@ def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> 
             )
             confusion = confusion_at(samples, best.threshold, unit)
             ends = best.threshold, best.lower, best.upper
+            counts = len(samples), samples.positives
             return Finding(*ends, best.loss, None, confusion, *counts)
         found = calibrator_of(samples, unit).best(aim.metric, **aim.demands)
     except Infeasible as infeasible:
         raise as_failure(infeasible, "" if group is None else f"group {group}: ") from None
     except (ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
+    return finding_of(found, samples)
+
+
+def finding_of(found: BestCut, samples: Samples) -> Finding:
+    """Describe the best cut of samples by a metric."""
     ends = found.threshold, found.lower, found.upper
+    counts = len(samples), samples.positives
     return Finding(*ends, None, found.value, found.confusion, *counts)
+
+
+def finding_at(samples: Samples, threshold: float, aim: Aim, unit: Any) -> Finding:
+    """Describe the cut at any threshold. O(n)."""
+    above = samples.scores >= threshold
+    lower = None if above.all() else float(samples.scores[~above].max())
+    upper = float(samples.scores[above].min()) if above.any() else None
+    confusion = confusion_at(samples, threshold, unit)
+    worth = aim.measure(*confusion)
+    loss, value = (worth, None) if aim.metric is None else (None, worth)
+    counts = len(samples), samples.positives
+    return Finding(threshold, lower, upper, loss, value, confusion, *counts)
 
 
 def findings_by_group(
@@ -129,8 +161,8 @@ def calibrator_of(samples: Samples, unit: Any) -> OnlineCalibrator:
     return calibrator
 
 
-def confusion_at(samples: Samples, threshold: float, unit: Any) -> Confusion:
-    """Count right and wrong answers at a threshold, exactly. O(n)."""
+def confusion_at(samples: Samples, threshold: Any, unit: Any) -> Confusion:
+    """Count right and wrong answers at a threshold, or one for each row, exactly. O(n)."""
     answers = samples.scores >= threshold
     if samples.weights is not None:
         calibrator = OnlineCalibrator(unit=unit)

@@ -31,11 +31,12 @@ from limen.columns import as_scores
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["read", "read_narrowed"]
+__all__ = ["read", "read_narrowed", "require_other_files"]
 
 # Below this many bytes of text, Python is done before duckdb has been loaded.
 _SMALL = 2**21
 _BYTES_PER_ROW = 32
+_ONCE = "standard input (-) can be read only once."
 _SHORTEST_ROW = 6  # bytes of text, such as 0.5,1 and the end of the line
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".tab", ".txt"), "csv"),
@@ -44,8 +45,13 @@ _SUFFIXES = {
 }
 
 
-def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Samples:
-    """Read every file that is named, or raise `Failure`. O(n)."""
+def read(
+    patterns: Sequence[str], format: str | None, columns: Columns, *, one_class: bool = False
+) -> Samples:
+    """Read every file that is named, or raise `Failure`. O(n).
+
+    Labels of both classes are needed, unless `one_class` is enough.
+    """
     parts = []
     for path in _expanded(patterns):
         kind = format or _format_of(path)
@@ -67,8 +73,16 @@ def read(patterns: Sequence[str], format: str | None, columns: Columns) -> Sampl
     if samples.weights is not None and not samples.weights.all():
         samples = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
-    _require_two_classes(samples, name_of(listed), columns)
+    _require_classes(samples, name_of(listed), columns, one_class)
     return samples
+
+
+def require_other_files(chosen_on: Sequence[str], checked_on: str) -> None:
+    """Refuse to check a threshold on a file that it is chosen on, before any work is done."""
+    paths = [*_expanded(chosen_on), *_expanded([checked_on])]
+    require_distinct(paths, "a check needs rows that the threshold was not chosen on.")
+    if paths.count("-") > 1:
+        raise Failure(_ONCE, USAGE)
 
 
 def read_narrowed(
@@ -131,7 +145,7 @@ def _expanded(patterns: Sequence[str]) -> list[str]:
             raise Failure(f"no file matches {pattern}. Check the pattern.", NOT_FOUND)
         paths += found
     if paths.count("-") > 1:
-        raise Failure("standard input (-) can be read only once.", USAGE)
+        raise Failure(_ONCE, USAGE)
     require_distinct(paths)
     for path in paths:
         if path != "-" and not os.path.exists(path):
@@ -166,14 +180,13 @@ def _read_lines(path: str, kind: str | None, columns: Columns) -> Samples:
         return read_text(path, kind, columns, tick)
 
 
-def _require_two_classes(samples: Samples, listed: str, columns: Columns) -> None:
+def _require_classes(samples: Samples, listed: str, columns: Columns, one_class: bool) -> None:
     counted = "" if columns.weight is None else f" of a {columns.weight} above 0"
     if len(samples) == 0:
-        raise Failure(
-            f"{listed}: no rows{counted}. A threshold needs samples of both classes.", BAD_INPUT
-        )
+        needed = "A check needs some" if one_class else "A threshold needs samples of both classes"
+        raise Failure(f"{listed}: no rows{counted}. {needed}.", BAD_INPUT)
     ones = samples.positives
-    if ones in (0, len(samples)):
+    if ones in (0, len(samples)) and not one_class:
         hint = (
             f"Is {columns.positive!r} the class that counts as 1?"
             if columns.positive is not None

@@ -10,10 +10,12 @@ import re
 from argparse import ArgumentTypeError
 from typing import Any
 
+from limen.metric_names import METRIC_NAMES
+
 __all__ = [
-    "METRICS",
     "count",
     "delimiter",
+    "level",
     "metric",
     "number",
     "period",
@@ -22,18 +24,6 @@ __all__ = [
     "threshold",
 ]
 
-# The names that `limen.metrics` knows, which imports NumPy; a test compares the two.
-METRICS = (
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "jaccard",
-    "mcc",
-    "precision",
-    "recall",
-    "specificity",
-    "youden",
-)
 _LARGEST = 300  # decimal places before or after the point
 _BEYOND = f"beyond 1e-{_LARGEST} to 1e{_LARGEST}"
 
@@ -89,17 +79,28 @@ def threshold(text: str) -> float:
         raise ArgumentTypeError(f"{text!r} is not a number") from None
 
 
+def level(text: str) -> float:
+    """Read a level of confidence as a share.
+
+    >>> level("0.95")
+    0.95
+    """
+    return float(share(text))
+
+
 def metric(text: str) -> str:
     """Check the name of a metric, or f and a number for F-beta.
 
     >>> metric("f0.5")
     'f0.5'
     """
-    if text in METRICS:
+    if text in METRIC_NAMES:
         return text
     if re.fullmatch(r"f\d{1,99}(\.\d{1,99})?", text) and float(text[1:]) > 0:
         return text
-    raise ArgumentTypeError(f"{text!r} is none of {', '.join(METRICS)}, or f2, f0.5 and the like")
+    raise ArgumentTypeError(
+        f"{text!r} is none of {', '.join(METRIC_NAMES)}, or f2, f0.5 and the like"
+    )
 
 
 def count(text: str) -> int:

@@ -14,15 +14,16 @@ from typing import Any
 from limen import __version__
 from limen.cli.exits import USAGE
 from limen.cli.option_values import (
-    METRICS,
     count,
     delimiter,
+    level,
     metric,
     number,
     period,
     share,
     threshold,
 )
+from limen.metric_names import METRIC_NAMES
 
 __all__ = ["parser"]
 
@@ -195,7 +196,7 @@ def _aims(command: _Parser) -> None:
         "--metric",
         type=metric,
         metavar="NAME",
-        help=f"{', '.join(METRICS)}, or f2, f0.5 and the like",
+        help=f"{', '.join(METRIC_NAMES)}, or f2, f0.5 and the like",
     )
     given: dict[str, Any] = {"type": share, "metavar": "SHARE"}
     group.add_argument("--min-precision", **given)
@@ -203,6 +204,16 @@ def _aims(command: _Parser) -> None:
     group.add_argument("--max-false-positive-rate", **given)
     group.add_argument(
         "--max-positive-rate", help="share of all samples that are answered 1", **given
+    )
+
+
+def _confidence(command: Any) -> None:
+    command.add_argument(
+        "--confidence",
+        metavar="LEVEL",
+        type=level,
+        default=0.95,
+        help="of what is said about new rows: 0.8, 0.9, 0.95 (default) or 0.99",
     )
 
 
@@ -264,9 +275,11 @@ def _fit(commands: Any) -> None:
     command = _command(
         commands,
         "fit",
-        "Find the best threshold for scores and labels in files. It is printed on standard output: "
-        "answer 1 when score >= threshold.",
+        "Find the best threshold for scores and labels in files. The exact optimum is printed on "
+        "standard output: answer 1 when score >= threshold. Messages show beside it the threshold "
+        "recommended for new rows, and how sure that is.",
         "limen fit scores.csv --false-negative 5\n"
+        "limen fit may.csv --check june.csv --false-negative 5 --current 0.5\n"
         "limen fit 'day-*.parquet' --score-column p --label-column paid --min-precision 0.9 --json",
     )
     _columns(command)
@@ -279,6 +292,25 @@ def _fit(commands: Any) -> None:
     _force(command)
     _costs(command)
     _aims(command)
+    new_rows = command.add_argument_group("new rows")
+    new_rows.add_argument(
+        "--recommended",
+        action="store_true",
+        help="print the threshold recommended for new rows, not the exact optimum; --json and "
+        "--group-column print both",
+    )
+    _confidence(new_rows)
+    new_rows.add_argument(
+        "--current",
+        metavar="NUMBER",
+        type=threshold,
+        help="the threshold in use; the answer says whether to keep it",
+    )
+    new_rows.add_argument(
+        "--check",
+        metavar="FILE",
+        help="other rows with the same columns: what the thresholds cost there",
+    )
     command.add_argument("--json", action="store_true", help="one JSON object with all results")
     _quiet(command)
 
@@ -301,12 +333,18 @@ def _compare(commands: Any) -> None:
         commands,
         "compare",
         "Compare the cost of thresholds with the optimum. One line of CSV for each, the optimum "
-        "first.",
-        "limen compare scores.csv --threshold 0.5 --false-negative 5",
+        "first. Messages say whether new rows may be expected to show the same.",
+        "limen compare scores.csv --threshold 0.5 --false-negative 5\n"
+        "limen compare june.csv -t 0.5 -t 0.42     # what does 0.42 save against 0.5?",
     )
     _columns(command)
-    _thresholds(command, required=True, help="may be given several times")
+    _thresholds(
+        command,
+        required=True,
+        help="may be given several times; the others are compared with the first",
+    )
     _costs(command)
+    _confidence(command)
     command.add_argument("--json", action="store_true", help="one JSON object instead of CSV")
     _quiet(command)
 

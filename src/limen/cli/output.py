@@ -69,15 +69,17 @@ def print_messages(*lines: str, quiet: bool = False) -> None:
         print(*lines, sep="\n", file=sys.stderr)
 
 
-def require_distinct(paths: Sequence[str]) -> None:
-    """Refuse to count a file twice, by whatever names or links it is given."""
+def require_distinct(
+    paths: Sequence[str], why: str = "its samples would count twice. Name it once."
+) -> None:
+    """Refuse to read a file twice, by whatever names or links it is given."""
     known: dict[tuple[int, int], str] = {}
     for path in filter(os.path.isfile, paths):
         found = os.stat(path)
         first = known.get((found.st_dev, found.st_ino))
         if first is not None:
             same = "is named twice" if first == path else f"and {first} are the same file"
-            raise Failure(f"{path} {same}; its samples would count twice. Name it once.", USAGE)
+            raise Failure(f"{path} {same}; {why}", USAGE)
         known[found.st_dev, found.st_ino] = path
 
 

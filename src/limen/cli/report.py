@@ -6,38 +6,44 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from importlib.resources import files
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limen import __version__
+from limen.cli.advice import group_thresholds, interval_text, recommendation_or_refusal
 from limen.cli.aims import aim_of, columns_of
+from limen.cli.charts import Charts
 from limen.cli.findings import best_of, calibrator_of, confusion_at, findings_by_group
 from limen.cli.inputs import read
 from limen.cli.output import print_messages, require_writable, written
 from limen.cli.sentences import as_typed, reversed_scores
-from limen.digits import gap, plain, thinned, within
+from limen.digits import gap, plain, within
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterable, Iterator
 
-    from limen.calibrator import OnlineCalibrator
     from limen.cli.aims import Aim
-    from limen.cli.findings import Finding
+    from limen.cli.findings import Finding, GroupFinding
     from limen.cli.samples import Samples
+    from limen.groups import GroupThreshold
+    from limen.trust.recommended import Recommendation
 
 __all__ = ["report"]
 
-_STRETCHES = 1000  # of a chart, each with its lowest and its highest point
 _NEAR = Fraction(101, 100)
 _RATIOS = tuple(
     Fraction(text) for text in ("1/20", "1/10", "1/5", "1/2", "1", "2", "5", "10", "20", "50")
 )
+# A group with fewer is grey: its own cheapest threshold is mostly chance.
+_FEW = 300
+_FEW_OF_LABEL = 30
+_ADVISED = ("recommended", "95 % interval")  # names of columns
 
 
 def report(options: Namespace) -> int:
@@ -47,36 +53,67 @@ def report(options: Namespace) -> int:
     samples = read(options.files, options.format, columns_of(options))
     finding = best_of(samples, aim, options.unit)
     page = _Page(samples, finding, aim, options)
-    remark = page.remark
     with written(options.output) as file:
         file.writelines(page.html())
-    print_messages(
-        f"{options.output}: threshold {finding.threshold_text}, "
-        f"cost {plain(finding.loss or 0.0)} of {len(samples):,} samples",
-        *([] if remark is None else [f"limen: {remark}"]),
-        quiet=options.quiet,
-    )
+    print_messages(*page.messages(), quiet=options.quiet)
     return 0
 
 
 class _Page:
-    """The page about some samples and their cheapest cut."""
+    """The page about some samples: the threshold for new rows, and the cheapest on these."""
 
-    def __init__(self, samples: Samples, finding: Finding, aim: Aim, options: Namespace) -> None:
+    def __init__(self, samples: Samples, cheapest: Finding, aim: Aim, options: Namespace) -> None:
         self.samples = samples
-        self.finding = finding
+        self.cheapest = cheapest
         self.aim = aim
         self.options = options
         self.costs = aim.costs
-        self.calibrator: OnlineCalibrator = calibrator_of(samples, options.unit)
         self.price = aim.measure
-        self.distinct = np.unique(samples.scores)
+        self.lowest = self.price(*cheapest.confusion)
+        self.calibrator = calibrator_of(samples, options.unit)
+        self.charts = Charts(self.calibrator, samples.scores, self.costs)
         self.remark = reversed_scores(samples)
-        finite = samples.scores[np.isfinite(samples.scores)]
-        self.low, self.high = (
-            (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+        advice = recommendation_or_refusal(samples, self.costs, options.unit)
+        self.advice: Recommendation | None = None if isinstance(advice, str) else advice
+        self.refusal = advice if isinstance(advice, str) else ""
+        self.chosen = cheapest if self.advice is None else self._finding(self.advice.threshold)
+
+    def _finding(self, threshold: float) -> Finding:
+        confusion = confusion_at(self.samples, threshold, self.options.unit)
+        lower, upper = self.charts.gap(threshold)
+        return replace(
+            self.cheapest,
+            threshold=threshold,
+            lower=lower,
+            upper=upper,
+            loss=self.price(*confusion),
+            confusion=confusion,
         )
-        self.shares = bool(np.all((samples.scores >= 0) & (samples.scores <= 1)))
+
+    @property
+    def interval(self) -> str:
+        """The interval of the best threshold for people; empty where none is recommended."""
+        return "" if self.advice is None else self._interval_text(self.advice.interval)
+
+    def _interval_text(self, interval: tuple[float, float]) -> str:
+        return interval_text(interval, self.charts.end_text)
+
+    def messages(self) -> Iterator[str]:
+        """Yield what the command says besides the page."""
+        best = (
+            f"{self.cheapest.threshold_text}, cost {plain(self.cheapest.loss or 0.0)} of "
+            f"{len(self.samples):,} samples"
+        )
+        if self.advice is None:
+            yield f"{self.options.output}: cheapest threshold {best}"
+            yield f"limen: {self.refusal}"
+        else:
+            yield (
+                f"{self.options.output}: threshold {self.chosen.threshold_text} for new rows "
+                f"(95 % interval {self.interval}); cheapest on these rows {best}"
+            )
+        if self.remark is not None:
+            yield f"limen: {self.remark}"
 
     def html(self) -> Iterator[str]:
         """Yield the page, piece by piece."""
@@ -97,11 +134,12 @@ class _Page:
         yield from self._segments()
         yield "</main>\n"
         yield (
-            f"<footer>Written by limen {__version__}. The threshold is the cheapest for exactly "
-            "these samples; no grid, no rounding. Choose it on samples that the classifier was "
-            "not trained on, or it will look better than it is.</footer>\n"
+            f"<footer>Written by limen {__version__}. The cheapest threshold is exact for these "
+            "rows; no grid, no rounding. The recommended one and its interval hold for new rows "
+            "that are like these. Choose on rows that the classifier was not trained on, or all "
+            "of this looks better than it is.</footer>\n"
         )
-        figures = json.dumps(self._figures())  # numbers only, so nothing to escape
+        figures = json.dumps(self._figures())  # numbers and our words, so nothing to escape
         yield f'<script type="application/json" id="figures">{figures}</script>\n'
         yield f"<script>{_asset('charts.js')}</script>\n"
         yield f"<script>{_asset('report.js')}</script>\n"
@@ -110,18 +148,19 @@ class _Page:
     # ---- words ------------------------------------------------------------------------------
 
     def _answer(self) -> Iterator[str]:
-        finding, confusion = self.finding, self.finding.confusion
-        weighted = self.samples.weights is not None
-        yield f'<p class="answer">{_rule(finding)}</p>\n'
+        yield f'<p class="answer">{_rule(self.chosen)}</p>\n'
+        yield from self._how_sure()
         fp, fn = (plain(float(value)) for value in self.costs.values())
         yield (
             f"<p>Each false positive (answering 1 to a 0) costs {fp}, each false negative "
-            f"(answering 0 to a 1) costs {fn}. Of {finding.samples:,} samples, "
-            f"{finding.positives:,} have label 1. No threshold costs less on them than this one: "
-            f"<b id=loss-now>{plain(finding.loss or 0.0)}</b>"
-            f"{', counted in weights' if weighted else ''}.</p>\n"
+            f"(answering 0 to a 1) costs {fn}. Of {self.chosen.samples:,} samples, "
+            f"{self.chosen.positives:,} have label 1.</p>\n"
         )
-        yield '<div class="tiles">\n'
+        yield from self._new_cost()
+        if self.remark is not None:
+            yield f'<p class="remark">{escape(_sentence(self.remark))}</p>\n'
+        confusion = self.chosen.confusion
+        yield '<p class="note">On these rows, at this threshold:</p>\n<div class="tiles">\n'
         for value, name in (
             (f"{confusion.recall:.1%}", "of labels 1 are found (recall)"),
             (f"{confusion.precision:.1%}", "of answers 1 are right (precision)"),
@@ -131,198 +170,272 @@ class _Page:
         ):
             yield f"<div><b>{value}</b><span>{name}</span></div>\n"
         yield "</div>\n"
-        if self.remark is not None:
-            yield f'<p class="remark">{escape(_sentence(self.remark))}</p>\n'
-        if finding.lower is not None and finding.upper is not None:
-            lower, _, upper = gap(finding.lower, finding.threshold, finding.upper)
+        if self.chosen.lower is not None and self.chosen.upper is not None:
+            lower, _, upper = gap(self.chosen.lower, self.chosen.threshold, self.chosen.upper)
             yield (
                 f'<p class="note">Any threshold above {lower} and up to {upper} gives the same '
-                f"answers. {self._flat()}</p>\n"
+                "answers on these rows.</p>\n"
             )
+        if flat := self._flat():
+            yield f'<p class="note">{flat}</p>\n'
+
+    def _how_sure(self) -> Iterator[str]:
+        """Yield the interval of the best threshold, and the cheapest threshold beside it."""
+        cost = f"cost <b id=loss-now>{plain(self.cheapest.loss or 0.0)}</b>"
+        if self.samples.weights is not None:
+            cost += ", counted in weights"
+        if self.advice is None:
+            yield (
+                f"<p>This is the cheapest threshold on these rows ({cost}). On new rows it may "
+                "cost much more.</p>\n"
+                f'<p class="remark" id="refusal">No threshold is recommended for new rows: '
+                f"{escape(self.refusal)}</p>\n"
+            )
+            return
+        low, high = self.advice.interval
+        cheapest = (
+            "No threshold costs less on these rows"
+            if self.chosen.loss == self.lowest
+            else "The cheapest threshold on these rows is "
+            f'<b id="cheapest" data-exact="{self.cheapest.threshold!r}">'
+            f"{self.cheapest.threshold_text}</b>"
+        )
+        yield (
+            f'<p class="sure">Recommended for new rows. 95 % interval of the best threshold: '
+            f'<b id="interval" data-low="{low!r}" data-high="{high!r}">{self.interval}</b>.</p>\n'
+            f"<p>{cheapest} ({cost}). Which one is the cheapest here is partly chance. With 95 % "
+            "confidence, the interval holds the threshold that is the best for all rows like "
+            "these.</p>\n"
+        )
+
+    def _new_cost(self) -> Iterator[str]:
+        """Yield what a new row will cost, by cross-fitting."""
+        if self.advice is None:
+            return
+        try:
+            cost = self.advice.cost()
+        except ValueError as error:
+            yield f'<p class="remark" id="new-cost">{escape(_sentence(str(error)))}</p>\n'
+            return
+        row = "row" if self.samples.weights is None else "row of weight 1"
+        low, high = map(_rounded, cost.interval)
+        errors = "1 error" if cost.errors == 1 else f"{cost.errors:,} errors"
+        yield (
+            f"<p>A new {row} is expected to cost "
+            f'<b id="new-cost" data-exact="{cost.mean!r}">{_rounded(cost.mean)}</b> on average '
+            f"(95 % interval {low} to {high}). This is estimated by cross-fitting: each row is "
+            "judged by a threshold that was chosen without it. "
+            f"It rests on {errors}"
+            f"{', too few to trust the interval' if cost.few else ''}.</p>\n"
+        )
 
     def _flat(self) -> str:
         """Write how far the threshold may move before the cost rises by more than 1 %."""
-        curve = self.calibrator.curve(**self.costs)
-        lowest = float(curve.losses.min())
-        best = int(np.flatnonzero(curve.losses == lowest)[-1])
-        dear = np.flatnonzero(curve.losses > lowest * float(_NEAR))
+        losses, thresholds = self.charts.curve.losses, self.charts.curve.thresholds
+        lowest = float(losses.min())
+        best = int(np.flatnonzero(losses == lowest)[-1])
+        dear = np.flatnonzero(losses > lowest * float(_NEAR))
         first = int(dear[dear < best][-1]) + 1 if (dear < best).any() else 0
-        last = int(dear[dear > best][0]) - 1 if (dear > best).any() else len(curve) - 1
+        last = int(dear[dear > best][0]) - 1 if (dear > best).any() else len(losses) - 1
         if lowest == 0 or first == last:
             return ""
-        ends = [self.threshold_text(float(curve.thresholds[place])) for place in (first, last)]
-        return f"From {ends[0]} to {ends[1]} no threshold costs more than 1 % more."
+        ends = [self.charts.text(float(thresholds[place])) for place in (first, last)]
+        return (
+            f"On these rows, each threshold from {ends[0]} to {ends[1]} costs at most 1 % more "
+            "than the cheapest. That is a count of these rows and no confidence interval: "
+            "on new rows the best threshold may well lie outside."
+        )
 
     def _alternatives(self) -> Iterator[str]:
-        given = self.options.thresholds or ([0.5] if self.shares else [])
-        rows = [("this threshold", self.finding.threshold)]
+        given = self.options.thresholds or ([0.5] if self.charts.shares else [])
+        rows = [(name, found.threshold) for name, found in self._named().items()]
         rows += [(f"a threshold of {as_typed(threshold)}", threshold) for threshold in given]
         rows += [("answering 1 to all", -math.inf), ("answering 0 to all", math.nan)]
-        yield "<h2>What it buys</h2>\n"
-        lowest = self.price(*self.finding.confusion)
+        yield "<h2>What it costs on these rows</h2>\n"
+        names = ["", "cost", "more than the cheapest", "per sample", "false positives"]
+        names += ["false negatives"] if self.advice is None else ["false negatives", "in interval"]
         yield from _table(
-            ("", "cost", "more than needed", "per sample", "false positives", "false negatives"),
+            names,
             (
                 (
                     escape(name),
                     plain(loss := self.price(*(confusion := self._confusion(threshold)))),
-                    "" if loss == lowest else f"{plain(loss - lowest)}{_relative(loss, lowest)}",
-                    plain(loss / self.finding.samples),
+                    self._excess(loss),
+                    plain(loss / self.cheapest.samples),
                     plain(confusion.fp),
                     plain(confusion.fn),
+                    *self._in_interval(threshold),
                 )
                 for name, threshold in rows
             ),
-            chosen=0,
+            {0: "chosen"},
         )
+        if self.advice is not None:
+            yield (
+                '<p class="note">While the threshold in use lies in the 95 % interval, keep it: '
+                "these rows do not say that another one is better.</p>\n"
+            )
+
+    def _excess(self, loss: float) -> str:
+        if loss == self.lowest:
+            return ""
+        return f"{plain(loss - self.lowest)}{_relative(loss, self.lowest)}"
+
+    def _in_interval(self, threshold: float) -> tuple[str, ...]:
+        if self.advice is None:
+            return ()
+        low, high = map(self.charts.place, self.advice.interval)
+        return ("yes" if low <= self.charts.place(threshold) <= high else "no",)
 
     def _confusion(self, threshold: float) -> Any:
         return confusion_at(self.samples, threshold, self.options.unit)
 
     def _charts(self) -> Iterator[str]:
-        yield "<h2>The cost of every threshold</h2>\n"
+        marks, band = self._marks(), self._band()
+        shown = [*(mark["text"] for mark in marks), *([] if band is None else [band["text"]])]
+        yield "<h2>The cost of every threshold on these rows</h2>\n"
         yield _figure(
             "loss",
-            "Cost against threshold.",
-            "Move over the curve to read it. The dashed line marks the cheapest threshold.",
+            f"Cost on these rows against threshold; {'; '.join(shown)}.",
+            "Move over the curve to read it.",
         )
         yield '<div class="pair">\n<div>\n<h2>What can be found at which price</h2>\n'
         yield _figure(
             "roc",
-            "ROC curve and its hull.",
-            "The ROC curve and its hull, whose corners are the thresholds that are best for some "
-            "costs. The dot is the cheapest one.",
+            f"ROC curve and its hull; {'; '.join(mark['text'] for mark in marks)}.",
+            "The corners of the hull are the thresholds that are cheapest here for some costs.",
         )
         yield "</div>\n<div>\n<h2>What a score means</h2>\n"
         yield _figure(
             "fit",
             "Calibrated probability against score.",
             "How many of the samples with such a score have label 1: the best fit that never falls."
-            + (" A calibrated classifier lies on the dashed line." if self.shares else ""),
+            + (" A calibrated classifier lies on the dashed line." if self.charts.shares else ""),
         )
         yield "</div>\n</div>\n"
         yield "<noscript><p>The charts need scripts; the tables do not.</p></noscript>\n"
 
+    def _named(self) -> dict[str, Finding]:
+        """Return the recommended and the cheapest threshold by name; one where they cost the same.
+
+        Of several cheapest ones, the recommended one need not be the highest.
+        """
+        if self.advice is None:
+            return {"cheapest on these rows": self.cheapest}
+        if self.chosen.loss == self.lowest:
+            return {"recommended, and cheapest on these rows": self.chosen}
+        return {"recommended for new rows": self.chosen, "cheapest on these rows": self.cheapest}
+
+    def _marks(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "threshold": found.threshold,
+                "text": f"{name}: {found.threshold_text}",
+                "as": "cheapest" if found is self.cheapest else "mark",
+            }
+            for name, found in self._named().items()
+        ]
+
+    def _band(self) -> dict[str, Any] | None:
+        if self.advice is None:
+            return None
+        text = f"95 % interval of the best threshold: {self.interval}"
+        return {"interval": self.advice.interval, "text": text}
+
+    def _figures(self) -> dict[str, Any]:
+        return self.charts.figures(self._marks(), self._band())
+
     def _every_cost(self) -> Iterator[str]:
         asked = Fraction(self.costs["false_negative"]) / Fraction(self.costs["false_positive"])
         ratios = sorted({*_RATIOS, asked})
+        advised = self.advice is not None
         yield "<h2>If mistakes cost something else</h2>\n"
         yield (
-            "<p>The best threshold for other costs of a false negative, in false positives.</p>\n"
+            "<p>The threshold for other costs of a false negative, in false positives. The shares "
+            "and counts are those of "
+            f"{'the recommended one' if advised else 'the cheapest one'} on these rows.</p>\n"
         )
-        rows = []
-        for ratio in ratios:
-            best = self.calibrator.optimum(false_negative=ratio)
-            confusion = self.calibrator.confusion(best.threshold)
-            rows.append(
-                (
-                    str(ratio) if ratio.denominator < 100 else plain(float(ratio)),
-                    within(best.threshold, best.lower, best.upper),
-                    f"{confusion.positive_rate:.1%}",
-                    f"{confusion.precision:.1%}",
-                    f"{confusion.recall:.1%}",
-                    plain(confusion.fp),
-                    plain(confusion.fn),
-                )
+        names = ["false negative costs", *(_ADVISED if advised else []), "cheapest on these rows"]
+        names += ["answered 1", "precision", "recall", "false positives", "false negatives"]
+        yield from _table(names, map(self._at_ratio, ratios), {ratios.index(asked): "chosen"})
+
+    def _at_ratio(self, ratio: Fraction) -> Iterator[str]:
+        best = self.calibrator.optimum(false_negative=ratio)
+        chosen = best.threshold
+        yield str(ratio) if ratio.denominator < 100 else plain(float(ratio))
+        if self.advice is not None:
+            advice = recommendation_or_refusal(
+                self.samples, {"false_negative": ratio}, self.options.unit
             )
-        names = ("false negative costs", "threshold", "answered 1", "precision", "recall")
-        yield from _table(
-            (*names, "false positives", "false negatives"), rows, chosen=ratios.index(asked)
-        )
+            if isinstance(advice, str):  # one that overflows, where the costs asked for did not
+                yield ""
+                yield ""
+            else:
+                chosen = advice.threshold
+                yield self.charts.text(chosen)
+                yield self._interval_text(advice.interval)
+        yield within(best.threshold, best.lower, best.upper)
+        confusion = self.calibrator.confusion(chosen)
+        yield f"{confusion.positive_rate:.1%}"
+        yield f"{confusion.precision:.1%}"
+        yield f"{confusion.recall:.1%}"
+        yield plain(confusion.fp)
+        yield plain(confusion.fn)
 
     def _segments(self) -> Iterator[str]:
         if self.samples.codes is None:
             return
+        advised = self.advice is not None
         yield f"<h2>By {escape(self.options.group_column)}</h2>\n"
+        if advised:
+            yield (
+                "<p>Recommended for the new rows of a group: the common threshold at the top of "
+                "this page, moved into the 95 % interval of the group's own samples where it lies "
+                "outside.</p>\n"
+            )
         yield (
-            "<p>The best threshold of each group alone, and what it saves against the one above. "
-            "Of small groups it promises too much.</p>\n"
+            "<p>The cheapest threshold of a group's own rows is exact, and promises too much on "
+            f"new ones. Groups of fewer than {_FEW} samples, or {_FEW_OF_LABEL} of a label, are "
+            "grey: theirs is mostly chance.</p>\n"
         )
-        rows = []
-        groups = findings_by_group(
-            self.samples, self.finding, self.aim, self.options.unit, self.options.at_least
-        )
-        for name, part in self.samples.by_group():
-            found, own = groups[name]
-            common = self.price(*confusion_at(part, self.finding.threshold, self.options.unit))
-            loss = self.price(*found.confusion)
+        rows, classes = [], {}
+        found, cheapest = self._by_group()
+        for place, (name, part) in enumerate(self.samples.by_group()):
+            best, own = cheapest[name]
+            common = self.price(*confusion_at(part, self.chosen.threshold, self.options.unit))
+            loss = self.price(*best.confusion) if own else common
+            few = _rests_on(part)
+            if few:
+                classes[place] = "few"
+            saved = f"{plain(common - loss)}{_relative(loss, common)}" if common > loss else ""
             rows.append(
                 (
-                    escape(name),
-                    f"{found.samples:,}",
-                    f"{found.positives:,}",
-                    found.threshold_text if own else "too few samples",
+                    escape(name) + (f"<small>{few}</small>" if few else ""),
+                    f"{best.samples:,}",
+                    f"{best.positives:,}",
+                    *(self._of_group(found[name]) if advised else ()),
+                    best.threshold_text if own else "too few samples",
                     plain(loss),
                     plain(common),
-                    f"{plain(common - loss)}{_relative(loss, common)}" if common > loss else "",
+                    saved,
                 )
             )
-        names = (self.options.group_column, "samples", "label 1", "own threshold", "cost at it")
-        yield from _table((*map(escape, names), "cost at the common one", "saved"), rows)
+        names = [escape(self.options.group_column), "samples", "label 1"]
+        names += [*(_ADVISED if advised else []), "cheapest on its rows", "cost at that"]
+        yield from _table([*names, "cost at the common one", "saved here"], rows, classes)
 
-    # ---- figures ----------------------------------------------------------------------------
+    def _by_group(self) -> tuple[dict[str, GroupThreshold], dict[str, GroupFinding]]:
+        """Find the threshold of each group for new rows, and the cheapest on its own rows."""
+        unit, least = self.options.unit, self.options.at_least
+        found = {}
+        if self.advice is not None:
+            found = group_thresholds(self.samples, self.costs, unit, least)
+        return found, findings_by_group(self.samples, self.cheapest, self.aim, unit, least)
 
-    def _figures(self) -> dict[str, Any]:
-        """Everything the charts draw; the ends of the curve lie just outside the scores."""
-        finding, confusion = self.finding, self.finding.confusion
-        positives, negatives = confusion.tp + confusion.fn, confusion.fp + confusion.tn
-        cuts = self.calibrator.curve(**self.costs)
-        kept = thinned(cuts.losses, _STRETCHES)
-        thresholds = cuts.thresholds[kept]
-        each = [self.calibrator.confusion(threshold) for threshold in thresholds.tolist()]
-        curve = {
-            "at": [self._inside(threshold) for threshold in thresholds.tolist()],
-            "shown": [self.threshold_text(threshold) for threshold in thresholds.tolist()],
-            "loss": cuts.losses[kept].tolist(),
-            "fp": [one.fp for one in each],
-            "fn": [one.fn for one in each],
-            "rate": [one.positive_rate for one in each],
-        }
-        hull = self.calibrator.roc_hull()
-        corners = dict(zip(hull.thresholds.tolist(), hull.tp.tolist(), strict=True))
-        points = {
-            threshold: (one.fp, one.tp)
-            for threshold, one in zip(thresholds.tolist(), each, strict=True)
-        }
-        points |= dict(
-            zip(corners, zip(hull.fp.tolist(), hull.tp.tolist(), strict=True), strict=True)
-        )
-        listed = sorted((fp, tp, threshold) for threshold, (fp, tp) in points.items())
-        roc = {
-            "fpr": [fp / negatives for fp, _, _ in listed],
-            "tpr": [tp / positives for _, tp, _ in listed],
-            "hull": [tp / positives if at in corners else None for _, tp, at in listed],
-            "shown": [self.threshold_text(threshold) for _, _, threshold in listed],
-        }
-        blocks = self.calibrator.blocks()
-        edges = [self._inside(threshold) for threshold in hull.thresholds.tolist()]
-        fit_at = [edge for pair in pairwise(edges) for edge in pair]
-        fit = {
-            "at": fit_at,
-            "p": np.repeat(blocks.probabilities, 2).tolist(),
-            "diagonal": fit_at if self.shares else None,
-        }
-        chosen = {
-            "at": self._inside(finding.threshold),
-            "loss": finding.loss,
-            "fpr": confusion.fp / negatives,
-            "tpr": confusion.tp / positives,
-        }
-        return {"curve": curve, "roc": roc, "fit": fit, "chosen": chosen}
-
-    def threshold_text(self, threshold: float) -> str:
-        """Write the threshold of a cut with the digits that put it between its scores."""
-        place = int(np.searchsorted(self.distinct, threshold))
-        lower = float(self.distinct[place - 1]) if place > 0 else None
-        upper = float(self.distinct[place]) if place < len(self.distinct) else None
-        return within(threshold, lower, upper)
-
-    def _inside(self, threshold: float) -> float:
-        """Where a chart shows a threshold: an infinite one next to the last score."""
-        margin = 0.02 * (self.high - self.low) or 0.5
-        if math.isnan(threshold):
-            return self.high + margin
-        return min(max(threshold, self.low - margin), self.high + margin)
+    def _of_group(self, found: GroupThreshold) -> tuple[str, str]:
+        if found.interval is None:
+            return self.charts.text(found.threshold), "too few to say"
+        return self.charts.text(found.threshold), self._interval_text(found.interval)
 
 
 def _asset(name: str) -> str:
@@ -335,6 +448,23 @@ def _sentence(text: str) -> str:
 
 def _relative(loss: float, lowest: float) -> str:
     return f" ({abs(loss - lowest) / lowest:.1%})" if lowest else ""
+
+
+def _rounded(cost: float) -> str:
+    """Write a cost that is estimated, which four digits are enough for."""
+    return plain(cost, 4)
+
+
+def _rests_on(part: Samples) -> str:
+    """Say that a group rests on few samples; nothing where they are many."""
+    if len(part) < _FEW:
+        return f"rests on {_counted(len(part))}"
+    rarer, label = min((part.positives, 1), (len(part) - part.positives, 0))
+    return f"rests on {_counted(rarer)} of label {label}" if rarer < _FEW_OF_LABEL else ""
+
+
+def _counted(samples: int) -> str:
+    return "1 sample" if samples == 1 else f"{samples:,} samples"
 
 
 def _rule(finding: Finding) -> str:
@@ -357,12 +487,14 @@ def _figure(id: str, label: str, caption: str) -> str:
 
 
 def _table(
-    names: Iterable[str], rows: Iterable[Iterable[str]], chosen: int | None = None
+    names: Iterable[str], rows: Iterable[Iterable[str]], classes: dict[int, str]
 ) -> Iterator[str]:
+    """Yield a table; some rows, by number, have a class."""
     yield '<div class="scroll">\n<table>\n<thead><tr>'
     yield "".join(f'<th scope="col">{name}</th>' for name in names)
     yield "</tr></thead>\n<tbody>\n"
     for place, row in enumerate(rows):
         cells = "".join(f"<td>{cell}</td>" for cell in row)
-        yield f'<tr class="chosen">{cells}</tr>\n' if place == chosen else f"<tr>{cells}</tr>\n"
+        named = f' class="{classes[place]}"' if place in classes else ""
+        yield f"<tr{named}>{cells}</tr>\n"
     yield "</tbody>\n</table>\n</div>\n"

@@ -10,60 +10,137 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.cli.aims import DEMANDS, option_text
+from limen.cli.findings import FEW, FEW_OF_LABEL
 from limen.cli.output import bold
 from limen.digits import gap, plain
+from limen.trust.new_rows import Saving
+from limen.trust.recommended import where_best
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
     from limen.cli.aims import Aim
+    from limen.cli.checking import Checked
     from limen.cli.findings import Finding, GroupFinding
+    from limen.cli.new_rows import Advice
     from limen.cli.samples import Samples
 
-__all__ = ["as_typed", "comparison", "remarks", "reversed_scores", "summary"]
+__all__ = [
+    "as_typed",
+    "check_lines",
+    "comparisons",
+    "remarks",
+    "reversed_scores",
+    "saving_text",
+    "summary",
+]
 
 _LOOKED_AT = 2**17  # rows, to see which way the scores run
 _CLEAR = 2.5  # standard deviations
 
 
-def summary(finding: Finding, aim: Aim) -> Iterator[str]:
-    """Yield the lines about the best cut."""
+def summary(finding: Finding, aim: Aim, advice: Advice) -> Iterator[str]:
+    """Yield the lines about the cut for new rows and the best cut of the samples."""
     negatives = finding.samples - finding.positives
     yield f"{finding.samples:,} samples: {finding.positives:,} count as 1, {negatives:,} as 0"
-    yield _rule(finding)
+    yield from _about_new_rows(advice)
+    yield f"exact optimum of these samples: {bold(_rule(finding))}"
+    if finding.lower is not None and finding.upper is not None:
+        lower, _, upper = gap(finding.lower, finding.threshold, finding.upper)
+        yield f"  any threshold above {lower} and up to {upper} gives the same answers"
     confusion = finding.confusion
     if aim.metric is None:
         fp, fn = map(float, (aim.costs["false_positive"], aim.costs["false_negative"]))
         none = fn * (confusion.tp + confusion.fn)
         every = fp * (confusion.fp + confusion.tn)
         yield (
-            f"cost {plain(finding.loss or 0.0)}: false positives {plain(confusion.fp)} at "
-            f"{plain(fp)}, false negatives {plain(confusion.fn)} at {plain(fn)}; answering 0 to "
-            f"all costs {plain(none)}, 1 to all {plain(every)}"
+            f"  cost {plain(finding.loss or 0.0)}: false positives {plain(confusion.fp)} at "
+            f"{plain(fp)}, false negatives {plain(confusion.fn)} at {plain(fn)}"
         )
+        yield f"  answering 0 to all costs {plain(none)}, 1 to all {plain(every)}"
     else:
-        yield f"{aim.name} {plain(finding.value or 0.0)}"
+        yield f"  {aim.name} {plain(finding.value or 0.0)}"
     yield (
-        f"answers 1 to {confusion.positive_rate:.2%} of all; precision {confusion.precision:.2%}, "
-        f"recall {confusion.recall:.2%}"
+        f"  answers 1 to {confusion.positive_rate:.2%} of all; precision "
+        f"{confusion.precision:.2%}, recall {confusion.recall:.2%}"
     )
+
+
+def _about_new_rows(advice: Advice) -> Iterator[str]:
+    if advice.finding is None:
+        yield f"for new rows: {advice.reason}"
+        return
+    yield f"recommended for new rows: {bold(_rule(advice.finding))}"
+    if advice.interval is None:
+        yield f"  {advice.reason[0].lower()}{advice.reason[1:].removesuffix('.')}"
+        return
+    yield f"  {where_best(advice.interval, advice.confidence)}"
+    if advice.current is not None:
+        current = as_typed(advice.current)
+        yield (
+            f"  keep {current}: the samples do not rule it out"
+            if advice.keep
+            else f"  change {current}: it lies outside"
+        )
 
 
 def _rule(finding: Finding) -> str:
     if finding.upper is None:
-        return bold("answer 0 to every score")
+        return "answer 0 to every score"
     if finding.lower is None:
-        return bold("answer 1 to every score")
-    lower, threshold, upper = gap(finding.lower, finding.threshold, finding.upper)
-    return (
-        f"{bold(f'answer 1 when score >= {threshold}')}: any threshold above {lower} and up to "
-        f"{upper} gives the same answers"
+        return "answer 1 to every score"
+    return f"answer 1 when score >= {finding.threshold_text}"
+
+
+def check_lines(
+    name: str, rows: Samples, checks: list[Checked], aim: Aim, confidence: float
+) -> Iterator[str]:
+    """Yield what thresholds cost on rows that they were not chosen on."""
+    yield f"on {name}, {len(rows):,} rows that had no part in the choice:"
+    for check in checks:
+        worth = f"{aim.name} {plain(check.worth)}"
+        if check.cost is not None:
+            worth += f", {check.cost}"
+        yield f"  {check.candidate.label}: {worth}"
+        for demand, bound in aim.demands.items():
+            rate = getattr(check.confusion, demand[len("min_") :])
+            met = rate >= float(bound) if demand.startswith("min_") else rate <= float(bound)
+            yield f"    {'meets' if met else 'does not meet'} {demand}={float(bound)!r}: {rate:.2%}"
+        if check.saving is not None and check.against is not None:
+            yield f"    {saving_text(check.saving, check.against.name, confidence)}"
+
+
+def saving_text(saving: Saving, other: str, confidence: float) -> str:
+    """Say what a threshold saves against another one.
+
+    >>> saving_text(Saving(0.1, (0.05, 0.15), 0.5, 200), "0.5", 0.95)
+    'saves 20.0% against 0.5 (10.0% to 30.0%)'
+    >>> saving_text(Saving(0.1, (-0.05, 0.25), 0.5, 20), "0.5", 0.95)
+    'not distinguishable from 0.5 at 95 % (saves -10.0% to 50.0%)'
+    >>> saving_text(Saving(-0.1, (-0.2, -0.05), 0.5, 20), "0.5", 0.95)
+    'costs 20.0% more than 0.5 (10.0% to 40.0% more)'
+    """
+    if saving.rows == 0:
+        return f"gives the same answers as {other}"
+    middle, low, high = (
+        [f"{plain(value, 4)} per row" for value in (saving.per_row, *saving.interval)]
+        if saving.shares is None
+        else [f"{share:.1%}" for share in saving.shares]
     )
+    if not saving.distinguishable:
+        return f"not distinguishable from {other} at {confidence * 100:g} % (saves {low} to {high})"
+    if saving.per_row > 0:
+        return f"saves {middle} against {other} ({low} to {high})"
+    middle, low, high = (text.removeprefix("-") for text in (middle, low, high))
+    return f"costs {middle} more than {other} ({high} to {low} more)"
 
 
 def remarks(
-    samples: Samples, groups: dict[str, GroupFinding], options: Namespace, aim: Aim
+    samples: Samples,
+    groups: dict[str, GroupFinding],
+    options: Namespace,
+    aim: Aim,
 ) -> Iterator[str]:
     """Yield what the answer alone would hide."""
     if (remark := reversed_scores(samples)) is not None:
@@ -79,6 +156,12 @@ def remarks(
         yield (
             f"limen: {small:,} of {len(groups):,} groups hold fewer than {options.at_least:,} "
             "samples; the threshold of all samples answers for them."
+        )
+    few = sum(part.few for part, _ in groups.values())
+    if few:
+        yield (
+            f"limen: {few:,} of {len(groups):,} groups rest on few samples (fewer than {FEW}, or "
+            f"{FEW_OF_LABEL} of a label)."
         )
     if options.save is not None and aim.metric is not None:
         given = [
@@ -119,7 +202,32 @@ def reversed_scores(samples: Samples) -> str | None:
     )
 
 
-def comparison(row: dict[str, Any], lowest: float, samples: int) -> str:
+def comparisons(
+    rows: list[dict[str, Any]],
+    lowest: float,
+    samples: int,
+    advice: list[Advice],
+    checks: list[Checked],
+) -> Iterator[str]:
+    """Yield what thresholds cost more than the optimum, and what that means for new rows."""
+    confidence, interval = advice[0].confidence, advice[0].interval
+    if interval is not None:
+        yield where_best(interval, confidence)
+    for row, each, check in zip(rows, advice, checks, strict=True):
+        yield _comparison(row, lowest, samples)
+        if each.keep:
+            yield f"  inside: not distinguishable from the optimum at {confidence * 100:g} %"
+        elif interval is not None:
+            yield "  outside: for new rows it is not the best threshold"
+        if check.saving is not None and check.against is not None:
+            yield f"  {saving_text(check.saving, check.against.name, confidence)}"
+    if interval is None:
+        yield f"for new rows: {advice[0].reason}"
+    if len(rows) > 1:
+        yield "Savings hold for new rows only if these rows chose neither threshold."
+
+
+def _comparison(row: dict[str, Any], lowest: float, samples: int) -> str:
     """Compare the loss of a threshold with the lowest one."""
     at = f"{as_typed(row['threshold'])} costs {plain(row['loss'])}"
     if row["excess"] == 0:

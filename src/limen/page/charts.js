@@ -3,13 +3,16 @@
 // no second drawing.
 //
 // chart(place, {
-//   x, lines: [{ y, as }],   columns; null in y is passed over; `as` is a class of page.css
+//   x, lines: [{ y, as, text }],  columns; null in y is passed over; `as` is a class of page.css
 //   across, up,              names of the axes
 //   rangeX, rangeY,          [low, high]; what the data spans where none is given
-//   mark: { x, y, upright }, a dot, and a dashed line through it
+//   marks: [{ x, y, as, text }],  dots; the first key goes to the first of them
+//   upright,                 a line through each mark
+//   band: { from, to, text },  a stretch of the x axis
 //   says,                    point number -> a sentence, shown while a pointer or a key is on it
 //   both,                    nearest in both directions, for curves that rise upright
 // })
+// What has a text stands in the legend.
 const chart = (() => {
   "use strict";
   const SVG = "http://www.w3.org/2000/svg";
@@ -42,8 +45,29 @@ const chart = (() => {
     return shown.map((value) => [value, write(value)]);
   };
 
+  // One entry each for what has a text, drawn with the classes of the chart.
+  const legend = (place, { lines, marks, band, upright }) => {
+    const list = document.createElement("ul");
+    list.className = "legend";
+    const entry = (text, draw) => {
+      if (text === undefined) return;
+      const item = list.appendChild(document.createElement("li"));
+      draw(node(item, "svg", { viewBox: "0 0 28 14", "aria-hidden": "true" }));
+      item.append(text);
+    };
+    for (const line of lines) {
+      entry(line.text, (svg) => node(svg, "line", { class: line.as, x1: 1, x2: 27, y1: 7, y2: 7 }));
+    }
+    for (const mark of marks) entry(mark.text, (svg) => {
+      if (upright) node(svg, "line", { class: mark.as, x1: 1, x2: 27, y1: 7, y2: 7 });
+      node(svg, "circle", { class: mark.as, cx: 14, cy: 7, r: 4.5 });
+    });
+    if (band) entry(band.text, (svg) => node(svg, "rect", { class: "band", x: 1, width: 26, y: 1, height: 12 }));
+    if (list.children.length) place.after(list);
+  };
+
   return (place, given) => {
-    const { x, lines } = given;
+    const { x, lines, marks = [], band = null } = given;
     const rangeX = given.rangeX || span([x]);
     const rangeY = given.rangeY || span(lines.map((line) => line.y));
     const readout = place.parentNode.querySelector(".readout");
@@ -71,6 +95,11 @@ const chart = (() => {
       }
       node(svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, given.across);
       node(svg, "text", { "text-anchor": "middle", transform: `translate(13 ${(top + bottom) / 2}) rotate(-90)` }, given.up);
+      if (band) {  // never so narrow that nobody sees it
+        const wide = Math.max(2, toX(band.to) - toX(band.from));
+        const from = (toX(band.from) + toX(band.to) - wide) / 2;
+        node(svg, "rect", { class: "band", x: from, width: wide, y: top, height: bottom - top });
+      }
       for (const line of lines) {
         const points = [];
         x.forEach((value, i) => {
@@ -78,11 +107,12 @@ const chart = (() => {
         });
         node(svg, "polyline", { class: line.as, points: points.join(" ") });
       }
-      const { mark } = given;
-      if (mark && mark.upright) {
-        node(svg, "line", { class: "mark", x1: toX(mark.x), x2: toX(mark.x), y1: top, y2: bottom });
+      for (const mark of [...marks].reverse()) {  // the first one on top
+        if (given.upright) {
+          node(svg, "line", { class: mark.as, x1: toX(mark.x), x2: toX(mark.x), y1: top, y2: bottom });
+        }
+        node(svg, "circle", { class: mark.as, cx: toX(mark.x), cy: toY(mark.y), r: 5 });
       }
-      if (mark) node(svg, "circle", { class: "mark", cx: toX(mark.x), cy: toY(mark.y), r: 5 });
       cursor = node(svg, "g", { class: "cursor" });
       node(cursor, "line", { y1: top, y2: bottom });
       for (const _ of lines) node(cursor, "circle", { r: 4 });
@@ -119,9 +149,9 @@ const chart = (() => {
       return best;
     };
 
-    // The first key goes to the mark, the next ones go on from there.
+    // The first key goes to the first mark, the next ones go on from there.
     const start = () => {
-      const from = given.mark ? given.mark.x : x[0];
+      const from = marks.length ? marks[0].x : x[0];
       return x.reduce((best, value, i) => (Math.abs(value - from) < Math.abs(x[best] - from) ? i : best), 0);
     };
     const last = x.length - 1, stride = Math.ceil(x.length / 20);
@@ -138,6 +168,7 @@ const chart = (() => {
       event.preventDefault();
       point(at === null ? start() : Math.min(last, Math.max(0, at + steps[event.key])));
     });
+    legend(place, { lines, marks, band, upright: given.upright });
     let drawn = 0;
     new ResizeObserver(() => {
       if (place.clientWidth !== drawn) draw();

@@ -26,6 +26,9 @@ __all__ = ["ThresholdHistoryDisplay"]
 class ThresholdHistoryDisplay(Display):
     """How the threshold moved along a stream.
 
+    It has no band: the interval of `limen.recommend` is for one look at the samples, and a line
+    leaves it some day by chance. `limen.Evidence` is for those who keep looking.
+
     Parameters
     ----------
     thresholds

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from limen.batch import loss_curve
-from limen.plots.display import BLUE, MINUS, ORANGE, Display, labelled, number, visible
+from limen.plots.display import BLUE, GREEN, MINUS, ORANGE, Display, labelled, number, visible
+from limen.trust.intervals import reach_of
+from limen.trust.recommended import recommend
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.trust.recommended import Recommendation
     from limen.units import Cost
 
 __all__ = ["LossCurveDisplay"]
@@ -21,19 +24,24 @@ __all__ = ["LossCurveDisplay"]
 class LossCurveDisplay(Display):
     """The loss of every threshold, with the cheapest and every tie marked.
 
+    A band shows the interval of the best threshold for all rows, and a line in it the threshold
+    that `limen.recommend` finds for new rows.
+
     Parameters
     ----------
     thresholds, losses
         As of `limen.LossCurve`: in ascending order, from ``-inf`` to ``inf``.
     scores
         The distinct scores, where the loss changes; None for halfway between thresholds.
+    recommendation
+        What `limen.recommend` finds for the same samples and costs; None for no band.
     name
         Name of the curve in the legend.
 
     Attributes
     ----------
-    ax_, figure_, line_
-        The matplotlib objects that were drawn.
+    ax_, figure_, line_, band_
+        The matplotlib objects that were drawn; `band_` is None where there is no band.
 
     Examples
     --------
@@ -41,6 +49,11 @@ class LossCurveDisplay(Display):
     >>> display = LossCurveDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.25, 0.5, 0.75])
     >>> display.ax_.get_xlabel()
     'threshold'
+    >>> from limen.demo import load_phishing
+    >>> scores, labels = load_phishing()
+    >>> display = LossCurveDisplay.from_predictions(labels, scores, false_negative=5)
+    >>> round(display.recommendation.threshold, 4)
+    0.3286
     """
 
     def __init__(
@@ -49,11 +62,14 @@ class LossCurveDisplay(Display):
         thresholds: ArrayLike,
         losses: ArrayLike,
         scores: ArrayLike | None = None,
+        recommendation: Recommendation | None = None,
         name: str | None = None,
     ):
         self.thresholds, self.losses = np.asarray(thresholds), np.asarray(losses)
         self.scores = None if scores is None else np.asarray(scores)
+        self.recommendation = recommendation
         self.name = name
+        self._refused = False
 
     @classmethod
     def from_predictions(
@@ -65,19 +81,24 @@ class LossCurveDisplay(Display):
         false_negative: Cost = 1,
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        confidence: float | None = 0.95,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the curve of some labels and scores. O(n)."""
+        """Draw the curve of some labels and scores. O(n log n).
+
+        `confidence` is that of the band: 0.8, 0.9, 0.95 or 0.99; None draws neither the band nor
+        the recommended threshold. With less than five samples of either label nothing can be
+        recommended, and the legend says so.
+        """
         scores, labels = labelled(y_true, y_score, pos_label)
-        curve = loss_curve(
-            scores,
-            labels,
-            false_positive=false_positive,
-            false_negative=false_negative,
-            weights=sample_weight,
-        )
+        given: dict[str, Any] = {
+            "false_positive": false_positive,
+            "false_negative": false_negative,
+            "weights": sample_weight,
+        }
+        curve = loss_curve(scores, labels, **given)
         counted = scores if sample_weight is None else scores[np.asarray(sample_weight) > 0]
         display = cls(
             thresholds=curve.thresholds,
@@ -85,6 +106,12 @@ class LossCurveDisplay(Display):
             scores=np.unique(counted),
             name=name,
         )
+        if confidence is not None:
+            reach_of(confidence)  # raises ValueError for a level that is not in the table
+            try:
+                display.recommendation = recommend(scores, labels, confidence=confidence, **given)
+            except ValueError:  # too few of a label; the curve has found all else to be sound
+                display._refused = True
         return display.plot(ax=ax, **kwargs)
 
     def plot(
@@ -103,6 +130,7 @@ class LossCurveDisplay(Display):
         edges = np.concatenate([xs[:1], np.clip(turns, xs[0], xs[-1]), xs[-1:]])
         steps = visible(edges, np.append(ys, ys[-1]))
         (self.line_,) = ax.plot(*steps, **{**style, **(curve_kwargs or {})})
+        self._draw_recommended(ax, xs)
         cheapest = np.flatnonzero(ys == ys.min())
         best, ties = cheapest[-1], cheapest[:-1]
         ax.axvline(xs[best], color=ORANGE, linestyle="--", linewidth=1)
@@ -121,8 +149,39 @@ class LossCurveDisplay(Display):
         self._mark_ends(ax, xs)
         ax.set(xlabel="threshold", ylabel="total loss")
         ax.margins(y=0.08)
-        ax.legend(frameon=False)
+        ax.legend(framealpha=0.85, edgecolor="none")  # may lie over the band
         return self
+
+    def _draw_recommended(self, ax: Any, xs: NDArray[np.float64]) -> None:
+        """Draw the interval as a band, and the recommended threshold as a line in it."""
+        self.band_ = None
+        if self._refused:
+            ax.plot([], [], " ", label="too few samples to recommend a threshold")
+        if self.recommendation is None:
+            return
+        found = self.recommendation
+        low, place, high = (
+            min(int(np.searchsorted(self.thresholds, threshold)), len(xs) - 1)
+            for threshold in (found.interval[0], found.threshold, found.interval[1])
+        )
+        ax.axvline(xs[place], color=GREEN, linewidth=1)
+        ax.plot(
+            xs[place],
+            self.losses[place],
+            "D",
+            color=GREEN,
+            markersize=7,
+            label=f"recommended: {number(self.losses[place])} at {self._threshold(place)}",
+        )
+        ends = f"{self._threshold(low)} to {self._threshold(high)}"
+        self.band_ = ax.axvspan(
+            xs[low],
+            xs[high],
+            color=GREEN,
+            alpha=0.15,
+            linewidth=0,
+            label=f"{found.confidence * 100:g} % interval: {ends}",
+        )
 
     def _threshold(self, place: int) -> str:
         """Write the threshold of a cut so that it lies between the scores beside it."""

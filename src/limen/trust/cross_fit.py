@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from limen.trust.intervals import cuts_near
+from limen.trust.ranked import effective
 from limen.trust.rule import allowed_reach, best_place, recommended_place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from fractions import Fraction
 
     from limen.trust.intervals import Costs
-    from limen.trust.ranked import Ranked
+    from limen.trust.ranked import Ranked, Wrong
 
-__all__ = ["LEAST", "CrossFitted", "cross_fit"]
+__all__ = ["LEAST", "CrossFitted", "cost_per_row", "cross_fit", "normal_quantile"]
 
 LEAST = 5  # samples of either label that the rule needs
 _FOLDS = 5
@@ -53,7 +55,8 @@ class CrossFitted:
     def __str__(self) -> str:
         low, high = self.interval
         told = f"{self.mean:.4g} per row ({low:.4g} to {high:.4g})"
-        return told + (f", from only {self.errors} errors" if self.few else "")
+        errors = "1 error" if self.errors == 1 else f"{self.errors} errors"
+        return told + (f", from only {errors}" if self.few else "")
 
 
 def cross_fit(ranked: Ranked, costs: Costs, scale: Fraction, confidence: float) -> CrossFitted:
@@ -70,32 +73,52 @@ def cross_fit(ranked: Ranked, costs: Costs, scale: Fraction, confidence: float) 
             f"{len(ranked) - len(ranked.ones)} of label 0: without a fifth of them, {LEAST} of "
             "each must be left. Collect at least 7 of each."
         )
-    errors, cost, squares, both = 0, 0.0, 0.0, 0.0
+    mistakes = []
     for fold in range(_FOLDS):
         tested, others = ranked.split(fold, _FOLDS)
         near = cuts_near(others, best_place(others, costs), costs, allowed_reach(others))
         place = recommended_place(others, near, costs)
-        for price, wrong in zip(costs, tested.wrong(others.threshold(place)), strict=True):
+        mistakes.append(tested.wrong(others.threshold(place)))
+    squared = float(total.squared[0])
+    return cost_per_row(mistakes, (weight, squared), costs, scale, confidence)
+
+
+def cost_per_row(
+    mistakes: Iterable[tuple[Wrong, Wrong]],
+    all_rows: tuple[float, float],
+    costs: Costs,
+    scale: Fraction,
+    confidence: float,
+) -> CrossFitted:
+    """Return the mean cost of rows, and how sure it is.
+
+    `mistakes` are false positives and false negatives of thresholds that were chosen without the
+    rows judged; `all_rows` is the weight of all rows and the sum of its squares.
+    """
+    weight, squared = all_rows
+    errors, cost, squares, both = 0, 0.0, 0.0, 0.0
+    for wrongs in mistakes:
+        for price, wrong in zip(costs, wrongs, strict=True):
             errors += wrong.rows
             cost += price * wrong.weight
             squares += price * price * wrong.squared
             both += price * wrong.squared
     mean = cost / weight
     # The root of the sum of (weight * (cost - mean))**2; most rows cost nothing.
-    residual = squares - 2 * mean * both + mean * mean * float(total.squared[0])
+    residual = squares - 2 * mean * both + mean * mean * squared
     error = math.sqrt(max(residual, 0.0)) / weight
-    reach = _normal_quantile((1 + confidence) / 2) * error
+    reach = normal_quantile((1 + confidence) / 2) * error
     # Where no error was seen, one cannot say more than that errors are rare: the rule of three.
-    unseen = max(costs) * -math.log(1 - confidence) / ranked.effective
+    unseen = max(costs) * -math.log(1 - confidence) / effective(weight, squared)
     unit = float(scale)
     interval = max(mean - reach, 0.0) * unit, max(mean + reach, unseen) * unit
     return CrossFitted(mean * unit, error * unit, interval, errors)
 
 
-def _normal_quantile(share: float) -> float:
+def normal_quantile(share: float) -> float:
     """Return the number below which this share of a normal law lies.
 
-    >>> round(_normal_quantile(0.975), 6)
+    >>> round(normal_quantile(0.975), 6)
     1.959964
     """
     from statistics import NormalDist  # it loads slowly, and most programs never come here

@@ -45,7 +45,7 @@ class Wrong(NamedTuple):
     """Answers that are wrong in one way: how many, their weight, and that squared."""
 
     rows: int
-    weight: int
+    weight: float
     squared: float
 
 

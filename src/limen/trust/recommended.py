@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from limen.units import Cost
 
-__all__ = ["Recommendation", "recommend"]
+__all__ = ["Recommendation", "recommend", "where_best"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,7 +241,7 @@ def _require_enough(ranked: Ranked, current: float | None) -> None:
         if worth < LEAST * (1 - 1e-9):
             weighing = f", whose weights tell as much as {worth:.1f}" if count >= LEAST else ""
             until = (
-                "use the threshold of a larger group"
+                "keep the threshold in use, or take that of a larger group"
                 if current is None
                 else f"keep the current threshold {current!r}"
             )
@@ -252,9 +252,13 @@ def _require_enough(ranked: Ranked, current: float | None) -> None:
             )
 
 
-def _reason(found: Recommendation) -> str:
-    """Say in one sentence what to do and why."""
-    low, high = found.interval
+def where_best(interval: tuple[float, float], confidence: float) -> str:
+    """Say where the best threshold of all rows lies.
+
+    >>> where_best((float("-inf"), 0.25), 0.95)
+    'with 95 % confidence the best threshold lies at 0.25 or below'
+    """
+    low, high = interval
     if low == -math.inf and not high < math.inf:
         where = "may lie anywhere"
     elif low == -math.inf:
@@ -263,7 +267,12 @@ def _reason(found: Recommendation) -> str:
         where = f"lies at {low:.4g} or above"
     else:
         where = f"lies between {low:.4g} and {high:.4g}"
-    best = f"with {found.confidence * 100:g} % confidence the best threshold {where}"
+    return f"with {confidence * 100:g} % confidence the best threshold {where}"
+
+
+def _reason(found: Recommendation) -> str:
+    """Say in one sentence what to do and why."""
+    best = where_best(found.interval, found.confidence)
     held, number = f"{found.samples:,} samples", f"{found.threshold:.4g}"
     if found.keep:
         return f"Keep {found.current:.4g}: {best}, and {held} do not rule this one out."

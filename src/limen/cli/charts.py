@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the charts of the report draw."""
+
+from __future__ import annotations
+
+import math
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limen.digits import thinned, within
+
+if TYPE_CHECKING:
+    from limen.calibrator import OnlineCalibrator
+
+__all__ = ["Charts"]
+
+_LARGEST = sys.float_info.max
+_STRETCHES = 1000  # of a chart, each with its lowest and its highest point
+
+
+class Charts:
+    """The cuts of samples as numbers, texts and places on the axis of a chart."""
+
+    def __init__(self, calibrator: OnlineCalibrator, scores: Any, costs: dict[str, Any]) -> None:
+        self.calibrator = calibrator
+        self.curve = calibrator.curve(**costs)
+        self.distinct = np.unique(scores)
+        finite = self.distinct[np.isfinite(self.distinct)]
+        self.low, self.high = (float(finite[0]), float(finite[-1])) if len(finite) else (0.0, 1.0)
+        self.shares = bool(np.all((self.distinct >= 0) & (self.distinct <= 1)))
+
+    def place(self, threshold: float) -> int:
+        """Return how many distinct scores a threshold answers 0. O(log n)."""
+        return int(np.searchsorted(self.distinct, threshold))
+
+    def gap(self, threshold: float) -> tuple[float | None, float | None]:
+        """Return the scores beside a threshold; None where there is no score on that side."""
+        place = self.place(threshold)
+        lower = float(self.distinct[place - 1]) if place > 0 else None
+        upper = float(self.distinct[place]) if place < len(self.distinct) else None
+        return lower, upper
+
+    def text(self, threshold: float) -> str:
+        """Write a threshold with the digits that put it between its scores."""
+        return within(threshold, *self.gap(threshold))
+
+    def end_text(self, threshold: float) -> str:
+        """Write the end of an interval: fewer digits, but still of the same cut."""
+        return within(threshold, *self.gap(threshold), digits=4)
+
+    def figures(self, marks: list[dict[str, Any]], band: dict[str, Any] | None) -> dict[str, Any]:
+        """Everything the charts draw, ready for JSON; the ends lie just outside the scores.
+
+        A mark has a threshold, a text, and `as`, its class in page.css; a band has the ends of an
+        interval and a text.
+        """
+        ends = [] if band is None else band["interval"]
+        cuts = {self.place(end) for end in (*ends, *(mark["threshold"] for mark in marks))}
+        kept = sorted(cuts.union(thinned(self.curve.losses, _STRETCHES)))
+        thresholds = self.curve.thresholds[kept].tolist()
+        each = [self.calibrator.confusion(threshold) for threshold in thresholds]
+        curve = {
+            "at": [self._inside(threshold) for threshold in thresholds],
+            "shown": [self.text(threshold) for threshold in thresholds],
+            "loss": self.curve.losses[kept].tolist(),
+            "fp": [one.fp for one in each],
+            "fn": [one.fn for one in each],
+            "rate": [one.positive_rate for one in each],
+            "band": [self._in_band(threshold, ends) for threshold in thresholds],
+        }
+        points = {
+            threshold: (one.fp, one.tp) for threshold, one in zip(thresholds, each, strict=True)
+        }
+        return {
+            "curve": curve,
+            "roc": self._roc(points),
+            "fit": self._fit(),
+            "lowest": float(self.curve.losses.min()),
+            "marks": [self._marked(**mark) for mark in marks],
+            "band": band
+            and {
+                "from": self._inside(ends[0]),
+                "to": self._inside(ends[1]),
+                "text": band["text"],
+            },
+        }
+
+    def _roc(self, points: dict[float, tuple[float, float]]) -> dict[str, Any]:
+        hull = self.calibrator.roc_hull()
+        positives, negatives = float(hull.tp.max()), float(hull.fp.max())
+        corners = dict(zip(hull.thresholds.tolist(), hull.tp.tolist(), strict=True))
+        points = points | dict(
+            zip(corners, zip(hull.fp.tolist(), hull.tp.tolist(), strict=True), strict=True)
+        )
+        listed = sorted((fp, tp, threshold) for threshold, (fp, tp) in points.items())
+        return {
+            "fpr": [fp / negatives for fp, _, _ in listed],
+            "tpr": [tp / positives for _, tp, _ in listed],
+            "hull": [tp / positives if at in corners else None for _, tp, at in listed],
+            "shown": [self.text(threshold) for _, _, threshold in listed],
+        }
+
+    def _fit(self) -> dict[str, Any]:
+        hull, blocks = self.calibrator.roc_hull(), self.calibrator.blocks()
+        edges = [self._inside(threshold) for threshold in hull.thresholds.tolist()]
+        at = [edge for pair in pairwise(edges) for edge in pair]
+        return {
+            "at": at,
+            "p": np.repeat(blocks.probabilities, 2).tolist(),
+            "diagonal": at if self.shares else None,
+        }
+
+    def _marked(self, threshold: float, **words: str) -> dict[str, Any]:
+        confusion = self.calibrator.confusion(threshold)
+        return {
+            "at": self._inside(threshold),
+            "loss": float(self.curve.losses[self.place(threshold)]),
+            "fpr": confusion.false_positive_rate,
+            "tpr": confusion.recall,
+            **words,
+        }
+
+    def _in_band(self, threshold: float, ends: Any) -> bool:
+        places = [self.place(end) for end in ends]
+        return bool(places) and places[0] <= self.place(threshold) <= places[1]
+
+    def _inside(self, threshold: float) -> float:
+        """Where a chart shows a threshold: an infinite one next to the last score."""
+        margin = 0.02 * (self.high - self.low) or 0.5
+        low, high = max(self.low - margin, -_LARGEST), min(self.high + margin, _LARGEST)
+        return high if math.isnan(threshold) else min(max(threshold, low), high)

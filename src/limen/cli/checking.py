@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What thresholds cost on rows that they were not chosen on, and what one saves against another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from limen.cli.findings import confusion_at
+from limen.trust.new_rows import Saving, cost_of_answers, saving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from limen.cli.aims import Aim
+    from limen.cli.samples import Samples
+    from limen.metrics import Confusion
+    from limen.trust.cross_fit import CrossFitted
+
+__all__ = ["Candidate", "Checked", "checked", "thresholds_of_groups"]
+
+
+class Candidate(NamedTuple):
+    """A threshold to be checked, or one for each row."""
+
+    key: str  # in JSON
+    label: str  # at the start of a line
+    name: str  # inside a sentence
+    threshold: float | NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a candidate costs on rows; by a metric other than cost, its value there alone."""
+
+    candidate: Candidate
+    confusion: Confusion
+    worth: float
+    kind: str  # of worth: "loss", or "value" by a metric or under demands
+    cost: CrossFitted | None
+    against: Candidate | None  # None for the first candidate, which the others are compared with
+    saving: Saving | None
+
+    def facts(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        threshold = self.candidate.threshold
+        facts: dict[str, Any] = {
+            "threshold": threshold if isinstance(threshold, float) else None,
+            self.kind: self.worth,
+            "confusion": self.confusion._asdict(),
+        }
+        if self.cost is not None:
+            facts["cost_per_row"] = {
+                "mean": self.cost.mean,
+                "interval": list(self.cost.interval),
+                "errors": self.cost.errors,
+            }
+            facts["saving"] = self.saving_facts()
+        return facts
+
+    def saving_facts(self) -> dict[str, Any] | None:
+        """Return what it saves, ready for JSON."""
+        if self.saving is None or self.against is None:
+            return None
+        shares = self.saving.shares
+        return {
+            "against": self.against.key,
+            "per_row": self.saving.per_row,
+            "interval": list(self.saving.interval),
+            "share": None if shares is None else shares[0],
+            "rows": self.saving.rows,
+            "distinguishable": self.saving.distinguishable,
+        }
+
+
+def checked(
+    rows: Samples, candidates: Sequence[Candidate], aim: Aim, unit: Any, confidence: float
+) -> Iterator[Checked]:
+    """Yield what each candidate costs on rows, and what it saves against the first. O(n) each."""
+    first = candidates[0]
+    given: dict[str, Any] = {**aim.costs, "confidence": confidence}
+    before = rows.scores >= first.threshold
+    for candidate in candidates:
+        confusion = confusion_at(rows, candidate.threshold, unit)
+        worth = aim.measure(*confusion)
+        about = candidate, confusion, worth, "loss" if aim.metric is None else "value"
+        if not aim.measure.lowest:
+            yield Checked(*about, None, None, None)
+            continue
+        answers = rows.scores >= candidate.threshold
+        cost = cost_of_answers(rows.labels, answers, rows.weights, **given)
+        if candidate is first:
+            yield Checked(*about, cost, None, None)
+            continue
+        saved = saving(rows.labels, before, answers, rows.weights, **given)
+        yield Checked(*about, cost, first, saved)
+
+
+def thresholds_of_groups(
+    rows: Samples, thresholds: dict[str, float], otherwise: float
+) -> NDArray[np.float64]:
+    """Return the threshold for each row by its group; another one for groups never seen."""
+    of_names = [thresholds.get(name, otherwise) for name in rows.names]
+    return np.asarray(of_names, np.float64)[rows.codes]

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``limen fit``: the exact optimum of files, the threshold for new rows, and a check on others."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from limen.calibrator import OnlineCalibrator
+from limen.cli.aims import aim_of, columns_of
+from limen.cli.checking import Candidate, checked, thresholds_of_groups
+from limen.cli.exits import BAD_INPUT, FAILED, INFEASIBLE, USAGE, Failure
+from limen.cli.findings import best_of, findings_by_group
+from limen.cli.inputs import read, read_narrowed, require_other_files
+from limen.cli.new_rows import (
+    advice_on,
+    group_facts,
+    require_confidence,
+    thresholds_by_group,
+)
+from limen.cli.output import as_json, print_messages, require_writable
+from limen.cli.sentences import as_typed, check_lines, remarks, summary
+from limen.groups import Grouped
+from limen.online import OnlineThreshold
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from limen.cli.aims import Aim
+    from limen.cli.findings import Finding, GroupFinding
+    from limen.cli.new_rows import Advice
+    from limen.cli.samples import Samples
+    from limen.groups import GroupThreshold
+
+__all__ = ["fit"]
+
+_OF_GROUPS = 0.95  # the confidence of the intervals that thresholds of groups are moved into
+
+
+def fit(options: Namespace) -> int:
+    """Find the best threshold of the samples in files, exactly and for new rows."""
+    aim = aim_of(options)
+    _require_options(options, aim)
+    narrowed = _fit_out_of_core(options, aim)
+    if narrowed is None:
+        samples = read(options.files, options.format, columns_of(options))
+        finding = best_of(samples, aim, options.unit)
+    else:
+        samples, finding = narrowed
+    of_groups = aim, options.unit, options.at_least
+    groups = findings_by_group(samples, finding, *of_groups)
+    shrunk = thresholds_by_group(samples, *of_groups)
+    facts = {**aim.facts(), **finding.facts()}
+    lines: list[str] = []
+    if options.json or options.recommended or options.check or not options.quiet:
+        given = options.unit, options.confidence, options.current
+        advice = advice_on(samples, aim, *given, narrowed=narrowed is not None)
+        facts |= advice.facts()
+        lines += summary(finding, aim, advice)
+        if options.recommended and advice.finding is None:
+            code = FAILED if narrowed else INFEASIBLE if aim.demands else BAD_INPUT
+            raise Failure(advice.reason, code)
+        if options.check is not None:
+            rows = read([options.check], options.format, columns_of(options), one_class=True)
+            candidates = list(_candidates(rows, finding, advice, groups, shrunk))
+            checks = list(checked(rows, candidates, aim, options.unit, options.confidence))
+            counts = {"samples": len(rows), "positives": rows.positives}
+            checks_by_key = {check.candidate.key: check.facts() for check in checks}
+            facts["check"] = {"file": options.check, **counts, **checks_by_key}
+            lines += check_lines(options.check, rows, checks, aim, options.confidence)
+    lines += remarks(samples, groups, options, aim)
+    if options.save is not None:
+        _model_of(samples, options, aim).save(options.save)
+    print_messages(*lines, quiet=options.quiet)
+    if options.json:
+        if options.group_column is not None:
+            facts["groups"] = [
+                {"group": name, "own": own, **part.facts(), **group_facts(shrunk.get(name))}
+                | {"few": part.few}
+                for name, (part, own) in groups.items()
+            ]
+        print(as_json(facts))
+    elif options.group_column is not None:
+        _print_groups(options.group_column, groups, shrunk)
+    else:
+        print(repr(facts["recommended" if options.recommended else "threshold"]))
+    return 0
+
+
+def _require_options(options: Namespace, aim: Aim) -> None:
+    """Refuse what cannot work, before any work is done."""
+    require_writable(options.save, options.force)
+    require_confidence(options.confidence)
+    if options.recommended and aim.metric is not None and not aim.demands:
+        raise Failure(
+            f"--recommended is for costs and demands, not for --metric {aim.name}. Leave it out.",
+            USAGE,
+        )
+    if options.group_column is not None and options.confidence != _OF_GROUPS:
+        raise Failure(
+            f"--group-column uses intervals of {_OF_GROUPS * 100:g} %. Leave --confidence out.",
+            USAGE,
+        )
+    if options.check is not None:
+        require_other_files(options.files, options.check)
+
+
+def _candidates(
+    rows: Samples,
+    finding: Finding,
+    advice: Advice,
+    groups: dict[str, GroupFinding],
+    shrunk: dict[str, GroupThreshold],
+) -> Iterator[Candidate]:
+    """Yield the thresholds to check; the others are compared with the first one."""
+    if advice.current is not None:
+        text = as_typed(advice.current)
+        yield Candidate("current", f"current {text}", text, advice.current)
+    label = f"exact optimum {finding.threshold_text}"
+    yield Candidate("exact", label, "the exact optimum", finding.threshold)
+    if groups:
+        exact = {name: part.threshold for name, (part, _) in groups.items()}
+        each = thresholds_of_groups(rows, exact, finding.threshold)
+        yield Candidate("exact_by_group", "exact optimum of each group", "", each)
+    if advice.finding is not None:
+        label = f"recommended {advice.finding.threshold_text}"
+        yield Candidate("recommended", label, "", advice.finding.threshold)
+    if shrunk and advice.finding is not None:
+        own = {name: part.threshold for name, part in shrunk.items()}
+        each = thresholds_of_groups(rows, own, advice.finding.threshold)
+        yield Candidate("recommended_by_group", "recommended for each group", "", each)
+
+
+def _print_groups(
+    column: str, groups: dict[str, GroupFinding], shrunk: dict[str, GroupThreshold]
+) -> None:
+    """Print the groups as CSV; what is not known is empty."""
+    exact = ("threshold", "samples", "positives", "own")
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow([column, *exact, "recommended", "low", "high", "basis", "few"])
+    for name, (part, own) in groups.items():
+        found = (repr(part.threshold), part.samples, part.positives, int(own))
+        facts = group_facts(shrunk.get(name))
+        numbers = (facts["recommended"], *(facts["interval"] or (None, None)))
+        cells = ("" if number is None else repr(number) for number in numbers)
+        table.writerow([name, *found, *cells, facts["basis"] or "", int(part.few)])
+
+
+def _fit_out_of_core(options: Namespace, aim: Aim) -> tuple[Samples, Finding] | None:
+    """Find the cheapest cut of files that memory does not hold; None where it holds them."""
+    if aim.metric is not None or options.save is not None:
+        return None
+    few = read_narrowed(options.files, options.format, columns_of(options), aim.costs)
+    if few is None:
+        return None
+    finding = best_of(few, aim, options.unit)
+    rows: Any = few.weights  # that each of the few stands for
+    return few, replace(finding, samples=int(rows.sum()), positives=int(few.labels @ rows))
+
+
+def _model_of(samples: Samples, options: Namespace, aim: Aim) -> Any:
+    """Hold all samples, for these costs where costs are the aim, else for all; also by group."""
+    model: Any = (
+        OnlineThreshold(**aim.costs, unit=options.unit)
+        if aim.metric is None
+        else OnlineCalibrator(unit=options.unit)
+    )
+    columns = samples.scores, samples.labels, samples.weights
+    if samples.codes is None:
+        model.update_many(*columns)
+        return model
+    grouped = Grouped(model, at_least=options.at_least)
+    grouped.update_many([samples.names[code] for code in samples.codes.tolist()], *columns)
+    return grouped

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of the metrics. It imports nothing, so that help on the command line comes at once."""
+
+from __future__ import annotations
+
+__all__ = ["METRIC_NAMES"]
+
+METRIC_NAMES = (
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "jaccard",
+    "mcc",
+    "precision",
+    "recall",
+    "specificity",
+    "youden",
+)
