@@ -286,6 +286,16 @@ def test_fading_answers_at_a_time_between_samples():
     assert by_updates(fading, 0.5, time=4.7) == fading.probability_interval(0.5)
 
 
+def test_fading_refuses_a_next_sample_of_more_units_than_there_are():
+    fading = Fading(OnlineCalibrator(unit=1e-17), 0.25)  # each weighs 16 times the one before
+    fading.update_many([0.2, 0.4], [0, 1])
+    before = fading.to_bytes()
+    for scores in (0.3, [0.3]):
+        with pytest.raises(OverflowError, match="Choose a coarser unit, for example unit=1e-14"):
+            fading.probability_interval(scores)
+    assert before == fading.to_bytes()
+
+
 # Nobody ever sees the sample.
 
 

@@ -192,7 +192,7 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
     def probability_interval(
         self, scores: ArrayLike
     ) -> tuple[float, float] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the Venn-Abers interval of each score: its probability, and how sure it is.
+        """Return the Venn-Abers interval of each score: what one more sample could change.
 
         O(log² n) for one score; for m scores O(m log² n), or O(n + m log n) where there are many.
 
@@ -204,20 +204,18 @@ class OnlineCalibrator(Labelled, _core.Calibrator, kind="OnlineCalibrator"):
         Returns
         -------
         low, high
-            The probability that the isotonic fit would give to the score if it also held one new
-            sample of this score: of label 0, and of label 1. Two floats for one score, two arrays
-            for many.
+            The value of the isotonic fit at the score if it also held one new sample of this
+            score: of label 0, and of label 1. Two floats for one score, two arrays for many.
 
         Notes
         -----
-        If the next sample comes from the same source as those held, one of the two numbers, that
-        of its true label, is calibrated, however few samples are held. The two lie far apart where
-        samples are few. This is not a confidence interval: see docs/trust.md. One number between
-        them, if one is needed, is ``high / (1 - low + high)``.
+        If the next row is drawn like the samples held, one of the two numbers, the one for its
+        true label, is a calibrated probability, with any number of samples. They lie far apart
+        where samples are few. This is not a confidence interval: see docs/trust.md. Where one
+        number is needed, ``high / (1 - low + high)`` lies between them.
 
-        The new sample weighs 1, whatever the others weigh, and is never added, so no other thread
-        can see it. Both numbers are the nearest doubles of the exact fractions. Where nothing is
-        held, they are 0 and 1.
+        The new sample weighs 1, whatever the others weigh, and is never added. Both numbers are
+        the nearest doubles of the exact fractions; 0 and 1 where nothing is held.
 
         Raises
         ------
