@@ -140,6 +140,48 @@ def reading_the_fit() -> Iterator[Finding]:
         yield within(what, f"{n:,}", runs, promise, "ns per call")
 
 
+def by_two_updates(calibrator: OnlineCalibrator, score: float) -> tuple[float, float]:
+    found = []
+    for label in (0, 1):
+        calibrator.update(score, label)
+        found.append(calibrator.probability(score))
+        calibrator.revert(score, label)
+    return found[0], found[1]
+
+
+def probability_intervals() -> Iterator[Finding]:
+    """How long does the Venn-Abers interval of a score take against the two updates it is about?"""
+    n = 1_000_000
+    calibrator = held(n)
+    asked = [score for score, _ in arrivals(2_000, seed=8)]
+    many, _ = samples("uniform", n, seed=9)
+    both = [(score, label) for score in asked for label in (0, 1)]
+    expected = [by_two_updates(calibrator, score) for score in asked]
+    assert expected == [calibrator.probability_interval(score) for score in asked]
+    many[: len(asked)] = asked
+    low, high = calibrator.probability_interval(many)
+    assert expected == list(zip(low.tolist(), high.tolist(), strict=True))[: len(asked)]
+
+    def one_by_one() -> None:
+        for score in asked:
+            calibrator.probability_interval(score)
+
+    def at_once() -> None:
+        calibrator.probability_interval(many)
+
+    for what, work, scores in (
+        ("probability_interval of one score", one_by_one, len(asked)),
+        ("probability_interval of 1,000,000 scores at once", at_once, n),
+    ):
+        runs = in_turns(
+            {"limen": work, "two updates": updating(calibrator, both)},
+            rounds=9,
+            per={"limen": scores, "two updates": len(asked)},
+        )
+        question = f"{what} against two updates"
+        yield slower_by(question, f"{n:,}", runs, "two updates", 5, "ns per score")
+
+
 def whole_fit() -> Iterator[Finding]:
     """How long does the fit of a whole array take?"""
     for n, promise in ((1_000_000, 3), (100_000, None)):
@@ -163,4 +205,10 @@ def whole_fit() -> Iterator[Finding]:
         )
 
 
-QUESTIONS = (update_against_refit, update_growth, reading_the_fit, whole_fit)
+QUESTIONS = (
+    update_against_refit,
+    update_growth,
+    reading_the_fit,
+    probability_intervals,
+    whole_fit,
+)

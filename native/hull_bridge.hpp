@@ -3,7 +3,8 @@
 // The inner nodes of a hull tree and their bridges: the edge of a node's hull from the hull of the
 // left child to that of the right one.
 //
-// build_bridge   O(log n): descends both children at once
+// find_bridge    O(log n): descends two hulls at once
+// build_bridge   O(log n): the same for the children of a node
 // bridge_holds   O(1) as a rule, else O(log n): descends the child that changed
 
 #pragma once
@@ -14,6 +15,7 @@
 #include <limits>
 
 #include "hull_leaf.hpp"
+#include "isa.hpp"
 #include "wide.hpp"
 
 namespace limen {
@@ -124,18 +126,17 @@ struct BridgeSide {
     }
 };
 
-// Descend both children at once to the points where the bridge touches their hulls: on the
+// Descend two neighbouring hulls at once to the points where the bridge touches them: on the
 // left the first of several on its line, on the right the last, so that the bridge is as
-// long as it can be. Points are counted from the last one of the left child, so the left
-// child lies at or before 0 and the right child after it.
+// long as it can be. Points are counted from the last one of the left hull, so the left
+// hull lies at or before 0 and the right hull after it.
 //
 // An edge of the left hull whose line has a point of the right hull on or below it is at
 // least as steep as the bridge, which then touches before it; the mirror image holds for
 // the right. If neither is so, the lines of both edges meet between them, and if they meet
 // after 0, then nothing of the left hull lies on or below the right edge's line, so the
 // bridge is less steep than that edge; else it is steeper than the left edge.
-inline void build_bridge(HullNode* node) {
-    BridgeSide left(node->child[0], -node->left), right(node->child[1], {});
+LIMEN_INLINE void find_bridge(BridgeSide& left, BridgeSide& right) {
     while (!left.settled || !right.settled) {
         const Point left_edge = left.edge(), right_edge = right.edge();
         if (left.settled) {
@@ -164,6 +165,11 @@ inline void build_bridge(HullNode* node) {
             left.go_right();
         }
     }
+}
+
+inline void build_bridge(HullNode* node) {
+    BridgeSide left(node->child[0], -node->left), right(node->child[1], {});
+    find_bridge(left, right);
     node->from = left.from + node->left;
     node->to = right.from + node->left;
     node->from_score = left.score();

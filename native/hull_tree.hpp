@@ -100,6 +100,7 @@ public:
     std::size_t memory() const { return leaves_.memory() + nodes_.memory(); }
     int leaf_capacity() const { return leaf_capacity_; }
     RunSums totals() const { return sums(total_, count_); }
+    HullLink root() const { return root_; }
 
     // What is held of a score; count 0 when it is not held.
     Held find(double score) const {

@@ -36,7 +36,7 @@ def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: st
 def test_everything_else_passes_without_any_extra() -> None:
     """The modules that meet other libraries are skipped as a whole, or test by test."""
     names = ("cli", "columns", "console", "docs", "face", "frames", "groups", "layers", "plots")
-    names += ("report", "river", "sklearn")
+    names += ("report", "river", "sklearn", "venn_abers")
     files = [str(TESTS / f"test_{name}.py") for name in names]
     arguments = ["-p", "no:cacheprovider", *files]
     done = python(f"{HIDE}; import pytest; sys.exit(pytest.main({arguments!r}))")

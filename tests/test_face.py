@@ -155,6 +155,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
         (OnlineCalibrator.threshold, ["self", "false_positive", "false_negative"]),
         (OnlineCalibrator.optimum, ["self", "false_positive", "false_negative"]),
         (OnlineCalibrator.probability, ["self", "scores", "between"]),
+        (OnlineCalibrator.probability_interval, ["self", "scores"]),
         (OnlineCalibrator.blocks, ["self"]),
         (OnlineCalibrator.roc_hull, ["self"]),
         (OnlineCalibrator.confusion, ["self", "threshold"]),
@@ -447,6 +448,7 @@ def test_a_window_or_ledger_lists_only_what_its_model_can_answer(model, wrap) ->
     listed = [name for name in dir(wrapped) if not name.startswith("_")]
 
     assert [] == [name for name in listed if not hasattr(wrapped, name)]
-    assert ("probability" in listed) is (model is OnlineCalibrator)
+    for name in ("probability", "probability_interval"):
+        assert (name in listed) is (model is OnlineCalibrator)
     assert ("loss" in listed) is (model is not OnlineCalibrator)
     assert {"threshold", "optimum", "predict", "curve"} <= set(listed)

@@ -70,6 +70,7 @@ ASKED = """
         lambda: (threshold.threshold, threshold.loss, cut.threshold, cut.loss),
         lambda: (calibrator.blocks(), calibrator.roc_hull(), calibrator.confusion(0.3)),
         lambda: (calibrator.best("f1"), calibrator.threshold(), calibrator.probability([0.3, 1])),
+        lambda: (calibrator.probability_interval(0.3), calibrator.probability_interval([0.3, 1])),
     ]
     for call in calls:  # whatever is imported late is imported now
         call()
@@ -166,6 +167,7 @@ def test_a_child_forked_during_a_batch_can_use_the_object() -> None:
             for model in (threshold, calibrator):
                 model.update_many(scores, labels)
                 model.probability(scores) if model is calibrator else None
+                model.probability_interval(scores) if model is calibrator else None
                 model.revert_many(scores, labels)
 
     thread = threading.Thread(target=batches)

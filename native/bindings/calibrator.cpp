@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../isotonic.hpp"
+#include "../venn_abers.hpp"
 #include "shared_methods.hpp"
 #include "slots.hpp"
 
@@ -64,6 +65,41 @@ NewArray<double> probabilities_of(nb::handle self, Array<double> scores, bool li
         probabilities(model.held.tree(), scores.data(), scores.shape(0), between(linear), out);
     }
     return values;
+}
+
+// `weight` is that of the sample which is thought of, but never added.
+void refuse_trial(const Unit& unit, Refusal refusal, double weight) {
+    if (refusal == Refusal::lost) refuse_lost(unit, "the new sample's weight", weight, "");
+    if (refusal != Refusal::none) refuse(Denial{refusal, 0, weight}, unit, "");
+}
+
+nb::tuple interval_of(nb::handle self, double score, double weight) {
+    Calibrator& model = checked<Calibrator>(self);
+    ProbabilityInterval found;
+    const Refusal refusal = model.locked([&](const OnlineHull& held) {
+        Trial trial;
+        const Refusal measured = measure_trial(held, weight, trial);
+        if (measured == Refusal::none) found = interval_at(held.tree(), score, trial);
+        return measured;
+    });
+    refuse_trial(model.held.unit(), refusal, weight);
+    return nb::make_tuple(found.low, found.high);
+}
+
+nb::tuple intervals_of(nb::handle self, Array<double> scores, double weight) {
+    Calibrator& model = checked<Calibrator>(self);
+    const std::size_t n = scores.shape(0);
+    auto low = new_array<double>(n), high = new_array<double>(n);
+    Refusal refusal;
+    {
+        ObjectLock::LongGuard guard(model.lock);
+        Trial trial;
+        refusal = measure_trial(model.held, weight, trial);
+        if (refusal == Refusal::none)
+            intervals(model.held.tree(), scores.data(), n, trial, low.data(), high.data());
+    }
+    refuse_trial(model.held.unit(), refusal, weight);
+    return nb::make_tuple(low, high);
 }
 
 NewArray<double> probabilities_in(Array<double> first, Array<double> last, Array<double> values,
@@ -219,6 +255,8 @@ void bind_calibrator(nb::module_& module) {
         .def("_curve", &calibrated_curve)
         .def("_probability", &probability_of)
         .def("_probabilities", &probabilities_of)
+        .def("_interval", &interval_of)
+        .def("_intervals", &intervals_of)
         .def("_blocks", method<Calibrator>([](Calibrator& model) { return held_blocks(model); }))
         .def("_hull", method<Calibrator>([](Calibrator& model) { return hull_cuts(model); }))
         .def("_cuts", method<Calibrator>([](Calibrator& model) { return all_cuts(model); }))

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from limen import _core
+from limen.arrays import is_single
 from limen.best_cut import Cuts, best_cut, demands_of, error_of
-from limen.columns import samples_with_labels
+from limen.columns import ordered_scores, samples_with_labels
 from limen.hull import Blocks, Calibrated, RocHull
 from limen.metrics import BestCut, Confusion, Metric, as_metric
 from limen.model import Labelled
@@ -132,6 +133,67 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
         array([1., 0., 2.])
         """
         return LossCurve(*self._curve(*self._priced(false_positive, false_negative)))
+
+    @overload
+    def probability_interval(self, scores: float) -> tuple[float, float]: ...
+    @overload
+    def probability_interval(
+        self, scores: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def probability_interval(
+        self, scores: ArrayLike
+    ) -> tuple[float, float] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the Venn-Abers interval of each score: what one more sample could change.
+
+        O(log² n) for one score; for m scores O(m log² n), or O(n + m log n) where there are many.
+
+        Parameters
+        ----------
+        scores
+            One score or many.
+
+        Returns
+        -------
+        low, high
+            The value of the isotonic fit at the score if it also held one new sample of this
+            score: of label 0, and of label 1. Two floats for one score, two arrays for many.
+
+        Notes
+        -----
+        If the next row is drawn like the samples held, one of the two numbers, the one for its
+        true label, is a calibrated probability, with any number of samples. They lie far apart
+        where samples are few. This is not a confidence interval: see docs/trust.md. Where one
+        number is needed, ``high / (1 - low + high)`` lies between them.
+
+        The new sample weighs 1, whatever the others weigh, and is never added. Both numbers are
+        the nearest doubles of the exact fractions; 0 and 1 where nothing is held.
+
+        Raises
+        ------
+        ValueError
+            When a weight of 1 would round to nothing in the unit.
+
+        Examples
+        --------
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.2, 0.4, 0.6], [0, 1, 0, 1])
+        >>> calibrator.probability_interval(0.4)
+        (0.3333333333333333, 0.6666666666666666)
+        >>> low, high = calibrator.probability_interval([0.1, 0.4, 0.9])
+        >>> low
+        array([0.        , 0.33333333, 0.5       ])
+        """
+        return self._probability_interval(scores, 1.0)
+
+    def _probability_interval(
+        self, scores: Any, weight: float
+    ) -> tuple[float, float] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the same for a new sample of another weight."""
+        if isinstance(scores, float) and scores == scores:
+            return self._interval(scores, weight)
+        single = is_single(scores)
+        low, high = self._intervals(ordered_scores([scores] if single else scores), weight)
+        return (low.item(), high.item()) if single else (low, high)
 
     def blocks(self) -> Blocks:
         """Return the isotonic fit: all its blocks. O(b log n) for b blocks.

@@ -424,6 +424,18 @@ class Fading(Window, kind="Fading"):
         return lighter
 
     @property
+    def probability_interval(self) -> Callable[..., Any]:  # type: ignore[override]
+        """The `probability_interval` of the model: the new sample is the next one, and weighs 1.
+
+        It is a sample of the newest time where samples fade by time.
+        """
+        ask = self._model.probability_interval
+        if self._base is None:
+            return ask  # type: ignore[no-any-return]
+        weight = 2.0 ** self._position(self._count, self._newest, self._base)
+        return lambda scores: self._model._probability_interval(scores, weight)
+
+    @property
     def blocks(self) -> Callable[[], Blocks]:  # type: ignore[override]
         """The `blocks` of the model, by weights that have faded."""
         ask = self._model.blocks

@@ -33,9 +33,9 @@ def _answer_of_model(name: str) -> Any:
 class Wrapper(Storable):
     """What windows and ledgers share: a model that is theirs, and its answers.
 
-    `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `probability`, `blocks`,
-    `roc_hull`, `confusion` and `best` those that the model has. What would change the model is
-    not passed on.
+    `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `probability`,
+    `probability_interval`, `blocks`, `roc_hull`, `confusion` and `best` those that the model has.
+    What would change the model is not passed on.
     """
 
     __slots__ = ("_model",)
@@ -50,6 +50,7 @@ class Wrapper(Storable):
     predict: Callable[..., Any] = _answer_of_model("predict")
     curve: Callable[..., LossCurve] = _answer_of_model("curve")
     probability: Callable[..., Any] = _answer_of_model("probability")
+    probability_interval: Callable[..., Any] = _answer_of_model("probability_interval")
     blocks: Callable[[], Blocks] = _answer_of_model("blocks")
     roc_hull: Callable[[], RocHull] = _answer_of_model("roc_hull")
     confusion: Callable[[float], Confusion] = _answer_of_model("confusion")
