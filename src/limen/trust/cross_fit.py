@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from limen.trust.intervals import cuts_near
-from limen.trust.rule import allowed_reach, best_place, recommended_place
+from limen.trust.rule import best_place, recommended_place
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -73,8 +72,7 @@ def cross_fit(ranked: Ranked, costs: Costs, scale: Fraction, confidence: float) 
     errors, cost, squares, both = 0, 0.0, 0.0, 0.0
     for fold in range(_FOLDS):
         tested, others = ranked.split(fold, _FOLDS)
-        near = cuts_near(others, best_place(others, costs), costs, allowed_reach(others))
-        place = recommended_place(others, near, costs)
+        place = recommended_place(others, best_place(others, costs), costs)
         for price, wrong in zip(costs, tested.wrong(others.threshold(place)), strict=True):
             errors += wrong.rows
             cost += price * wrong.weight
