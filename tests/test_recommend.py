@@ -254,6 +254,27 @@ def test_bins_hold_equal_mass_as_by_the_middle_of_each_score(
 
 
 @pytest.mark.parametrize(
+    "levels",
+    [
+        1 + np.arange(50) * 2.0**-52,  # which differ in their last bits only
+        np.array([-math.inf, -1e300, -5e-324, -0.0, 0.0, 5e-324, 1.0, math.inf]),
+        np.linspace(-1, 1, 5_000),
+    ],
+)
+def test_weighted_samples_are_in_order_of_score_then_label_then_weight(levels: Any) -> None:
+    rng = np.random.default_rng(0)
+    scores, labels = rng.choice(levels, 400), rng.integers(0, 2, 400)
+    weights = rng.integers(0, 4, 400)
+    ranked = ranked_of(scores, labels, weights)
+    assert ranked.labels is not None
+    assert ranked.weights is not None
+
+    rows = zip(scores.tolist(), labels.tolist(), weights.tolist(), strict=True)
+    columns = (ranked.scores.tolist(), ranked.labels.tolist(), ranked.weights.tolist())
+    assert sorted(row for row in rows if row[2]) == list(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize(
     ("weights", "whole"),
     [([1.0, 2.0], [1, 2]), ([0.5, 2.0], [1, 4]), ([0.75, 0.0], [3, 0]), ([0.0, 0.0], [0, 0])],
 )

@@ -85,15 +85,12 @@ class Ranked:
         if not whole.all():
             held = whole > 0
             scores, labels, whole = scores[held], labels[held], whole[held]
-        order = np.argsort(scores)
-        ranked = scores[order]
-        same = ranked[1:] == ranked[:-1]
-        if same.any():
+        order, tied = _order(scores := scores + 0.0)
+        if tied.any():
             # Equal scores in an order of their own, so that sums of squares round alike.
-            tied = np.append(same, False) | np.append(False, same)
             some = order[tied]
-            order[tied] = some[np.lexsort((whole[some], labels[some], ranked[tied]))]
-        return cls._weighted(ranked + 0.0, labels[order], whole[order])
+            order[tied] = some[np.lexsort((whole[some], labels[some], scores[some]))]
+        return cls._weighted(scores[order], labels[order], whole[order])
 
     @classmethod
     def _weighted(cls, scores: Any, labels: Any, weights: Any) -> Ranked:
@@ -215,6 +212,21 @@ def _sums(values: Any) -> Any:
     sums = np.zeros(len(values) + 1, values.dtype)
     np.cumsum(values, out=sums[1:])
     return sums
+
+
+def _order(scores: Any) -> tuple[Any, Any]:
+    """Return which sample comes where, and whether it may have to trade places with a neighbour.
+
+    One sort of whole numbers that hold the leading bits of a score and the place it comes from:
+    faster than np.argsort. Scores that differ in later bits only are left to the caller.
+    """
+    bits = scores.view(np.int64)
+    bits = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)  # in the order of the scores
+    low = (1 << len(bits).bit_length()) - 1
+    keys = np.sort(bits & ~low | np.arange(len(bits)))
+    order = keys & low
+    same = keys[1:] & ~low == keys[:-1] & ~low
+    return order, np.append(same, False) | np.append(False, same)
 
 
 def _whole(weights: Any) -> Any:
