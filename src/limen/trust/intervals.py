@@ -44,8 +44,9 @@ SAFE = {0.8: 1.68, 0.9: 2.03, 0.95: 2.31, 0.99: 2.95}
 # One threshold that was named before the samples were seen. Drawn: 1.85 2.18 2.46 3.02.
 NAMED = {0.8: 1.9, 0.9: 2.2, 0.95: 2.5, 0.99: 3.05}
 
-_BLOCKS = 1024
-_AT_ONCE = 8
+_MOST_BLOCKS = 1024
+_LEAST_SAMPLES = 512  # in a block: less would take as long
+_AT_ONCE = 8  # blocks to look into for the end of an interval
 
 
 class Costs(NamedTuple):
@@ -134,6 +135,8 @@ def _open_blocks(ranked: Ranked, best: int, costs: Costs, reach: float) -> list[
     The loss of a cut is at least what either end of its block allows, and the standard error
     grows away from the best.
     """
+    if len(ranked) < _LEAST_SAMPLES:
+        return [(0, len(ranked) + 1)]
     total, chosen, ends = ranked.all(), ranked.below([best]), _block_ends(ranked)
     below = ranked.below(ends)
     losses = total_losses(below, total, costs) - total_losses(chosen, total, costs)
@@ -162,7 +165,8 @@ def _look_into(
 
 def _block_ends(ranked: Ranked) -> NDArray[np.int64]:
     """Cuts from the lowest to the highest with about as many samples between each two."""
-    even = np.linspace(0, len(ranked) - 1, min(_BLOCKS, len(ranked))).astype(np.int64)
+    blocks = min(_MOST_BLOCKS, 1 + len(ranked) // _LEAST_SAMPLES)
+    even = np.linspace(0, len(ranked), blocks, endpoint=False).astype(np.int64)
     first = np.searchsorted(ranked.scores, ranked.scores[even])
     return np.append(np.unique(first), len(ranked))
 

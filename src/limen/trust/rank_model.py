@@ -88,10 +88,8 @@ def _bin_ends(ranked: Ranked) -> NDArray[np.int64]:
     cuts = ranked.cuts()
     if len(cuts) - 1 <= _BINS:
         return cuts
-    goals = np.arange(1, _BINS) * (float(ranked.all().weight[0]) / _BINS)
-    low, high = np.zeros(len(goals), np.int64), np.full(len(goals), len(cuts) - 1)
-    while np.any(low < high):  # the first score of each bin, all of them at once
-        at = np.minimum((low + high) // 2, len(cuts) - 2)
-        middle = (ranked.weight_below(cuts[at]) + ranked.weight_below(cuts[at + 1])) / 2
-        low, high = np.where(middle < goals, at + 1, low), np.where(middle < goals, high, at)
-    return np.unique(np.concatenate([[0], cuts[low], [len(ranked)]]))
+    weights = ranked.weight_below(cuts)
+    twice_middle = weights[1:] + weights[:-1]
+    goals = np.arange(1, _BINS) * (2 * float(weights[-1]) / _BINS)
+    starts = np.searchsorted(twice_middle, goals)
+    return np.unique(np.concatenate([[0], cuts[starts], [len(ranked)]]))
