@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often new rows break a floor that was demanded of a cut, with a confidence and without.
 
+For precision also how often a plainer procedure finds no cut: eight sequences of tests that begin
+in even ratios up to all samples, and take over nothing from each other.
+
 python -m benchmarks.trust_floors
 """
 
@@ -13,9 +16,10 @@ import numpy as np
 import limen
 from benchmarks.machine import write
 from benchmarks.trust_laws import LAWS, Law
+from limen.floors import least_trials, passes
 
 RESULT = Path(__file__).parent / "results" / "trust" / "floors.json"
-SIZES = (1_000,)
+SIZES = (300, 1_000)
 DEMANDS = ("min_precision", "min_recall", "max_false_positive_rate")
 UNWEIGHTED = {name: law for name, law in LAWS.items() if law.weights is None}
 
@@ -44,10 +48,30 @@ class Truth:
         return round(float(self.rate(demand, threshold)), 3)
 
 
+def eight_sequences(scores: np.ndarray, labels: np.ndarray, floor: float, error: float) -> int:
+    """The most rows answered 1 whose precision eight plain sequences prove; 0 where none."""
+    order = np.argsort(-scores, kind="stable")
+    cuts = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
+    hits, trials = np.cumsum(labels[order], dtype=np.int64)[cuts], cuts + 1
+    passed = passes(hits, trials, floor, error / 8)
+    least, best = least_trials(floor, error / 8), 0
+    if least > len(scores):
+        return 0
+    for start in np.ceil(np.geomspace(least, len(scores), 8) - 1e-6):
+        begin = int(np.searchsorted(trials, start))
+        failed = np.flatnonzero(~passed[begin:])
+        end = begin + int(failed[0]) if len(failed) else len(trials)
+        if end > begin:
+            best = max(best, int(trials[end - 1]))
+    return best
+
+
 def broken(
     law: Law, demand: str, n: int, redraws: int, seed: int, confidence: float | None
 ) -> dict[str, float]:
     """The share of redraws whose cut breaks the bound on all rows, and that have no cut."""
+    compared = demand == "min_precision" and confidence is not None
+    plain = []
     rng, truth = np.random.default_rng(seed), Truth(law)
     bound, failed, none, answered = truth.bound(demand), 0, 0, 0.0
     goal = "specificity" if demand == "min_recall" else "recall"
@@ -55,6 +79,8 @@ def broken(
         scores, labels, _ = law.draw(n, rng)
         model = limen.OnlineCalibrator()
         model.update_many(scores, labels)
+        if compared:
+            plain.append(eight_sequences(scores, labels, bound, 1 - confidence))
         try:
             found = model.best(goal, **{demand: bound}, confidence=confidence)
         except limen.Infeasible:
@@ -68,7 +94,7 @@ def broken(
         "broken": failed / redraws,
         "no cut": none / redraws,
         "mean share answered 1": round(answered / max(1, redraws - none), 4),
-    }
+    } | ({"no cut by eight plain sequences": plain.count(0) / redraws} if compared else {})
 
 
 def main() -> None:

@@ -8,29 +8,75 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.timing import Finding, in_turns, slower_by, within
-from limen import Evidence, optimal_threshold, recommend
+from limen import Evidence, Infeasible, OnlineCalibrator, optimal_threshold, recommend
+from limen.floors import binomial_tail
 
 ROUNDS = 7
 STEPS = 20_000
 
 
 def recommended_threshold() -> Iterator[Finding]:
-    """What it costs to know how sure a threshold is, beside a sort of the scores."""
+    """What it costs to know how sure a threshold is, beside a sort of the scores.
+
+    Scores that say nothing are the slow case without weights: most cuts are near the best.
+    """
     rng, n = np.random.default_rng(7), 1_000_000
     scores = rng.random(n)
     labels = (rng.random(n) < 0.5 * scores).astype(np.uint8)
-    found = recommend(scores, labels, false_negative=5)
-    assert found.optimum == optimal_threshold(scores, labels, false_negative=5)
-    assert found.interval[0] <= found.threshold <= found.interval[1]
-    runs = in_turns(
-        {
-            "limen": lambda: recommend(scores, labels, false_negative=5) and None,
-            "sort": lambda: np.sort(scores) is None,
-        },
-        ROUNDS,
-        per=n,
-    )
-    yield slower_by("recommend, beside np.sort of the scores", "1e6", runs, "sort", 3, "ns/sample")
+    chance = (rng.random(n) < 0.3).astype(np.uint8)
+    for name, ys, given in (
+        ("recommend", labels, {"false_negative": 5}),
+        ("recommend, weights", labels, {"false_negative": 5, "weights": rng.integers(1, 10, n)}),
+        ("recommend, scores that say nothing", chance, {"false_positive": 3, "false_negative": 7}),
+    ):
+        found = recommend(scores, ys, **given)
+        assert found.optimum == optimal_threshold(scores, ys, **given)
+        assert found.interval[0] <= found.threshold <= found.interval[1]
+        assert not found.rules_out(found.threshold)
+        runs = in_turns(
+            {
+                "limen": lambda ys=ys, given=given: recommend(scores, ys, **given) and None,
+                "sort": lambda: np.sort(scores) is None,
+            },
+            ROUNDS,
+            per=n,
+        )
+        yield slower_by(
+            f"{name}, beside np.sort of the scores", "1e6", runs, "sort", 3, "ns/sample"
+        )
+
+
+def floor_with_confidence() -> Iterator[Finding]:
+    """What it costs that new rows keep a floor too, where a cut does, and where none is found."""
+    rng, n = np.random.default_rng(8), 1_000_000
+    scores = rng.random(n)
+    for name, share, floor in (("", scores, 0.85), (", no cut found", np.full(n, 0.3), 0.3005)):
+        model = OnlineCalibrator()
+        model.update_many(scores, (rng.random(n) < share).astype(np.uint8))
+
+        def best(confidence=None, model=model, floor=floor):
+            try:
+                return model.best("recall", min_precision=floor, confidence=confidence).confusion
+            except Infeasible as error:
+                return error.more_samples
+
+        alone, sure = best(), best(0.95)
+        assert alone.precision >= floor
+        if name:
+            assert sure > 0
+        else:
+            assert binomial_tail(sure.tp, sure.tp + sure.fp, floor) <= 0.05
+            assert 0.95 * alone.recall < sure.recall < alone.recall
+        runs = in_turns(
+            {
+                "limen": lambda best=best: best(0.95) and None,
+                "alone": lambda best=best: best() and None,
+            },
+            ROUNDS,
+            per=1_000_000,
+        )
+        question = f"best, min_precision with confidence{name}, beside without"
+        yield slower_by(question, "1e6", runs, "alone", 3, "ns/sample")
 
 
 def evidence_update() -> Iterator[Finding]:
@@ -46,4 +92,4 @@ def evidence_update() -> Iterator[Finding]:
     yield within("Evidence.update", "", runs, 1_000, "ns")
 
 
-QUESTIONS = (recommended_threshold, evidence_update)
+QUESTIONS = (recommended_threshold, floor_with_confidence, evidence_update)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 import pickle
 from fractions import Fraction
@@ -17,10 +18,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import limen
-from limen.trust.intervals import NAMED, SAFE, SMOOTH, Costs, cuts_near, distance, total_losses
-from limen.trust.rank_model import rank_model
-from limen.trust.ranked import Ranked
-from limen.trust.rule import allowed_reach, best_place, recommended_place
+from limen.trust.intervals import (
+    NAMED,
+    SAFE,
+    SMOOTH,
+    Costs,
+    cuts_near,
+    distance,
+    ends_near,
+    total_losses,
+)
+from limen.trust.rank_model import _bin_ends, rank_model
+from limen.trust.ranked import Ranked, _whole
+from limen.trust.rule import best_place, recommended_place
 
 OPEN = Path(__file__).parents[2] / "shared" / "data" / "open"
 needs_data = pytest.mark.skipif(not OPEN.exists(), reason="the shared data sets are not here")
@@ -196,7 +206,9 @@ def test_the_cuts_near_the_best_are_those_of_plain_sums(
     ranked = ranked_of(scores, labels, weights if weighted else None)
     near = cuts_near(ranked, best_place(ranked, costs), costs, reach)
 
-    assert brute_force(ranked, costs, reach) == near.places.tolist()
+    within = brute_force(ranked, costs, reach)
+    assert within == near.places.tolist()
+    assert (within[0], within[-1]) == ends_near(ranked, best_place(ranked, costs), costs, reach)
 
 
 @pytest.mark.parametrize("levels", [None, 1500])
@@ -218,6 +230,58 @@ def test_no_cut_within_reach_is_left_out_where_blocks_are(levels: Any, weighted:
     assert dict(zip(every.tolist(), excess.tolist(), strict=True)).items() >= set(
         zip(near.places.tolist(), near.excess.tolist(), strict=True)
     )
+    assert (near.places[0], near.places[-1]) == ends_near(ranked, best, costs, 2.31)
+
+
+@pytest.mark.parametrize("heavy", [1, 5_000])
+@pytest.mark.parametrize("levels", [None, 1500])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bins_hold_equal_mass_as_by_the_middle_of_each_score(
+    heavy: int, levels: Any, weighted: bool
+) -> None:
+    """Also where the last score weighs more than a bin."""
+    scores, labels = drawn(5_000, levels=levels)
+    scores = np.append(scores, np.full(heavy, scores.max() + 1))
+    labels = np.append(labels, np.ones(heavy, int))
+    weights = np.random.default_rng(1).integers(1, 9, len(scores)) if weighted else None
+    ranked = ranked_of(scores, labels, weights)
+    cuts = ranked.cuts()
+    below = ranked.weight_below(cuts).tolist()
+    middle = [Fraction(a + b, 2) / below[-1] for a, b in itertools.pairwise(below)]
+    starts = [next((i for i, at in enumerate(middle) if 1024 * at >= b), -1) for b in range(1024)]
+
+    assert sorted({*cuts[starts].tolist(), 0, len(ranked)}) == _bin_ends(ranked).tolist()
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        1 + np.arange(50) * 2.0**-52,  # which differ in their last bits only
+        np.array([-math.inf, -1e300, -5e-324, -0.0, 0.0, 5e-324, 1.0, math.inf]),
+        np.linspace(-1, 1, 5_000),
+    ],
+)
+def test_weighted_samples_are_in_order_of_score_then_label_then_weight(levels: Any) -> None:
+    rng = np.random.default_rng(0)
+    scores, labels = rng.choice(levels, 400), rng.integers(0, 2, 400)
+    weights = rng.integers(0, 4, 400)
+    ranked = ranked_of(scores, labels, weights)
+    assert ranked.labels is not None
+    assert ranked.weights is not None
+
+    rows = zip(scores.tolist(), labels.tolist(), weights.tolist(), strict=True)
+    columns = (ranked.scores.tolist(), ranked.labels.tolist(), ranked.weights.tolist())
+    assert sorted(row for row in rows if row[2]) == list(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("weights", "whole"),
+    [([1.0, 2.0], [1, 2]), ([0.5, 2.0], [1, 4]), ([0.75, 0.0], [3, 0]), ([0.0, 0.0], [0, 0])],
+)
+def test_weights_are_whole_numbers_of_their_largest_common_unit(
+    weights: list[float], whole: list[int]
+) -> None:
+    assert whole == _whole(np.array(weights)).tolist()
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "tenths"])
@@ -442,8 +506,7 @@ def test_many_samples_bring_the_recommended_threshold_to_the_exact_one() -> None
         for seed in range(8):
             ranked = ranked_of(*drawn(n, seed))
             best = best_place(ranked, costs)
-            near = cuts_near(ranked, best, costs, allowed_reach(ranked))
-            moved.append(abs(recommended_place(ranked, near, costs) - best) / n)
+            moved.append(abs(recommended_place(ranked, best, costs) - best) / n)
         gaps.append(np.mean(moved))
 
     assert sorted(gaps, reverse=True) == gaps

@@ -12,6 +12,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1]))
 pytest.importorskip("sklearn")
 
+from benchmarks import trust_groups
 from benchmarks.trust_study import METHODS, cell, stored, table
 
 
@@ -34,3 +35,37 @@ def test_the_recorded_excess_of_recommended_is_the_lowest() -> None:
         for other in told.values():
             assert ours["mean"] < other["mean"]
             assert ours["95th percentile"] < other["95th percentile"]
+
+
+def test_groups_are_paid_for_by_every_method() -> None:
+    rng = np.random.default_rng(0)
+    scores, groups = rng.random(2_000), np.arange(2_000) % 4
+    labels = (rng.random(2_000) < scores).astype(np.uint8)
+    found = trust_groups.cell(scores, labels, groups, 100, (1, 5), 1, 0)
+
+    assert found is not None
+    assert set(trust_groups.METHODS) == set(found["costs"])
+    assert 0 < found["best"] < found["trivial"]
+    assert trust_groups.cell(scores, labels, groups, 460, (1, 5), 1, 0) is None
+
+
+def test_moved_groups_have_moved_scores() -> None:
+    scores = np.random.default_rng(0).random(1_000)
+    ways = {name: (moved, groups) for name, moved, groups in trust_groups.ways(scores, None)}
+
+    plain, groups = ways["at random"]
+    assert np.array_equal(np.argsort(scores), np.argsort(plain))
+    assert np.array_equal(groups, ways["moved by up to 1"][1])
+    by = ways["moved by up to 1"][0] - plain
+    assert np.allclose(by, np.array([-1, -0.5, 0, 0.5, 1])[groups])
+
+
+def test_the_recorded_gain_of_shrinking_is_where_groups_are_alike() -> None:
+    """And its loss where they are not, which docs/trust.md says too."""
+    told = trust_groups.table(trust_groups.stored())
+    for how in ("as in the file", "at random"):
+        for n in (30, 100, 300):
+            assert told[how, n]["shrunk"] < told[how, n]["exact"]
+    for n in trust_groups.SIZES:
+        assert told["moved by up to 1", n]["shrunk"] > told["moved by up to 1", n]["exact"]
+        assert told["moved by up to 1", n]["shrunk"] < told["moved by up to 1", n]["one for all"]

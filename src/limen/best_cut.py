@@ -12,7 +12,7 @@ import numpy as np
 
 from limen import _core
 from limen.errors import Infeasible
-from limen.floors import STARTS, at_least, passes, sequences, times_as_many
+from limen.floors import at_least, how_many, passes, sequences, times_as_many
 from limen.metrics import (
     CLOSE,
     BestCut,
@@ -271,9 +271,12 @@ def _unsure(
 
     def met(times: float) -> bool:
         each = []
-        for hits, trials, floor in shares:
+        for demand, (hits, trials, floor) in zip(demands, shares, strict=True):
             more, misses = np.floor(hits * times), np.ceil((trials - hits) * times)
-            each.append(passes(more, more + misses, floor, error / (STARTS * len(demands))))
+            share = error / len(demands)
+            if demand.name == "min_precision":
+                share /= max(1, how_many(floor, share, times * trials[0]))
+            each.append(passes(more, more + misses, floor, share))
         return bool(np.logical_and.reduce(each).any())
 
     samples = int(cuts.positives_below[-1]) + int(cuts.negatives_below[-1])

@@ -8,8 +8,9 @@ Two kinds of rates. Recall, and the share of labels 0 (or of all samples) that i
 fall or only rise with the cut: their trials are the same at every cut, and one bound serves all of
 them. Precision goes up and down, so cuts are tested one after the other in an order that is fixed
 before labels are seen, by how many samples they answer 1; a sequence ends where a test fails. The
-least that could ever pass is a bad place to begin, and so are all samples: `STARTS` sequences
-share the error.
+least that could ever pass is a bad place to begin, and so are all samples: several sequences share
+the error. One that reaches the start of the next takes over its share: the fallback procedure of
+Wiens, which keeps the error of all tests together.
 
 What is proven of precision is about the rows above the highest score that is answered 0. The
 threshold is the midpoint between that score and the next: it is assumed that new rows in the lower
@@ -18,6 +19,7 @@ half of this gap are no more often 1 than those above. Other rates only gain by 
 
 from __future__ import annotations
 
+import bisect
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +31,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "STARTS",
     "at_least",
     "binomial_tail",
+    "how_many",
     "least_trials",
     "passes",
     "sequences",
+    "starts",
     "times_as_many",
 ]
 
-STARTS = 8
-
+_RATIO = 2.5  # between the numbers of trials at which sequences begin, about
+_STEPS = 32  # tests per unit of the root of trials
+_EXACT = 2_000  # trials up to which it matters that tests of whole counts miss their level
 _MOST_TIMES = 1e6
 _SMALL = np.array([math.lgamma(n + 1) for n in range(1, 16)])
 
@@ -73,6 +77,9 @@ def _upper_tail(hits: NDArray[Any], trials: NDArray[Any], share: float) -> Any:
     d = 1 - (a + b) * share / (a + 1)
     d = 1 / np.where(np.abs(d) < tiny, tiny, d)
     fraction = d.copy()
+    left: NDArray[Any] = np.arange(
+        len(a)
+    )  # those that have not converged; the others would begin to wander
     for m in range(1, 10_000):
         for step in (
             m * (b - m) * share / ((a + 2 * m - 1) * (a + 2 * m)),
@@ -82,8 +89,11 @@ def _upper_tail(hits: NDArray[Any], trials: NDArray[Any], share: float) -> Any:
             d = 1 / np.where(np.abs(d) < tiny, tiny, d)
             c = 1 + step / c
             c = np.where(np.abs(c) < tiny, tiny, c)
-            fraction *= c * d
-        if np.all(np.abs(c * d - 1) < 1e-15):
+            fraction[left] *= c * d
+        far = np.abs(c * d - 1) >= 1e-15
+        if not far.all():
+            left, a, b, c, d = (each[far] for each in (left, a, b, c, d))
+        if len(left) == 0:
             break
     return np.minimum(np.exp(_log_chance(hits, trials, share)) * (1 - share) * fraction, 1.0)
 
@@ -119,23 +129,30 @@ def _stirling(n: NDArray[Any]) -> Any:
     return np.where(n < 16, small, series)
 
 
+def _rough_tail(hits: Any, trials: Any, share: float, low: float, high: float) -> Any:
+    """Return the tail, or 0 where it is surely at most `low`, and 1 where surely above `high`."""
+    hits, trials = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (hits, trials)))
+    if not 0 < share < 1 or high >= 0.5:
+        return binomial_tail(hits, trials, share)
+    tail = np.ones(hits.shape)
+    more = hits > trials * share  # up to the mean the tail is a half or more
+    # The bounds of Zubkov and Serov decide nearly all: the tail is at least that of a normal law
+    # at the root of twice the divergence, and at most that of one hit less.
+    from statistics import NormalDist  # it loads slowly, and most programs never come here
+
+    last, first = (NormalDist().inv_cdf(level) ** 2 / 2 for level in (low, high))
+    h, n = hits[more], trials[more]
+    surely = _divergence(np.maximum(h - 1, n * share), n, share) >= last
+    near = ~surely & (_divergence(h, n, share) >= first)
+    rough = np.where(surely, 0.0, 1.0)
+    rough[near] = binomial_tail(h[near], n[near], share)
+    tail[more] = rough
+    return tail
+
+
 def passes(hits: Any, trials: Any, floor: float, error: float) -> NDArray[np.bool_]:
     """Whether so many hits rule out a share below the floor, at this chance of error."""
-    hits, trials = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in (hits, trials)))
-    passed = np.array(hits > trials * floor if error < 0.5 else hits >= 0)
-    if 0 < floor < 1 and error < 0.5:
-        # Two bounds decide nearly all: Chernoff's, and Ash's from below, where not all are hits.
-        # Up to the mean the tail is about a half or more.
-        h, n = hits[passed], trials[passed]
-        chernoff, misses = np.exp(-_divergence(h, n, floor)), n - h
-        ash = np.where(misses > 0, chernoff / np.sqrt(8 * h * np.maximum(misses, 1) / n), 0)
-        near = (chernoff > error) & (ash <= error)
-        sure = chernoff <= error
-        sure[near] = binomial_tail(h[near], n[near], floor) <= error
-        passed[passed] = sure
-    else:
-        passed[passed] = binomial_tail(hits[passed], trials[passed], floor) <= error
-    return passed
+    return np.asarray(_rough_tail(hits, trials, floor, error, error) <= error)
 
 
 def at_least(hits: NDArray[np.int64], trials: int, floor: float, error: float) -> NDArray[np.bool_]:
@@ -164,41 +181,92 @@ def least_trials(floor: float, error: float) -> float:
     return math.ceil(math.log(error) / math.log(floor) - 1e-9) if floor < 1 else math.inf
 
 
+def how_many(floor: float, error: float, most: float) -> int:
+    """Return how many sequences share the error where there are so many trials at most.
+
+    >>> how_many(0.9, 0.05, 1000)
+    4
+    """
+    least = least_trials(floor, error)
+    return max(1, round(math.log(most / least, _RATIO))) if least <= most else 0
+
+
+def starts(floor: float, error: float, most: int) -> NDArray[np.int64]:
+    """Return the numbers of trials at which sequences begin, each with an equal part of the error.
+
+    In even ratios from the least that can pass to half of all, and each a little later, where the
+    exact test comes nearest to its level. Nothing here depends on hits.
+
+    >>> starts(0.9, 0.05, 1000).tolist()
+    [42, 110, 219, 570]
+    """
+    many = how_many(floor, error, most)
+    if not many:
+        return np.zeros(0, np.int64)
+    least = least_trials(floor, error / many)
+    sizes = _sizes(floor, error / many, min(most, _EXACT))
+    found = []
+    for start in np.geomspace(least, max(least, most / 2), many).tolist():
+        begin, end = math.ceil(start - 1e-6), min(math.ceil(1.15 * start), most)
+        if end < len(sizes):
+            begin += int(np.argmax(sizes[begin : end + 1]))
+        found.append(begin)
+    return np.unique(found)
+
+
+def _sizes(share: float, level: float, most: int) -> NDArray[np.float64]:
+    """Return the largest tail that is at most the level, for each number of trials up to most."""
+    sizes = np.zeros(most + 1)
+    hits, tail, fewer = 1, 0.0, 1.0  # the least hits that pass, their tail, the chance of one less
+    for trials in range(1, most + 1):
+        tail += share * fewer
+        fewer *= (1 - share) * trials / (trials - hits + 1)
+        if tail > level:
+            fewer *= share / (1 - share) * (trials - hits + 1) / hits
+            tail -= fewer
+            hits += 1
+        sizes[trials] = tail
+    return sizes
+
+
 def sequences(
     hits: NDArray[np.int64], trials: NDArray[np.int64], floor: float, error: float
 ) -> NDArray[np.bool_]:
     """Whether a share whose trials grow from cut to cut is proven above the floor at each cut.
 
-    Each of `STARTS` sequences begins at a number of trials that does not depend on hits, from the
-    least that can pass to all of them in even ratios, and goes on until its first failure.
+    Sequences of tests begin at `starts` and go on until their first failure, at every cut first
+    and later at steps much smaller than the error of a count.
     """
     proven = np.zeros(len(trials), bool)
-    least, most = least_trials(floor, error / STARTS), int(trials[-1]) if len(trials) else 0
-    if least > most:
+    most = int(trials[-1]) if len(trials) else 0
+    begin = starts(floor, error, most)
+    if len(begin) == 0:
         return proven
-    starts = np.unique(np.ceil(np.geomspace(least, most, STARTS) - 1e-6))
-    for begin in np.searchsorted(trials, starts).tolist():
-        chunk = 16
-        while begin < len(trials) and not proven[begin]:  # where it is, another went on from there
-            part = slice(begin, begin + chunk)
-            passed = passes(hits[part], trials[part], floor, error / STARTS)
-            count = len(passed) if passed.all() else int(passed.argmin())
-            proven[begin : begin + count] = True
-            if count < len(passed):
-                break
-            begin += count
-            chunk *= 2
+    roots = np.arange(_STEPS * math.isqrt(int(begin[0])), _STEPS * math.isqrt(most))
+    steps = np.ceil((roots / _STEPS) ** 2)
+    begins = np.searchsorted(trials, begin)
+    places = np.unique(np.append(np.searchsorted(trials, steps), begins))
+    places = places[places >= begins[0]]
+    joined = np.diff(np.searchsorted(begins, places, "right"), prepend=0)  # starts at each place
+    tails = _rough_tail(hits[places], trials[places], floor, error / len(begin), error)
+    shares = 0
+    for place, more, tail in zip(places.tolist(), joined.tolist(), tails.tolist(), strict=True):
+        shares += more
+        proven[place] = shares and tail <= error * shares / len(begin)
+        if not proven[place]:
+            shares = 0
     return proven
 
 
 def times_as_many(met: Callable[[float], bool]) -> float | None:
     """Return how many times as many samples would be enough, roughly; None if no number is.
 
-    `met` tells whether any cut would pass if all counts were so many times as large.
+    `met` tells whether any cut would pass if all counts were so many times as large; the more,
+    the sooner.
+
+    >>> round(times_as_many(lambda times: times > 2), 2)
+    2.14
     """
-    times = 1.0
-    while times < _MOST_TIMES:
-        times *= 1.1
-        if met(times):
-            return times
-    return None
+    steps = range(1, math.ceil(math.log(_MOST_TIMES, 1.1)))
+    first = bisect.bisect_left(steps, True, key=lambda step: met(1.1**step))
+    return None if first == len(steps) else float(1.1 ** steps[first])

@@ -317,7 +317,8 @@ def by_group(
     Notes
     -----
     The fewer samples, the more a threshold is that of chance. A few hundred of each label is a
-    better floor than the default of one sample, and ``shrink=True`` is better still.
+    better floor than the default of one sample. ``shrink=True`` serves small groups that differ
+    little from one another; where groups differ much, `limen.recommend` for each serves better.
 
     Examples
     --------

@@ -7,9 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from limen.trust.intervals import cuts_near
 from limen.trust.ranked import effective
-from limen.trust.rule import allowed_reach, best_place, recommended_place
+from limen.trust.rule import best_place, recommended_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,8 +75,7 @@ def cross_fit(ranked: Ranked, costs: Costs, scale: Fraction, confidence: float) 
     mistakes = []
     for fold in range(_FOLDS):
         tested, others = ranked.split(fold, _FOLDS)
-        near = cuts_near(others, best_place(others, costs), costs, allowed_reach(others))
-        place = recommended_place(others, near, costs)
+        place = recommended_place(others, best_place(others, costs), costs)
         mistakes.append(tested.wrong(others.threshold(place)))
     squared = float(total.squared[0])
     return cost_per_row(mistakes, (weight, squared), costs, scale, confidence)

@@ -29,6 +29,7 @@ __all__ = [
     "Near",
     "cuts_near",
     "distance",
+    "ends_near",
     "reach_of",
     "regret",
     "spread",
@@ -43,7 +44,9 @@ SAFE = {0.8: 1.68, 0.9: 2.03, 0.95: 2.31, 0.99: 2.95}
 # One threshold that was named before the samples were seen. Drawn: 1.85 2.18 2.46 3.02.
 NAMED = {0.8: 1.9, 0.9: 2.2, 0.95: 2.5, 0.99: 3.05}
 
-_BLOCKS = 1024
+_MOST_BLOCKS = 1024
+_LEAST_SAMPLES = 512  # in a block: less would take as long
+_AT_ONCE = 8  # blocks to look into for the end of an interval
 
 
 class Costs(NamedTuple):
@@ -108,32 +111,62 @@ class Near:
 
 
 def cuts_near(ranked: Ranked, best: int, costs: Costs, reach: float) -> Near:
-    """Return the cuts within reach of the best one. O(n) at most.
+    """Return the cuts within reach of the best one. O(n) at most."""
+    return _look_into(ranked, best, costs, reach, _open_blocks(ranked, best, costs, reach))
 
-    Blocks of samples are looked into only where a cut inside could be within reach: its loss is
-    at least what either end of the block allows, and the standard error grows away from the best.
+
+def ends_near(ranked: Ranked, best: int, costs: Costs, reach: float) -> tuple[int, int]:
+    """Return the places of the lowest and the highest cut within reach of the best one.
+
+    O(n) at most; where many cuts are within reach, much faster than finding all of them.
     """
-    total, chosen = ranked.all(), ranked.below([best])
-    least = int(total_losses(chosen, total, costs)[0])
-    ends = _block_ends(ranked)
+    blocks = _open_blocks(ranked, best, costs, reach)
+    parts = [blocks[at : at + _AT_ONCE] for at in range(0, len(blocks), _AT_ONCE)]
+    found = (_look_into(ranked, best, costs, reach, part).places for part in parts)
+    low = next(places for places in found if len(places))[0]
+    found = (_look_into(ranked, best, costs, reach, part).places for part in parts[::-1])
+    high = next(places for places in found if len(places))[-1]
+    return int(low), int(high)
+
+
+def _open_blocks(ranked: Ranked, best: int, costs: Costs, reach: float) -> list[tuple[int, int]]:
+    """Return the blocks of samples, ascending, in which a cut could be within reach.
+
+    The loss of a cut is at least what either end of its block allows, and the standard error
+    grows away from the best.
+    """
+    if len(ranked) < _LEAST_SAMPLES:
+        return [(0, len(ranked) + 1)]
+    total, chosen, ends = ranked.all(), ranked.below([best]), _block_ends(ranked)
     below = ranked.below(ends)
-    losses, errors = total_losses(below, total, costs) - least, spread(below, chosen, costs)
+    losses = total_losses(below, total, costs) - total_losses(chosen, total, costs)
+    errors = spread(below, chosen, costs)
     bound = np.maximum(
         losses[:-1] - costs.false_positive * np.diff(below.zeros),
         losses[1:] - costs.false_negative * np.diff(below.ones),
     )
-    open_blocks = np.flatnonzero(bound <= reach * np.maximum(errors[:-1], errors[1:]))
-    inside = [np.arange(ends[block], ends[block + 1]) for block in open_blocks]
-    places = np.concatenate([*inside, [len(ranked)]]).astype(np.int64)
-    places = places[np.append(ranked.first_of_score(places[:-1]), True)]
+    is_open = np.append(bound <= reach * np.maximum(errors[:-1], errors[1:]), True)
+    # The cut above all samples is a block of its own.
+    starts, stops = ends, np.append(ends[1:], len(ranked) + 1)
+    return list(zip(starts[is_open].tolist(), stops[is_open].tolist(), strict=True))
+
+
+def _look_into(
+    ranked: Ranked, best: int, costs: Costs, reach: float, blocks: list[tuple[int, int]]
+) -> Near:
+    """Return the cuts of some blocks that are within reach of the best one."""
+    total, chosen = ranked.all(), ranked.below([best])
+    places = np.concatenate([np.arange(start, stop) for start, stop in blocks])
+    places = places[ranked.is_cut(places)]
     below = ranked.below(places)
-    excess = total_losses(below, total, costs) - least
+    excess = total_losses(below, total, costs) - total_losses(chosen, total, costs)
     return Near(places, excess, spread(below, chosen, costs)).within(reach)
 
 
 def _block_ends(ranked: Ranked) -> NDArray[np.int64]:
     """Cuts from the lowest to the highest with about as many samples between each two."""
-    even = np.linspace(0, len(ranked) - 1, min(_BLOCKS, len(ranked))).astype(np.int64)
+    blocks = min(_MOST_BLOCKS, 1 + len(ranked) // _LEAST_SAMPLES)
+    even = np.linspace(0, len(ranked), blocks, endpoint=False).astype(np.int64)
     first = np.searchsorted(ranked.scores, ranked.scores[even])
     return np.append(np.unique(first), len(ranked))
 
@@ -150,12 +183,12 @@ def distance(ranked: Ranked, best: int, place: int, costs: Costs) -> float:
     return float(excess[0]) / error if error else 0.0
 
 
-def regret(ranked: Ranked, near: Near, costs: Costs) -> float:
+def regret(ranked: Ranked, best: int, costs: Costs) -> float:
     """Return what the best cut of such samples costs more per weight than the best of all rows.
 
     In whole costs; within a factor of about two.
     """
-    ends = ranked.below(near.within(1.0).places[[0, -1]])
+    ends = ranked.below(ends_near(ranked, best, costs, 1.0))
     squares = float(np.diff(ends.squared)[0])
     weight = float(ranked.all().weight[0])
     return 0.24 * math.sqrt(costs.false_positive * costs.false_negative * squares) / weight

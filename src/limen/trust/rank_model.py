@@ -89,6 +89,7 @@ def _bin_ends(ranked: Ranked) -> NDArray[np.int64]:
     if len(cuts) - 1 <= _BINS:
         return cuts
     weights = ranked.weight_below(cuts)
-    middle = (weights[1:] - np.diff(weights) / 2) / weights[-1]
-    starts = np.searchsorted(middle * _BINS, np.arange(1, _BINS))
+    twice_middle = weights[1:] + weights[:-1]
+    goals = np.arange(1, _BINS) * (2 * float(weights[-1]) / _BINS)
+    starts = np.searchsorted(twice_middle, goals)
     return np.unique(np.concatenate([[0], cuts[starts], [len(ranked)]]))

@@ -12,7 +12,7 @@ from limen import _core
 from limen.columns import samples_with_labels
 from limen.optimum import Optimum, answer
 from limen.trust.cross_fit import LEAST, CrossFitted, cross_fit
-from limen.trust.intervals import NAMED, Costs, cuts_near, distance, reach_of, regret
+from limen.trust.intervals import NAMED, Costs, distance, ends_near, reach_of, regret
 from limen.trust.ranked import Ranked, as_threshold, effective
 from limen.trust.rule import recommended_place
 from limen.units import exact_costs, exact_positive, unit_parts
@@ -209,9 +209,8 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
     _require_enough(ranked, current)
     costs = Costs(positive, negative)
     best = len(ranked) if optimum.upper is None else ranked.place(optimum.upper)
-    near = cuts_near(ranked, best, costs, reach)  # which reaches further than anything below
-    threshold = ranked.threshold(recommended_place(ranked, near, costs))
-    low, high = int(near.places[0]), int(near.places[-1])
+    threshold = ranked.threshold(recommended_place(ranked, best, costs))
+    low, high = ends_near(ranked, best, costs, reach)
     interval = ranked.threshold(low), ranked.threshold(high)
     keep = None if current is None else low <= ranked.place(current) <= high
     return Recommendation(
@@ -219,7 +218,7 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
         optimum=optimum,
         interval=interval,
         confidence=confidence,
-        regret=regret(ranked, near, costs) * float(scale),
+        regret=regret(ranked, best, costs) * float(scale),
         samples=len(ranked),
         current=current,
         keep=keep,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limen.trust.intervals import total_losses
+from limen.trust.intervals import cuts_near, total_losses
 from limen.trust.rank_model import rank_model
 
 if TYPE_CHECKING:
-    from limen.trust.intervals import Costs, Near
+    from limen.trust.intervals import Costs
     from limen.trust.ranked import Ranked
 
 __all__ = ["allowed_reach", "best_place", "recommended_place"]
@@ -34,9 +34,9 @@ def allowed_reach(ranked: Ranked) -> float:
     return 0.75 * min(1.0, math.pow(300 / ranked.effective, 0.25))
 
 
-def recommended_place(ranked: Ranked, near: Near, costs: Costs) -> int:
-    """Return the place of the recommended cut, of those near the best. O(n)."""
-    allowed = near.within(allowed_reach(ranked))
+def recommended_place(ranked: Ranked, best: int, costs: Costs) -> int:
+    """Return the place of the recommended cut, given that of the best one. O(n)."""
+    allowed = cuts_near(ranked, best, costs, allowed_reach(ranked))
     weight = float(ranked.all().weight[0])
     away = np.abs(
         ranked.weight_below(allowed.places) - weight * rank_model(ranked).share_below(costs)
