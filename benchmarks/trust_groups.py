@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 import limen
+from benchmarks.machine import machine
 from benchmarks.trust_study import (
     LEAST_NEW,
     LEFT_OUT,
     Sample,
     exact,
     excess_of,
-    machine,
     recommended,
 )
 
