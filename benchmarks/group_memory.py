@@ -3,8 +3,8 @@
 
 python -m benchmarks.group_memory
 
-Every case runs in a process of its own. Memory is what the process holds more of after the groups
-were filled: the resident set, so that the native part counts too.
+Every case runs in a process of its own. Memory is what Python allocates for the groups, their keys
+included, plus what models allocate outside of Python; that of the group of all samples is left out.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ import re
 import subprocess
 import sys
 import time
+import tracemalloc
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,49 +28,52 @@ import limen
 
 RESULT = Path(__file__).parent / "results" / "groups" / "memory.json"
 MODELS = {"OnlineThreshold": limen.OnlineThreshold, "OnlineCalibrator": limen.OnlineCalibrator}
-GROUPS = 1_000_000
-SAMPLES = (1, 3, 10)
+GROUPS = {1: 1_000_000, 3: 1_000_000, 10: 200_000}  # by the number of samples in each
 
 
-def resident() -> int:
-    """Bytes of this process that lie in memory."""
-    return int(re.findall(r"VmRSS:\s*(\d+)", Path("/proc/self/status").read_text())[0]) * 1024
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds, and what the work returns."""
+    gc.collect()
+    start = time.process_time()
+    done = work()
+    return round(time.process_time() - start, 2), done
+
+
+def filled(kind: str, samples: int, groups: int) -> tuple[limen.Grouped, list[float]]:
+    """So many groups of so many samples, added in batches of one sample for each group."""
+    rng = np.random.default_rng(0)
+    grouped, seconds = limen.Grouped(MODELS[kind]()), []
+    for _ in range(samples):
+        names = [f"user {number:07}" for number in range(groups)]
+        scores, labels = rng.random(groups), rng.random(groups) < 0.3
+        seconds.append(timed(lambda: grouped.update_many(names, scores, labels))[0])  # noqa: B023
+    return grouped, seconds
 
 
 def measure(kind: str, samples: int, groups: int) -> dict[str, float]:
-    """Fill so many groups with so many samples each, as one batch each."""
-    rng = np.random.default_rng(0)
-    grouped = limen.Grouped(MODELS[kind](), at_least=100)
-    everything = MODELS[kind]()
-    batches = [(rng.random(groups), rng.random(groups) < 0.3) for _ in range(samples)]
-    # The scores of all groups together need memory as well, which is not that of the groups.
+    """What so many groups of so many samples cost."""
+    filled(kind, 1, 10)  # NumPy loads a part of itself when it is first used
+    grouped, seconds = filled(kind, samples, groups)
+    saving, stored = timed(grouped.to_bytes)
+    loading, back = timed(lambda: limen.from_bytes(stored))
+    assert (groups * samples, groups) == (len(back), sum(1 for _ in back) - 1)
+    assert stored == back.to_bytes()
+    del grouped, back
     gc.collect()
-    before = resident()
-    for scores, labels in batches:
-        everything.update_many(scores, labels)
-    of_all = resident() - before
-    seconds = []
-    before = resident()
-    for scores, labels in batches:
-        names = [f"user {number:07}" for number in range(groups)]
-        start = time.perf_counter()
-        grouped.update_many(names, scores, labels)
-        seconds.append(time.perf_counter() - start)
-        del names
+    tracemalloc.start()
+    grouped, _ = filled(kind, samples, groups)
     gc.collect()
-    held = resident() - before - of_all
-    start = time.perf_counter()
-    stored = grouped.to_bytes()
-    saving = time.perf_counter() - start
-    start = time.perf_counter()
-    assert len(limen.from_bytes(stored)) == groups * samples
-    loading = time.perf_counter() - start
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    models = [each for each in grouped._models.held.values() if type(each) is not bytes][1:]
+    model = MODELS[kind]()
+    model.update_many(np.arange(samples), np.arange(samples) % 2)
     return {
-        "bytes per group": round(held / groups),
-        "seconds to add the first batch": round(seconds[0], 2),
-        "seconds to add the last batch": round(seconds[-1], 2),
-        "seconds to store": round(saving, 2),
-        "seconds to read": round(loading, 2),
+        "bytes per group": round((held + sum(map(sys.getsizeof, models))) / groups),
+        "bytes of a model of as many samples": sys.getsizeof(model),
+        "seconds to add a sample to each group": max(seconds),
+        "seconds to store": saving,
+        "seconds to read": loading,
         "stored bytes per group": round(len(stored) / groups),
     }
 
@@ -84,11 +90,12 @@ def main() -> None:
         return
     found = {}
     for kind in MODELS:
-        for samples in SAMPLES:
+        for samples, groups in GROUPS.items():
             command = [sys.executable, "-m", "benchmarks.group_memory", kind, str(samples)]
-            done = subprocess.run([*command, str(GROUPS)], capture_output=True, check=True)
-            found[f"{kind}, {samples} samples"] = json.loads(done.stdout)
-            print(kind, samples, found[f"{kind}, {samples} samples"], flush=True)
+            done = subprocess.run([*command, str(groups)], capture_output=True, check=True)
+            key = f"{kind}, {groups:,} groups of {samples}"
+            found[key] = json.loads(done.stdout)
+            print(key, found[key], flush=True)
     machine = {
         "processor": processor(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -97,7 +104,7 @@ def main() -> None:
         "command": "python -m benchmarks.group_memory",
     }
     RESULT.parent.mkdir(parents=True, exist_ok=True)
-    result = {"machine": machine, "groups": GROUPS, "found": found}
+    result = {"machine": machine, "found": found}
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
 
 

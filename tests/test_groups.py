@@ -295,6 +295,7 @@ def test_the_representations_tell_groups_and_samples() -> None:
 
 # Windows in groups.
 
+
 def last_ten() -> Grouped:
     return Grouped(limen.LastPeriod(OnlineThreshold(), 10))
 

@@ -284,7 +284,7 @@ class Grouped(Storable, Answers, kind="Grouped"):
         by_name = {name: readable(column, name) for name, column in named.items()}
         arrays = {f"columns[{at}]": column for at, column in enumerate(read)} | by_name
         require_same_length(**arrays)
-        length = next(len(array) for array in arrays.values() if array is not None)
+        length = [len(array) for array in arrays.values() if array is not None][0]  # noqa: RUF015
         return self._models.many(do, undo, coded(groups, length), tuple(read), by_name)
 
     # Copies, and what is stored.
