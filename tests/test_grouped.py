@@ -658,7 +658,6 @@ def test_an_interrupt_leaves_all_groups_as_before_or_as_after(make: Any, call: s
 
 def test_an_interrupt_while_an_error_is_taken_back_leaves_all_as_before() -> None:
     """All hold the sample, its large group does not: what all gave up comes back."""
-
     make = started(OnlineThreshold)
     probe = make()
     probe.update(("other", "x"), 7.0, 1)
@@ -692,6 +691,7 @@ def test_an_interrupt_leaves_windows_of_groups_as_before_or_as_after(make: Any) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no setitimer")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # inside a finaliser
 def test_ctrl_c_at_any_moment_leaves_sums_that_agree() -> None:
     grouped, rng = started(OnlineThreshold)(), np.random.default_rng(0)
     groups = ["large", ("large", "in it"), "few", "new"]

@@ -62,12 +62,12 @@ class Grouped(Storable, Answers, kind="Grouped"):
 
     Where samples leave by their time (`LastPeriod`, `Fading` by time) there is one clock: an event
     of any group moves the time of all, and so does `advance`. A group is brought to that time when
-    it is looked at, and each event also looks at two others, so that groups without events do not
+    it is looked at, and each event also looks at some others, so that groups without events do not
     stay in memory.
 
-    An error leaves all groups as they were, and so does an interrupt, where `update` of the model
-    is native, as it is for the models of limen. Let one thread at a time change it; others may
-    read.
+    An error leaves all groups as they were. So does an interrupt, or it comes after the call, where
+    `update` of the model is native, as it is for the models of limen, but not for windows. Let one
+    thread at a time change it; others may read. With a clock, reading is a change.
 
     Examples
     --------
