@@ -167,6 +167,26 @@ def test_a_group_that_grows_becomes_a_model_and_stays_exact() -> None:
     assert ([()], 0) == (list(grouped), len(grouped))
 
 
+def test_few_samples_are_taken_back_by_label() -> None:
+    grouped, model = Grouped(OnlineThreshold()), OnlineThreshold()
+    for sample in [(0.25, 0), (0.5, 1), (0.75, 0), (0.25, 1)]:
+        grouped.update("a", *sample)
+        model.update(*sample)
+    for sample in [(0.25, 0), (0.25, 1)]:
+        grouped.revert("a", *sample)
+        model.revert(*sample)
+
+    assert (2, model.optimum) == (grouped.count("a"), grouped.optimum("a"))
+    assert model._state() == grouped.model("a")._state()
+
+
+def test_a_value_and_the_path_of_it_are_one_group_of_a_batch() -> None:
+    grouped = Grouped(OnlineThreshold())
+    grouped.update_many(["a", ("a",), ("a",)], [0.1, 0.2, 0.3], [0, 1, 1])
+
+    assert (3, [(), ("a",)]) == (grouped.count("a"), list(grouped))
+
+
 def test_a_model_that_was_handed_out_goes_on_with_its_group() -> None:
     grouped = Grouped(OnlineThreshold())
     grouped.update("a", 0.5, 1)
@@ -379,6 +399,21 @@ def test_an_event_that_is_too_old_leaves_no_trace_but_where_it_is_counted() -> N
     assert [False, True, False] == list(counted)
     assert ([(), ("a",)], 2) == (list(grouped), grouped.count("a"))
     assert 3 == grouped.model(()).refused
+
+
+def test_late_events_one_by_one_are_those_of_a_batch() -> None:
+    """Also in what is counted as refused: the group of all samples alone counts that."""
+    rows = [("b", 0.5, 1, 5), ("a", 0.5, 1, 6), ("a", 0.5, 0, 101), ("c", 0.5, 0, 120)]
+    single, batch = (Grouped(LastPeriod(OnlineThreshold(), 30)) for _ in range(2))
+    for grouped in (single, batch):
+        grouped.update("a", 0.5, 1, time=100)
+    for group, score, label, time in rows:
+        single.update(group, score, label, time=time)
+    groups, scores, labels, times = zip(*rows, strict=True)
+    batch.update_many(list(groups), scores, labels, times=times)
+
+    assert single.to_bytes() == batch.to_bytes()
+    assert (2, 0) == (batch.model(()).refused, batch.model("a").refused)
 
 
 def test_an_error_in_a_window_changes_nothing() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from limen.groups.models import Models
 from limen.groups.paths import EVERYTHING, Path
 from limen.groups.steps import Call
 from limen.model import Held
+from limen.times import as_time
 from limen.units import exact_costs, exact_unit
 
 if TYPE_CHECKING:
@@ -83,7 +85,19 @@ class Windows(Models):
         """Add a sample to all groups that contain it, or on an error to none."""
         if not self.clocked and (named or len(sample) > 2):
             self._require_light([*sample[1:], *named.values()])
+        if self._too_old(named.get("time")):
+            path = EVERYTHING  # which refuses it, and counts that
         return super().one(do, undo, path, sample, named)
+
+    def _too_old(self, time: Any) -> bool:
+        """Whether a window of this period refuses an event of this time, by the clock of all."""
+        period, newest = self.empty.settings.get("period"), self.newest
+        if period is None or newest is None:
+            return False
+        try:
+            return bool(as_time(time, isinstance(period, timedelta)) <= newest - period)
+        except (TypeError, ValueError, OverflowError):
+            return False  # the window says what is wrong with it
 
     def counted(
         self, length: int, columns: tuple[Any, ...], named: dict[str, Any]
