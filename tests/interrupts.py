@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An exception at every place where a signal handler may raise one, one place after the other.
 
-Python runs signal handlers when a function begins, after a call, and when a loop jumps back.
+Python runs signal handlers when a function begins, after a call that returns, and when a loop jumps
+back.
 `left_halfway` raises KeyboardInterrupt at the first of these places that a call passes inside
 limen, then, on a new object, at the second, and so on until the call comes to its end. Each time
 the object must be as it was before the call, or as it is after the whole of it. Nothing depends
@@ -65,6 +66,8 @@ class _Interrupt:
             if self._last.get(frame) in _handled_after(frame.f_code):
                 self._pass(frame)
             self._last[frame] = frame.f_lasti
+        elif event == "exception":  # no handler runs between a call that raises and its except
+            self._last.pop(frame, None)
         return self
 
     def _pass(self, frame: FrameType) -> None:

@@ -464,6 +464,27 @@ def test_the_groups_are_saved_too(run, aim) -> None:
     ]
 
 
+@pytest.mark.parametrize("aim", [[], ["--metric", "f1"]])
+def test_saved_groups_are_merged(run, aim) -> None:
+    Path("teams.csv").write_text(TEAMS)
+    for name in ("one", "two"):
+        run("fit", "teams.csv", "--group-column", "team", "--save", f"{name}.limen", *aim)
+    code, _, err = run("merge", "one.limen", "two.limen", "-o", "both.limen")
+
+    assert (0, True) == (code, "both.limen: 10 samples, " in err)
+    assert 8 == limen.load("both.limen").count("a")
+
+
+def test_saved_evidence_is_merged(run) -> None:
+    for name in ("one.limen", "two.limen"):
+        evidence = limen.Evidence(0.5, 0.4)
+        evidence.update(0.45, 1)
+        evidence.save(name)
+    code, _, err = run("merge", "one.limen", "two.limen", "-o", "both.limen")
+
+    assert (0, True) == (code, "both.limen: 2 samples, evidence " in err)
+
+
 AIMS = (
     ["--metric", "f1"],
     ["--metric", "f0.5", "--min-recall", "0.9"],

@@ -62,8 +62,7 @@ def test_one_by_one_is_all_at_once() -> None:
     at_once = filled(OnlineThreshold(), at_least=20)
 
     assert at_once.thresholds() == grouped.thresholds()
-    for path in at_once:
-        assert at_once._models[path]._state() == grouped._models[path]._state()
+    assert at_once.to_bytes() == grouped.to_bytes()
 
 
 def test_a_small_group_is_answered_for_by_the_next_larger_one() -> None:
@@ -194,7 +193,7 @@ def test_times_go_with_their_samples() -> None:
 
     for country in ("de", "fr", "it"):
         at = np.flatnonzero(country == COUNTRIES)
-        at = at[at > at[-1] - 100]
+        at = at[at > N - 1 - 100]  # by the clock of all groups
         assert limen.optimal_threshold(SCORES[at], LABELS[at]) == grouped.optimum(country)
 
 
@@ -231,11 +230,11 @@ def test_taking_everything_back_leaves_nothing() -> None:
 )
 def test_an_error_changes_nothing(change, error) -> None:
     grouped = filled(OnlineThreshold())
-    before = {path: grouped._models[path]._state() for path in grouped}
+    before = grouped.to_bytes()
     with pytest.raises(error):
         change(grouped)
 
-    assert before == {path: grouped._models[path]._state() for path in grouped}
+    assert before == grouped.to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -296,16 +295,11 @@ def test_the_representations_tell_groups_and_samples() -> None:
 
 # Windows in groups.
 
-ONE_CLOCK = pytest.mark.xfail(
-    strict=True, reason="Memory: every group has a clock of its own, and none can be told the time"
-)
-
 
 def last_ten() -> Grouped:
     return Grouped(limen.LastPeriod(OnlineThreshold(), 10))
 
 
-@ONE_CLOCK
 def test_an_idle_group_forgets_when_time_goes_by_elsewhere() -> None:
     grouped = last_ten()
     grouped.update("idle", 0.5, 1, time=0)
@@ -314,7 +308,6 @@ def test_an_idle_group_forgets_when_time_goes_by_elsewhere() -> None:
     assert (0, 1, 1) == (grouped.count("idle"), grouped.count("busy"), len(grouped))
 
 
-@ONE_CLOCK
 def test_what_is_too_old_for_all_is_too_old_for_its_group() -> None:
     grouped = last_ten()
     grouped.update("busy", 0.5, 1, time=100)
@@ -323,7 +316,6 @@ def test_what_is_too_old_for_all_is_too_old_for_its_group() -> None:
     assert (0, 1) == (grouped.count("new"), len(grouped))
 
 
-@ONE_CLOCK
 def test_groups_can_be_told_that_time_goes_by() -> None:
     grouped: Any = last_ten()
     grouped.update("a", 0.5, 1, time=0)

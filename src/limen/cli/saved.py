@@ -157,7 +157,7 @@ def merge(options: Namespace) -> int:
         if not hasattr(model, "merge"):
             raise Failure(
                 f"{path} holds a {type(model).__name__}, which cannot be merged: its samples have "
-                "an order, ids or groups. Merge plain models.",
+                "an order or ids. Merge plain models or groups of them.",
                 BAD_INPUT,
             )
     try:
@@ -165,9 +165,13 @@ def merge(options: Namespace) -> int:
     except (TypeError, ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
     merged.save(options.output)
-    answer = "for any aim"
-    if not merged.takes_costs:
-        best = merged.optimum
+    of_all = merged.model(()) if isinstance(merged, limen.Grouped) else merged
+    if isinstance(of_all, limen.Evidence):
+        answer = f"evidence {of_all.value:.4g}"
+    elif of_all.takes_costs:
+        answer = "for any aim"
+    else:
+        best = of_all.optimum
         answer = f"threshold {within(best.threshold, best.lower, best.upper)}"
     print_messages(f"{options.output}: {len(merged):,} samples, {answer}", quiet=options.quiet)
     return 0

@@ -21,7 +21,7 @@ __all__ = ["Storable", "from_bytes", "load"]
 _HOMES = {
     "Evidence": "limen.trust.evidence",
     "Fading": "limen.memory.fading",
-    "Grouped": "limen.groups",
+    "Grouped": "limen.groups.grouped",
     "LastN": "limen.memory.windows",
     "LastPeriod": "limen.memory.windows",
     "Ledger": "limen.memory.ledger",

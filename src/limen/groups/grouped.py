@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One model for each group along a stream: stored, merged, and with one clock for all."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from limen.arrays import readable
+from limen.calibrator import OnlineCalibrator
+from limen.columns import require_same_length
+from limen.groups.few import FewModels, Packing
+from limen.groups.models import Models, key_of
+from limen.groups.optima import GroupThresholds, Samples, shrunk
+from limen.groups.paths import (
+    EVERYTHING,
+    Answers,
+    Path,
+    coded,
+    names_a_group,
+    path_of,
+    refuse_group,
+    require_count,
+)
+from limen.groups.windows import Windows, inner_of
+from limen.model import refuse_costs, require_distinct
+from limen.online import OnlineCut, OnlineThreshold
+from limen.storage import Storable
+from limen.storage.packing import ids_of, whole_number
+
+if TYPE_CHECKING:
+    from limen.units import Cost
+
+__all__ = ["Grouped"]
+
+_PACKED = (OnlineThreshold, OnlineCut, OnlineCalibrator)  # few samples of these are kept as bytes
+
+
+class Grouped(Storable, Answers, kind="Grouped"):
+    """Keep one model for each group, sample by sample.
+
+    Each sample is held by its group and by every larger group that contains it, up to the one
+    of all samples. A group that holds too few is answered for by the next larger one.
+
+    Parameters
+    ----------
+    model
+        An empty model, such as ``OnlineThreshold(false_negative=5)``, or an empty window, such as
+        ``LastPeriod(OnlineThreshold(), timedelta(days=30))``; every group begins as a copy of it.
+        One of your own does as well if it keeps the contract of `limen.model.Model`.
+    at_least
+        How many samples a group needs to be asked itself.
+
+    Notes
+    -----
+    Costs one update for each depth: two where groups are single values, as there is always the
+    group of all samples. Groups come first in every call; what follows is what the model takes.
+
+    A group of up to 32 samples is kept as bytes and takes no more memory than its samples; a
+    larger one takes a model. See docs/groups.md for numbers.
+
+    Where samples leave by their time (`LastPeriod`, `Fading` by time) there is one clock: an event
+    of any group moves the time of all, and so does `advance`. A group is brought to that time when
+    it is looked at, and each event also looks at some others, so that groups without events do not
+    stay in memory.
+
+    An error leaves all groups as they were. So does an interrupt, or it comes after the call, where
+    `update` of the model is native, as it is for the models of limen, but not for windows. Let one
+    thread at a time change it; others may read. With a clock, reading is a change.
+
+    Examples
+    --------
+    >>> from limen import Grouped, OnlineThreshold
+    >>> shops = Grouped(OnlineThreshold(), at_least=2)
+    >>> for shop, score, label in [("a", 0.25, 0), ("a", 0.5, 1), ("b", 1.0, 1)]:
+    ...     shops.update(shop, score, label)
+    >>> shops.threshold("a"), shops.threshold("b")
+    (0.375, 0.375)
+    >>> shops.update("b", 0.75, 0)
+    >>> shops.threshold("b")
+    0.875
+    """
+
+    __slots__ = ("_models", "at_least")
+
+    def __init__(self, model: Any, *, at_least: int = 1) -> None:
+        require_count(at_least)
+        if len(model):
+            raise ValueError(
+                f"model must be empty, got one that holds {len(model):,} samples. Pass a new one "
+                "and add the samples with their groups."
+            )
+        self.at_least = at_least
+        if type(model) in _PACKED:
+            kind: type[Models] = FewModels
+        else:
+            kind = Windows if hasattr(model, "model") else Models
+        self._models = kind(deepcopy(model))
+
+    # What comes in.
+
+    def update(self, group: Hashable, *sample: Any, **named: Any) -> Any:
+        """Add one sample to its group and to the larger ones. O(log n) for each depth.
+
+        Return what the model's `update` does: for a window by time, whether the sample counts.
+
+        >>> from limen import Grouped, LastPeriod, OnlineThreshold
+        >>> grouped = Grouped(OnlineThreshold())
+        >>> grouped.update("a", 0.5, 1, weight=2)
+        >>> grouped.count("a")
+        1
+        >>> recent = Grouped(LastPeriod(OnlineThreshold(), 10))
+        >>> recent.update("a", 0.5, 1, time=0), recent.update("b", 0.5, 1, time=10)
+        (True, True)
+        >>> recent.count("a"), recent.count("b")
+        (0, 1)
+        """
+        return self._models.one("update", "revert", _named(group), sample, named)
+
+    def revert(self, group: Hashable, *sample: Any, **named: Any) -> None:
+        """Take one sample back from its group and the larger ones. O(log n) for each depth.
+
+        >>> from limen import Grouped, OnlineThreshold
+        >>> grouped = Grouped(OnlineThreshold())
+        >>> grouped.update("a", 0.5, 1)
+        >>> grouped.revert("a", 0.5, 1)
+        >>> len(grouped)
+        0
+        """
+        self._models.one("revert", "update", _named(group), sample, named)
+
+    def update_many(self, groups: Any, *columns: Any, **named: Any) -> Any:
+        """Add many samples at once: all of them, or on an error none.
+
+        Costs what `update_many` of the model does, for each depth, and O(groups) besides. Returns
+        what that of the model does.
+
+        >>> from limen import Grouped, OnlineThreshold
+        >>> grouped = Grouped(OnlineThreshold())
+        >>> grouped.update_many(["a", "b", "b"], [0.1, 0.25, 0.5], [0, 0, 1])
+        >>> grouped.thresholds()
+        {(): 0.375, ('a',): inf, ('b',): 0.375}
+        """
+        return self._many("update_many", "revert_many", groups, columns, named)
+
+    def revert_many(self, groups: Any, *columns: Any, **named: Any) -> None:
+        """Take back many samples at once: all of them, or on an error none."""
+        self._many("revert_many", "update_many", groups, columns, named)
+
+    def advance(self, time: Any) -> None:
+        """Let it be this late in all groups, if it is the latest time so far. O(log n) per leaving.
+
+        >>> from limen import Grouped, LastPeriod, OnlineThreshold
+        >>> grouped = Grouped(LastPeriod(OnlineThreshold(), 10))
+        >>> grouped.update("a", 0.5, 1, time=0), grouped.update("b", 0.5, 1, time=5)
+        (True, True)
+        >>> grouped.advance(12)
+        >>> grouped.count("a"), grouped.count("b"), len(grouped)
+        (0, 1, 1)
+        """
+        models = self._models
+        if not isinstance(models, Windows) or not models.clocked:
+            raise TypeError(
+                f"samples do not leave {type(models.empty).__name__} by their time, so there is no "
+                "clock to advance. Make Grouped of a LastPeriod, or of a Fading by time."
+            )
+        models.advance(time)
+
+    def merge(self, *others: Self) -> None:
+        """Hold what others hold, besides what is held: all of it, or on an error nothing.
+
+        Groups are united. The samples must be disjoint, `at_least` and the settings of the models
+        the same. O(n + m). The others stay as they are. Models that `model` returned before are
+        those of before.
+
+        >>> from limen import Grouped, OnlineThreshold
+        >>> monday, tuesday = Grouped(OnlineThreshold()), Grouped(OnlineThreshold())
+        >>> monday.update_many(["a", "a"], [0.1, 0.5], [0, 0])
+        >>> tuesday.update_many(["a", "b"], [0.75, 0.25], [1, 1])
+        >>> monday.merge(tuesday)
+        >>> monday.thresholds()
+        {(): 0.625, ('a',): 0.625, ('b',): -inf}
+        """
+        require_distinct((self, *others))
+        for other in others:
+            if not isinstance(other, Grouped):
+                raise TypeError(
+                    f"cannot merge {type(other).__name__} into {type(self).__name__}; both must "
+                    "hold groups. Nothing was changed."
+                )
+            if other.at_least != self.at_least:
+                raise ValueError(
+                    f"cannot merge: at_least is {self.at_least} here and {other.at_least} there. "
+                    "Nothing was changed."
+                )
+        empty = self._models.empty
+        if not hasattr(empty, "merge"):
+            raise TypeError(
+                f"cannot merge groups of {type(empty).__name__}, which has no merge(): what it "
+                "remembers does not tell what both would remember. Nothing was changed."
+            )
+        self._models.merge([other._models for other in others])
+
+    # What is asked of it.
+
+    def model(self, group: Hashable) -> Any:
+        """Return the model that answers for a group, seen before or not. O(depth).
+
+        Read from it, but leave it as it is: it is a part of this object.
+        """
+        return self._models.model(key_of(self.source(group)))
+
+    def optimum(self, group: Hashable, **costs: Cost) -> Any:
+        """Return the cut for a group, seen before or not. O(depth) and what the model takes."""
+        return self._models.ask(key_of(self.source(group)), "optimum", costs)
+
+    def recommended(self, **costs: Cost) -> GroupThresholds:
+        """Return a threshold for the new rows of each group, from the samples held. O(n log n).
+
+        The same as `by_group` with ``shrink=True``: all samples are given the threshold that
+        `limen.recommend` finds, and each group that of the next larger one, moved into the 95 %
+        interval of its own samples where it lies outside. Costs are given where the model takes
+        them. Needs labels, and samples that all weigh 1: sums of weights do not tell how sure a
+        threshold is.
+
+        >>> from limen import Grouped, OnlineThreshold
+        >>> grouped = Grouped(OnlineThreshold())
+        >>> scores = [i / 64 for i in range(64)]
+        >>> grouped.update_many(["a", "b"] * 32, scores, [int(i * i % 64 < i) for i in range(64)])
+        >>> grouped.recommended().recommendation("a")
+        GroupThreshold(threshold=0.3046875, source=(), interval=(-inf, 0.578125), samples=32)
+        """
+        models = self._models
+        inner = inner_of(models.empty)
+        if type(inner) not in (OnlineThreshold, OnlineCalibrator):
+            raise TypeError(
+                f"a threshold is recommended from scores and labels, and {type(inner).__name__} "
+                "does not keep these. Use OnlineThreshold or OnlineCalibrator, or "
+                "limen.by_group(..., shrink=True) on the samples."
+            )
+        if "half_life" in models.empty.settings:
+            _refuse_weights("have faded")
+        if not inner.takes_costs:
+            if costs:
+                refuse_costs()
+            costs = {name: inner.settings[name] for name in ("false_positive", "false_negative")}
+        packing = Packing(inner)
+
+        def samples(path: Path) -> Samples:
+            found = packing.samples(inner_of(models.held[key_of(path)]))
+            return _refuse_weights("have weights") if found is None else (*found, None)
+
+        return shrunk(self, samples, dict(costs), self.at_least)
+
+    @property
+    def newest(self) -> Any:
+        """The latest time seen in any group; None before the first, or where there is no clock."""
+        return self._models.newest
+
+    def count(self, group: Hashable) -> int:
+        """Return how many samples a group holds. O(1)."""
+        return self._models.count(key_of(group))
+
+    def __len__(self) -> int:
+        return len(self._models.held[EVERYTHING])
+
+    def __iter__(self) -> Iterator[Path]:
+        return map(path_of, self._models.occupied())
+
+    def __repr__(self) -> str:
+        return (
+            f"<Grouped({self._models.empty!r}, at_least={self.at_least}): {len(self):,} samples, "
+            f"{len(self._models.occupied()) - 1:,} groups>"
+        )
+
+    def _threshold(self, path: Path, costs: dict[str, Any]) -> float:
+        return float(self._models.ask(key_of(path), "threshold", costs))
+
+    def _many(
+        self, do: str, undo: str, groups: Any, columns: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        read = [readable(column, f"columns[{at}]") for at, column in enumerate(columns)]
+        by_name = {name: readable(column, name) for name, column in named.items()}
+        arrays = {f"columns[{at}]": column for at, column in enumerate(read)} | by_name
+        require_same_length(**arrays)
+        length = [len(array) for array in arrays.values() if array is not None][0]  # noqa: RUF015
+        return self._models.many(do, undo, coded(groups, length), tuple(read), by_name)
+
+    # Copies, and what is stored.
+
+    def snapshot(self) -> dict[str, Any]:
+        """Describe what all groups hold, in an order that depends on the groups alone. O(n)."""
+        models = self._models
+        return {
+            "at_least": self.at_least,
+            "empty": models.empty,
+            "everything": models.held[EVERYTHING],
+            **models.described(),
+        }
+
+    @classmethod
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make an object of a `snapshot`. O(n)."""
+        grouped = cls.__new__(cls)
+        at_least = whole_number(snapshot, "at_least", least=1)
+        Grouped.__init__(grouped, snapshot["empty"], at_least=at_least)
+        models, everything = grouped._models, snapshot["everything"]
+        models.require_alike(everything)
+        models.held[EVERYTHING] = everything
+        paths = [path_of(key) for key in ids_of(snapshot["groups"])]
+        held = dict(zip(map(key_of, paths), models.restored(snapshot), strict=True))
+        if len(held) != len(paths) or not all(map(names_a_group, paths)):
+            raise ValueError("a group that occurs twice, or has no name")
+        models.held |= held
+        for path in paths:
+            if key_of(path[:-1]) not in models.held:
+                raise ValueError(f"the group {path!r} belongs to none")
+        return grouped
+
+
+def _named(group: Hashable) -> Path:
+    """Write the group of a sample as a path; raise ValueError unless it names one."""
+    path = path_of(group)
+    if not names_a_group(path):
+        refuse_group("group", group)
+    return path
+
+
+def _refuse_weights(what: str) -> NoReturn:
+    raise ValueError(
+        f"samples {what}, and sums of weights do not tell how sure a threshold is. Use "
+        "limen.by_group(..., weights=..., shrink=True) on the samples."
+    )

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One threshold for each group of whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+import numpy as np
+
+from limen.batch import optimal_threshold
+from limen.columns import samples_with_labels
+from limen.groups.paths import (
+    EVERYTHING,
+    Answers,
+    Path,
+    coded,
+    path_of,
+    require_count,
+    rows_by_group,
+)
+from limen.model import refuse_costs
+from limen.trust.cross_fit import LEAST
+from limen.trust.ranked import height
+from limen.trust.recommended import Recommendation, recommend
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from limen.optimum import Optimum
+    from limen.units import Cost
+
+__all__ = ["GroupOptima", "GroupThreshold", "GroupThresholds", "by_group", "shrunk"]
+
+Samples: TypeAlias = tuple[Any, Any, Any]  # scores, labels, and weights or None
+
+
+class GroupOptima(Answers):
+    """The cheapest cut of each group, as found by `by_group`.
+
+    Attributes
+    ----------
+    at_least
+        A group with fewer samples is answered for by the next larger one.
+
+    Examples
+    --------
+    >>> from limen import by_group
+    >>> found = by_group(["a", "a", "b", "b"], [0.25, 0.5, 0.75, 1.0], [0, 1, 0, 1])
+    >>> found.threshold("a"), found.threshold("b"), found.threshold("never seen")
+    (0.375, 0.875, 0.875)
+    >>> found.source("never seen")
+    ()
+    """
+
+    __slots__ = ("_counts", "_optima", "at_least")
+
+    def __init__(self, optima: dict[Path, Optimum], counts: dict[Path, int], at_least: int) -> None:
+        self._optima, self._counts, self.at_least = optima, counts, at_least
+
+    def count(self, group: Hashable) -> int:
+        """Return how many samples a group holds. O(1)."""
+        return self._counts.get(path_of(group), 0)
+
+    def optimum(self, group: Hashable) -> Optimum:
+        """Return the cut for a group, seen before or not. O(depth)."""
+        return self._optima[self.source(group)]
+
+    def _threshold(self, path: Path, costs: dict[str, Any]) -> float:
+        if costs:
+            refuse_costs()
+        return self._optima[path].threshold
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._optima)
+
+    def __repr__(self) -> str:
+        groups = len(self._optima) - 1
+        small = sum(self.source(path) != path for path in self)
+        return (
+            f"<GroupOptima(at_least={self.at_least}): {self.count(EVERYTHING):,} samples, "
+            f"{groups:,} groups, {small:,} of them too small>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupThreshold:
+    """The threshold of the next larger group, moved into the interval of the group's own samples.
+
+    Attributes
+    ----------
+    threshold
+        The number to use: that of the next larger group where the group's own samples do not rule
+        it out, else the nearest end of their interval. Of all samples, the recommended one.
+    source
+        The group whose samples decided it, as a path: this one where it was moved.
+    interval
+        Where the best threshold of this group lies, with 95 % confidence, by its samples alone;
+        None where they are too few to say.
+    optimum
+        The exact optimum of the group's samples.
+    samples
+        How many samples the group has.
+    """
+
+    threshold: float
+    source: Path
+    interval: tuple[float, float] | None
+    optimum: Optimum = field(repr=False)
+    samples: int
+
+
+class GroupThresholds(Answers):
+    """A threshold for the new rows of each group, by `by_group` or `Grouped.recommended`.
+
+    Reads as `GroupOptima` does. `recommendation` tells where a threshold comes from.
+
+    Attributes
+    ----------
+    at_least
+        A group with fewer samples takes the threshold of the next larger one as it is.
+    """
+
+    __slots__ = ("_found", "at_least")
+
+    def __init__(self, found: dict[Path, GroupThreshold], at_least: int) -> None:
+        self._found, self.at_least = found, at_least
+
+    def count(self, group: Hashable) -> int:
+        """Return how many samples a group holds. O(1)."""
+        found = self._found.get(path_of(group))
+        return 0 if found is None else found.samples
+
+    def source(self, group: Hashable) -> Path:
+        """Return the group whose samples decided the threshold, as a path. O(depth)."""
+        return self.recommendation(group).source
+
+    def recommendation(self, group: Hashable) -> GroupThreshold:
+        """Return the threshold of a group and where it comes from. O(depth).
+
+        For a group that was never seen, that of the next larger one.
+        """
+        path = path_of(group)
+        while path not in self._found:
+            path = path[:-1]
+        return self._found[path]
+
+    def _threshold(self, path: Path, costs: dict[str, Any]) -> float:
+        if costs:
+            refuse_costs()
+        return self._found[path].threshold
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._found)
+
+    def __repr__(self) -> str:
+        moved = sum(self.source(path) == path != EVERYTHING for path in self)
+        return (
+            f"<GroupThresholds(at_least={self.at_least}): {self.count(EVERYTHING):,} samples, "
+            f"{len(self._found) - 1:,} groups, {moved:,} of them with a threshold of their own>"
+        )
+
+
+@overload
+def by_group(
+    groups: Any,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost = ...,
+    false_negative: Cost = ...,
+    weights: ArrayLike | None = ...,
+    unit: Cost | None = ...,
+    at_least: int = ...,
+    shrink: Literal[False] = ...,
+) -> GroupOptima: ...
+
+
+@overload
+def by_group(
+    groups: Any,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost = ...,
+    false_negative: Cost = ...,
+    weights: ArrayLike | None = ...,
+    unit: Cost | None = ...,
+    at_least: int = ...,
+    shrink: Literal[True],
+) -> GroupThresholds: ...
+
+
+def by_group(
+    groups: Any,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost = 1,
+    false_negative: Cost = 1,
+    weights: ArrayLike | None = None,
+    unit: Cost | None = None,
+    at_least: int = 1,
+    shrink: bool = False,
+) -> GroupOptima | GroupThresholds:
+    """Find the cheapest threshold of every group, exactly. O(n) for each depth of the groups.
+
+    Parameters
+    ----------
+    groups
+        The group of each sample: any value, or a tuple that goes from the larger group to the
+        smaller one, such as ``("de", "berlin")``. Several columns of a frame do as well.
+    scores, labels, false_positive, false_negative, weights, unit
+        As for `limen.optimal_threshold`.
+    at_least
+        How many samples a group needs to be asked itself. For a smaller one the next larger
+        group answers: ``("de",)`` for ``("de", "berlin")``, and all samples for ``("de",)``.
+    shrink
+        True: thresholds for new rows in place of exact optima. All samples are given the threshold
+        that `limen.recommend` finds; each group that of the next larger one, moved into the 95 %
+        interval of its own samples where it lies outside. Takes no unit.
+
+    Notes
+    -----
+    The fewer samples, the more a threshold is that of chance. A few hundred of each label is a
+    better floor than the default of one sample. ``shrink=True`` serves small groups that differ
+    little from one another; where groups differ much, `limen.recommend` for each serves better.
+
+    Examples
+    --------
+    >>> from limen import by_group
+    >>> cities = [("de", "berlin"), ("de", "bonn"), ("de", "bonn"), ("fr", "nice")]
+    >>> found = by_group(cities, [0.1, 0.3, 0.7, 0.6], [1, 0, 1, 0], at_least=2)
+    >>> found.threshold(("de", "bonn")), found.source(("de", "berlin"))
+    (0.5, ('de',))
+    >>> found.predict([("de", "bonn"), ("fr", "nice")], [0.6, 0.6])
+    array([1, 0])
+    """
+    require_count(at_least)
+    columns = xs, ys, ws = samples_with_labels(scores, labels, weights)
+    costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
+    rows_of = {EVERYTHING: np.arange(len(xs)), **dict(rows_by_group(*coded(groups, len(xs))))}
+
+    def samples(path: Path) -> Samples:
+        first, second, third = (None if each is None else each[rows_of[path]] for each in columns)
+        return first, second, third
+
+    if shrink:
+        if unit is not None:
+            raise ValueError("shrink takes no unit: an interval knows weights, not their unit.")
+        return shrunk(rows_of, samples, costs, at_least)
+    optima, counts = {}, {}
+    for path in rows_of:
+        xs, ys, ws = samples(path)
+        optima[path] = optimal_threshold(xs, ys, weights=ws, unit=unit, **costs)
+        counts[path] = len(xs) if ws is None else int(np.count_nonzero(ws))
+    return GroupOptima(optima, counts, at_least)
+
+
+def shrunk(
+    paths: Iterable[Path],
+    samples_of: Callable[[Path], Samples],
+    costs: dict[str, Any],
+    at_least: int,
+) -> GroupThresholds:
+    """Move the threshold of each larger group into the interval of each smaller one. O(n log n)."""
+    found: dict[Path, GroupThreshold] = {}
+    for path in sorted(paths, key=len):  # the larger group first
+        xs, ys, ws = samples_of(path)
+        samples = len(xs) if ws is None else int(np.count_nonzero(ws))
+        ones = int(np.count_nonzero(ys))
+        enough = samples >= at_least and min(ones, len(ys) - ones) >= LEAST
+        own: Recommendation | None = None
+        try:
+            if path == EVERYTHING or enough:
+                own = recommend(xs, ys, weights=ws, **costs)
+        except ValueError:  # weights that tell too little; all else was found sound with all rows
+            if path == EVERYTHING:
+                raise
+        if own is None:
+            above = found[path[:-1]]
+            optimum = optimal_threshold(xs, ys, weights=ws, **costs)
+            each = GroupThreshold(above.threshold, above.source, None, optimum, samples)
+        elif path == EVERYTHING:
+            each = GroupThreshold(own.threshold, path, own.interval, own.optimum, samples)
+        else:
+            above, (low, high) = found[path[:-1]], own.interval
+            threshold = sorted([low, above.threshold, high], key=height)[1]
+            source = above.source if height(threshold) == height(above.threshold) else path
+            each = GroupThreshold(threshold, source, own.interval, own.optimum, samples)
+        found[path] = each
+    return GroupThresholds(found, at_least)
