@@ -4,7 +4,7 @@
 // of them with weights that fade; with ids, joined from scores and labels that come apart.
 //
 // A call either happens or does not. What can fail (too large, no memory) comes first; then come
-// changes that cannot. Every Trouble and every bad_alloc leaves all as it was. Nothing here is
+// changes that cannot. Every refusal and every bad_alloc leaves all as it was. Nothing here is
 // safe for concurrent use: locks are the caller's. check() throws std::logic_error on a broken
 // invariant, in release builds too.
 //
@@ -21,7 +21,7 @@
 namespace limen {
 
 struct MemoryOptions {
-    std::uint64_t key = 0x9e3779b97f4a7c15u;  // of the hash of ids: random in each process
+    std::uint64_t key = 0x9e3779b97f4a7c15u;      // of the hash of ids: random in each process
     std::uint64_t hash_mask = ~std::uint64_t{0};  // fewer bits make collisions: for tests
 };
 

@@ -32,19 +32,14 @@ struct Amount {
 
 enum class Keep : std::uint8_t { all, last_n, last_period, fading };
 
-// What a mistake costs, in whole numbers.
-struct WholeCosts {
-    std::int64_t false_positive = 1, false_negative = 1;
-};
-
 struct MemorySettings {
     Keep keep = Keep::all;
     std::uint64_t n = 0;   // last_n: how many samples, at least 1
     Time period{};         // last_period: how far back; fading: the half-life
     bool by_time = false;  // fading: by time, else by the number of samples
     bool labelled = true;  // else samples have losses
-    WholeCosts costs{};    // what samples of a labelled model cost: those of its HeldSamples
-    WholeCosts account{};  // what answers cost: the same, but of a calibrator those of the ledger
+    Costs costs{};         // what samples of a labelled model cost: those of its HeldSamples
+    Costs account{};       // what answers cost: the same, but of a calibrator those of the ledger
     // With ids: when a score without a label, or a label without a score, is dropped; when a
     // negative begins to count; when an id is forgotten whose sample stays; how old a new id's
     // score may be. Without ids none of them may be given.
@@ -69,7 +64,7 @@ struct Id {
 };
 
 // Why nothing was changed.
-enum class Trouble : std::uint8_t {
+enum class MemoryRefusal : std::uint8_t {
     none,
     too_large,    // the sum of all losses would reach 2^62 units
     too_many,     // 2^32 samples of one score, or 2^32 - 2 entries
@@ -83,12 +78,12 @@ enum class Trouble : std::uint8_t {
 };
 
 struct Done {
-    Trouble trouble = Trouble::none;
+    MemoryRefusal refusal = MemoryRefusal::none;  // else nothing was changed
     bool yes = true;      // update: whether it counts; score: whether it is recorded, now or
                           // before; label: whether the id has a score; forget: whether there was
                           // such an id
     int answer = 0;       // score
-    std::size_t row = 0;  // where there is trouble in a batch
+    std::size_t row = 0;  // of a batch: where the refusal is
     double score = 0;     // other_score: what the id has
     Amount amount{};
     std::uint32_t group = 0;
@@ -109,8 +104,7 @@ struct BatchColumns {
     const std::uint32_t* groups = nullptr;     // null: all 0
 
     Amount amount(std::size_t i) const {
-        return {firsts ? firsts[i] : 1, seconds ? seconds[i] : 0,
-                bits ? bits[i] : std::uint8_t{0}};
+        return {firsts ? firsts[i] : 1, seconds ? seconds[i] : 0, bits ? bits[i] : std::uint8_t{0}};
     }
     Time time(std::size_t i) const { return {times[i], times_real && times_real[i] != 0}; }
 };

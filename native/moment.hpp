@@ -24,9 +24,7 @@ struct Time {
     // Before all others.
     static Time never() { return of(-std::numeric_limits<double>::infinity()); }
 
-    double number() const {
-        return real ? std::bit_cast<double>(bits) : static_cast<double>(bits);
-    }
+    double number() const { return real ? std::bit_cast<double>(bits) : static_cast<double>(bits); }
 };
 
 namespace moment_detail {
