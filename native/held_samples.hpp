@@ -20,6 +20,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cut.hpp"
@@ -142,6 +143,18 @@ public:
     const Tree& tree() const { return tree_; }
 
     Held find(double score) const { return tree_.find(score + 0.0); }
+
+    // Whether so many samples of this size in all can be added in any order, and whatever is
+    // removed in between, without a refusal.
+    bool has_room(Wide size, int bits, std::size_t samples) const {
+        return samples_ + samples <= most_of_a_score && fits(size, bits);
+    }
+    // Make sure that the next `samples` calls of add() find memory.
+    void reserve(std::size_t samples) { tree_.reserve(samples); }
+    // A sample of this score is going to be removed soon.
+    void warm(double score) const { tree_.warm(score + 0.0); }
+
+    HeldSamples copy() const { return HeldSamples(*this, tree_.copy()); }
 
     // The best cut, and its loss in units of the current fineness, where the tree keeps one.
     const Cut& best() const { return tree_.best(); }
@@ -472,6 +485,11 @@ public:
 
 private:
     static constexpr std::uint32_t most_of_a_score = std::numeric_limits<std::uint32_t>::max();
+
+    HeldSamples(const HeldSamples& other, Tree&& tree)
+        : Measure(other), tree_(std::move(tree)), samples_(other.samples_), above_(other.above_),
+          total_(other.total_), summed_(other.summed_), places_(other.places_),
+          twos_below_(other.twos_below_), twos_above_(other.twos_above_) {}
 
     static std::int64_t magnitude(std::int64_t value) { return value < 0 ? -value : value; }
     static std::int64_t size_of(const Losses& losses) {

@@ -32,11 +32,12 @@ public:
     }
     T* make() {
         reserve(1);
-        T* made = left_ > 0 ? next_ : free_.back();
-        if (left_ > 0) {
-            ++next_;
+        T* made;
+        if (free_.empty()) {  // what was given back is warm; what was never used may never be
+            made = next_++;
             --left_;
         } else {
+            made = free_.back();
             free_.pop_back();
         }
         made->reset();
@@ -48,6 +49,7 @@ public:
         free_.clear();
         left_ = made_ = 0;
     }
+    std::size_t used() const { return made_ - left_ - free_.size(); }
     std::size_t memory() const { return made_ * sizeof(T) + free_.capacity() * sizeof(T*); }
     void swap(Pool& other) noexcept {
         std::swap(chunks_, other.chunks_);
