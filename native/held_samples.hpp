@@ -149,8 +149,11 @@ public:
     bool has_room(Wide size, int bits, std::size_t samples) const {
         return samples_ + samples <= most_of_a_score && fits(size, bits);
     }
-    // Make sure that the next `samples` calls of add() find memory.
-    void reserve(std::size_t samples) { tree_.reserve(samples); }
+    // Make sure that the next `samples` calls of add() find memory, as long as never more than
+    // `most` scores are held.
+    void reserve(std::size_t samples, std::size_t most = ~std::size_t{0}) {
+        tree_.reserve(samples, most);
+    }
     // A sample of this score is going to be removed soon.
     void warm(double score) const { tree_.warm(score + 0.0); }
 

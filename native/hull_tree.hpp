@@ -294,10 +294,12 @@ public:
         forget_all();
     }
 
-    // Make sure that the next `scores` calls of add() find memory, whatever goes in between.
-    void reserve(std::size_t scores) {
+    // Make sure that the next `scores` calls of add() find memory, whatever goes in between, as
+    // long as never more than `most` are held.
+    void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
         reserved_ = scores;
-        const std::size_t leaves = (distinct_ + scores) / static_cast<std::size_t>(fewest()) + 1;
+        const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
+        const std::size_t leaves = held / static_cast<std::size_t>(fewest()) + 1;
         leaves_.reserve(std::min(scores, leaves - leaves_.used()) + 1);
         nodes_.reserve(std::min(scores, leaves - nodes_.used()) + 1);
     }

@@ -148,7 +148,8 @@ public:
                 all.push_back({entries.time(line_[i].at), line_[i], 0});
         for (const Late& late : late_)
             if (entries.turn(late.place.at) == late.place.turn) all.push_back(late);
-        std::stable_sort(all.begin(), all.end(), [](const Late& a, const Late& b) { return b < a; });
+        std::stable_sort(all.begin(), all.end(),
+                         [](const Late& a, const Late& b) { return b < a; });
         std::vector<std::uint32_t> order;
         order.reserve(all.size());
         for (const Late& one : all) order.push_back(one.place.at);
@@ -189,8 +190,7 @@ private:
     template <class Entries>
     void pass_over(const Entries& entries) {
         while (!line_.empty() && entries.turn(line_.front().at) != line_.front().turn) line_.pop();
-        while (!late_.empty() &&
-               entries.turn(late_.front().place.at) != late_.front().place.turn) {
+        while (!late_.empty() && entries.turn(late_.front().place.at) != late_.front().place.turn) {
             std::pop_heap(late_.begin(), late_.end());
             late_.pop_back();
         }
