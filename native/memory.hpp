@@ -337,6 +337,23 @@ private:
     template <class Work>
     Done perform(const Needs& needs, Work&& work);
 
+    // ---- memory_columns.hpp, memory_check.hpp ----
+
+    std::vector<std::uint32_t> ordered() const;
+    void put_places(const std::vector<std::uint32_t>& order, MemoryColumns& out) const;
+    bool has_shape(const MemoryColumns& in) const;
+    bool is_possible(const MemoryColumns& in, std::size_t i) const;
+    bool take(const MemoryColumns& in);
+    bool take_entry(const MemoryColumns& in, std::size_t i);
+    void take_lines(const MemoryColumns& in);
+    bool fill_trees();
+    bool held_rows(std::uint32_t of, std::vector<LossRow>& rows, int& bits) const;
+    bool holds_entries(std::uint32_t of) const;
+    // Whether no sample stays whose entry is gone.
+    bool all_have_entries() const {
+        return last_n() || last_period() || (!fading() && !settings_.correctable);
+    }
+
     // A copy with trees of its own, and taking over what became of it.
     struct Copy;
     void swap(Memory& other) noexcept;
@@ -355,6 +372,7 @@ private:
 
 #include "memory_account.hpp"
 #include "memory_calls.hpp"
+#include "memory_check.hpp"
 #include "memory_columns.hpp"
 #include "memory_steps.hpp"
 #include "memory_trees.hpp"

@@ -12,13 +12,16 @@ namespace limen {
 
 template <class Tree>
 struct Memory<Tree>::Copy {
-    explicit Copy(const Memory& of) : memory(first(trees, of), of.settings_, of.options_) {
+    // Of all, or of the trees alone.
+    explicit Copy(const Memory& of, bool all = true)
+        : memory(first(trees, of), of.settings_, of.options_) {
         memory.groups_ = of.groups_;
         memory.touched_.reserve(of.groups_.size());
         for (std::size_t i = 0; i < trees.size(); ++i) {
             memory.groups_[i].held = &trees[i];
             memory.groups_[i].demand = {};
         }
+        if (!all) return;
         memory.entries_.copy(of.entries_);
         static_cast<MemoryMarks&>(memory) = of;
     }

@@ -153,6 +153,7 @@ struct MemoryColumns {
     double spent = 0, spent_at = 0;                     // fading
     std::vector<std::optional<std::int64_t>> bases;     // fading: of each group
 
+    bool operator==(const MemoryColumns&) const = default;
     std::size_t rows() const { return states.size(); }
     std::size_t known() const { return id_kinds.size(); }
 };
