@@ -193,6 +193,11 @@ private:
     bool last_n() const { return settings_.keep == Keep::last_n; }
     bool last_period() const { return settings_.keep == Keep::last_period; }
 
+    // Whether an id may be forgotten in the course of a batch, and come again.
+    bool forgets_ids() const {
+        return last_n() || last_period() || settings_.time_to_live || settings_.correctable;
+    }
+
     // ---- amounts ----
 
     // In as few places as it needs; over fading as doubles.
@@ -337,6 +342,18 @@ private:
     template <class Work>
     Done perform(const Needs& needs, Work&& work);
 
+    // ---- memory_batches.hpp ----
+
+    void look_up(const BatchColumns& rows, std::vector<std::uint32_t>& hashes,
+                 std::vector<std::uint32_t>& found) const;
+    std::vector<NameCopy> copy_names(const BatchColumns& rows,
+                                     const std::vector<std::uint32_t>& found) const;
+    bool contradicts_itself(const BatchColumns& rows,
+                            const std::vector<std::uint32_t>& hashes) const;
+    void plan_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& hashes,
+                     const std::vector<std::uint32_t>& found, Needs& needs);
+    Done score_row(const BatchColumns& rows, std::size_t i, std::uint32_t hash, NameCopy& name);
+
     // ---- memory_columns.hpp, memory_check.hpp ----
 
     std::vector<std::uint32_t> ordered() const;
@@ -371,6 +388,7 @@ private:
 }  // namespace limen
 
 #include "memory_account.hpp"
+#include "memory_batches.hpp"
 #include "memory_calls.hpp"
 #include "memory_check.hpp"
 #include "memory_columns.hpp"

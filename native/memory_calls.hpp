@@ -132,53 +132,6 @@ Done Memory<Tree>::put_sample(double score, bool label, const Amount& amount, co
     return {};
 }
 
-template <class Tree>
-Done Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted) {
-    forget_demands();
-    Needs needs;
-    std::optional<Time> newest = clock_;
-    Time edge = window_edge_;
-    Amount unusual = normal({});
-    for (std::size_t i = 0; i < rows.rows; ++i) {
-        const Amount amount = normal(rows.amount(i));
-        Time time{};
-        if (rows.times) {
-            time = rows.time(i);
-            const bool ahead =
-                settings_.max_ahead && newest && *newest < before(time, *settings_.max_ahead);
-            if (ahead || (last_period() && time <= edge)) continue;
-            if (!newest || *newest < time) {
-                newest = time;
-                edge = before(time, settings_.period);
-                if (last_period() && !(edge < time)) return refused(MemoryRefusal::far_time, i);
-            }
-        }
-        if (amount != normal({})) unusual = amount;
-        if (is_empty(amount) || needs.copy) continue;
-        if (!want({rows.scores[i], rows.labels && rows.labels[i], amount, 0, count_ + i, time}))
-            needs.copy = true;
-    }
-    if (fading() && rows.times && (!origin_ || clock_ != newest)) needs.copy = true;
-    if (!fading()) {
-        const std::size_t room =
-            last_n() ? settings_.n - entries_.count(EntryState::held) : ~std::size_t{0};
-        needs.entries = std::min(rows.rows, room);
-        needs.entering = needs.entries + 1;
-        entries_.reserve_amount(unusual);
-    }
-    return perform(needs, [&](Memory& in) {
-        for (std::size_t i = 0; i < rows.rows; ++i) {
-            Time time{};
-            if (rows.times) time = rows.time(i);
-            const Done done = in.put_sample(rows.scores[i], rows.labels && rows.labels[i],
-                                            normal(rows.amount(i)), rows.times ? &time : nullptr);
-            if (in.refusal_ != MemoryRefusal::none) return refused(in.refusal_, i);
-            if (counted) counted[i] = done.yes;
-        }
-        return Done{};
-    });
-}
-
 // ---- with ids ----
 
 template <class Tree>

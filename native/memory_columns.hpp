@@ -5,20 +5,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
 
 #include "memory.hpp"
 
 namespace limen {
-
-inline int compare(const Id& a, const Id& b) {
-    if (a.kind != b.kind) return a.kind < b.kind ? -1 : 1;
-    if (a.kind == Id::number_kind) return a.number < b.number ? -1 : a.number > b.number;
-    const std::uint32_t shorter = a.size < b.size ? a.size : b.size;
-    const int order = shorter ? std::memcmp(a.bytes, b.bytes, shorter) : 0;
-    return order ? order : a.size < b.size ? -1 : a.size > b.size;
-}
 
 // ---- out ----
 
@@ -86,7 +77,7 @@ MemoryColumns Memory<Tree>::columns() const {
         out.as_of.push_back(entry.as_of ? entries_.as_of(at).bits : 0);
         out.as_of_kinds.push_back(!entry.as_of ? std::uint8_t{2} : entry.as_of_real);
         out.groups.push_back(last_n() ? 0 : entry.group);
-        amounts = amounts || !(amount == normal({}));
+        amounts = amounts || !settings_.labelled || !(amount == normal({}));
         as_of = as_of || entry.as_of;
         groups = groups || out.groups.back() != 0;
     }
@@ -283,16 +274,16 @@ void Memory<Tree>::take_lines(const MemoryColumns& in) {
     needs.scored = needs.entering = order.size();
     reserve(needs);
     if (last_n()) {
-        std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-            return in.places[a] < in.places[b];
+        std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+            return std::tuple(in.places[a], a) < std::tuple(in.places[b], b);
         });
         for (const std::uint32_t at : order)
             if (entries_[at].state == EntryState::held) enter_line(at);
     }
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        if (entries_[a].moment() == entries_[b].moment())
-            return !in.turns.empty() && in.turns[a] < in.turns[b];
-        return entries_[a].moment() < entries_[b].moment();
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+        const Time x = entries_[a].moment(), y = entries_[b].moment();
+        if (!(x == y)) return x < y;
+        return !in.turns.empty() && in.turns[a] != in.turns[b] ? in.turns[a] < in.turns[b] : a < b;
     });
     for (const std::uint32_t at : order) {
         if (last_period() && entries_[at].state == EntryState::held) enter_line(at);

@@ -74,12 +74,17 @@ MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs) {
     if (!clock_) needs.scored += entries_.count(EntryState::waiting);
     if (settings_.maturity && entries_.count(EntryState::young)) {
         const Time edge = before(moment, *settings_.maturity);
-        young_.look(entries_, edge, [&](std::uint32_t at) {
-            if (entries_[at].state != EntryState::young) return;
+        const auto each = [&](auto&& visit) {
+            young_.look(entries_, edge, [&](std::uint32_t at) {
+                if (entries_[at].state == EntryState::young) visit(at);
+            });
+        };
+        each([&](std::uint32_t) { ++needs.entering; });
+        each([&](std::uint32_t at) {
             Sample coming = sample(at);
+            // Nobody knows yet in which order they come: at most after all the others.
             if (by_number() && !entries_[at].placed) coming.count += needs.entering;
             if (!want(coming)) needs.copy = true;
-            ++needs.entering;
         });
     }
     return MemoryRefusal::none;
@@ -103,6 +108,7 @@ void Memory<Tree>::tick(const Time& moment) {
     const bool first = !clock_;
     set_clock(moment);
     if (last_period()) {
+        if (!(window_edge_ < moment)) return refuse(MemoryRefusal::far_time);  // only in a copy
         Place place;
         while (window_.first(entries_, window_edge_, place)) {
             window_.pop(entries_);

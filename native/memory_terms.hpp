@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,6 +64,15 @@ struct Id {
     }
 };
 
+// Below 0, 0 or above: by kind, then number or bytes.
+inline int compare(const Id& a, const Id& b) {
+    if (a.kind != b.kind) return a.kind < b.kind ? -1 : 1;
+    if (a.kind == Id::number_kind) return a.number < b.number ? -1 : a.number > b.number;
+    const std::uint32_t shorter = a.size < b.size ? a.size : b.size;
+    const int order = shorter ? std::memcmp(a.bytes, b.bytes, shorter) : 0;
+    return order ? order : a.size < b.size ? -1 : a.size > b.size;
+}
+
 // Why nothing was changed.
 enum class MemoryRefusal : std::uint8_t {
     none,
@@ -106,6 +116,7 @@ struct BatchColumns {
     Amount amount(std::size_t i) const {
         return {firsts ? firsts[i] : 1, seconds ? seconds[i] : 0, bits ? bits[i] : std::uint8_t{0}};
     }
+    bool label(std::size_t i) const { return labels && labels[i] != 0; }
     Time time(std::size_t i) const { return {times[i], times_real && times_real[i] != 0}; }
 };
 

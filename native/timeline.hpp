@@ -145,11 +145,11 @@ public:
         all.reserve(size());
         for (std::size_t i = 0; i < line_.size(); ++i)
             if (entries.turn(line_[i].at) == line_[i].turn)
-                all.push_back({entries.time(line_[i].at), line_[i], 0});
+                all.push_back({entries.time(line_[i].at), line_[i], i});
         for (const Late& late : late_)
-            if (entries.turn(late.place.at) == late.place.turn) all.push_back(late);
-        std::stable_sort(all.begin(), all.end(),
-                         [](const Late& a, const Late& b) { return b < a; });
+            if (entries.turn(late.place.at) == late.place.turn)
+                all.push_back({late.time, late.place, line_.size() + late.number});
+        std::sort(all.begin(), all.end(), [](const Late& a, const Late& b) { return b < a; });
         std::vector<std::uint32_t> order;
         order.reserve(all.size());
         for (const Late& one : all) order.push_back(one.place.at);
