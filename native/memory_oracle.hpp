@@ -58,6 +58,7 @@ public:
         made.place = ++places;
         records.push_back(made);
         shorten();
+        sweep();
         return {};
     }
 
