@@ -371,6 +371,14 @@ private:
         return last_n() || last_period() || (!fading() && !settings_.correctable);
     }
 
+    // ---- memory_merge.hpp ----
+
+    bool is_like(const Memory& other) const;
+    void catch_up(const Time& moment);
+    typename HeldSamples<Tree>::Part part_of(const Memory& other, std::uint32_t of) const;
+    void take_over(const Memory& other);
+    void take_sums(const Memory& other);
+
     // A copy with trees of its own, and taking over what became of it.
     struct Copy;
     void swap(Memory& other) noexcept;
@@ -392,5 +400,6 @@ private:
 #include "memory_calls.hpp"
 #include "memory_check.hpp"
 #include "memory_columns.hpp"
+#include "memory_merge.hpp"
 #include "memory_steps.hpp"
 #include "memory_trees.hpp"

@@ -60,7 +60,8 @@ template <class Tree>
 class FadingWalk {
 public:
     FadingWalk(bool by_time, bool labelled, double half_life, unsigned seed)
-        : random_(seed), half_life_(half_life), note_((by_time ? "by time, seed " : "by number, seed ") + std::to_string(seed)) {
+        : random_(seed), half_life_(half_life),
+          note_((by_time ? "by time, seed " : "by number, seed ") + std::to_string(seed)) {
         settings_.keep = Keep::fading;
         settings_.by_time = by_time;
         settings_.labelled = labelled;
@@ -386,4 +387,36 @@ TEST_CASE("weights that grow too large for the tree are divided earlier") {
     const double total =
         static_cast<double>(tree.total()) * std::exp2(-tree.bits()) / memory.scale();
     CHECK(std::fabs(total / sum - 1) < 1e-6);
+}
+
+TEST_CASE("memories that fade by time are merged in the terms of one of them") {
+    for (unsigned seed = 0; seed < static_cast<unsigned>(effort(20, 100)); ++seed) {
+        std::mt19937 random(seed);
+        MemorySettings settings;
+        settings.keep = Keep::fading;
+        settings.by_time = true;
+        settings.period = Time::of(2.5);
+        std::vector<HeldSamples<CutTree>> trees;
+        for (int i = 0; i < 3; ++i) trees.push_back(small_tree<CutTree>({}));
+        Memory<CutTree> parts[3] = {
+            {trees[0], settings}, {trees[1], settings}, {trees[2], settings}};
+        for (int step = 0; step < 60; ++step) {
+            const auto number = static_cast<std::int64_t>(step);
+            const Time time = Time::of(static_cast<double>(random() % 30) + step / 2.0);
+            for (Memory<CutTree>* memory : {&parts[step % 2], &parts[2]}) {
+                memory->score(Id::of(number), static_cast<double>(number % 7), {}, &time,
+                              number % 3 == 0);
+                memory->label(Id::of(number), number % 2 == 0, {});
+            }
+        }
+        CHECK(parts[0].merge(parts[1]).refusal == MemoryRefusal::none);
+        parts[0].check();
+        const auto close = [](double a, double b) { return std::fabs(a - b) < 1e-6; };
+        const auto loss = [](const Memory<CutTree>& memory) {
+            return static_cast<double>(memory.loss()) * 0x1p-20 / memory.scale();
+        };
+        CHECK(close(loss(parts[0]), loss(parts[2])));
+        CHECK(close(parts[0].faded_cost() * 0x1p-20, parts[2].faded_cost() * 0x1p-20));
+        CHECK(parts[0].ever() == parts[2].ever() && parts[0].ids() == parts[2].ids());
+    }
 }

@@ -623,3 +623,81 @@ TEST_CASE("what no memory could have told is not restored") {
     CHECK(refuses([](MemoryColumns& c) { c.groups.assign(c.rows(), 1); }));
     CHECK(refuses([](MemoryColumns& c) { c.places.assign(c.rows(), 0); }));
 }
+
+// ---- merging ----
+
+TEST_CASE("two memories merged are the one that saw everything") {
+    for (unsigned seed = 0; seed < static_cast<unsigned>(effort(40, 300)); ++seed) {
+        std::mt19937 random(seed);
+        const auto draw = [&](unsigned below) { return static_cast<int>(random() % below); };
+        MemorySettings settings;
+        settings.keep = seed % 2 ? Keep::all : Keep::last_period;
+        settings.period = Time::whole(9);
+        settings.costs = settings.account = {2, 3};
+        const bool ids = seed % 5 != 0 || settings.keep == Keep::all;
+        if (ids && seed % 3) settings.time_to_live = Time::whole(7);
+        if (ids && seed % 4 == 1) settings.maturity = Time::whole(3);
+        if (ids && seed % 7 == 1) settings.correctable = Time::whole(8);
+        const bool grouped = seed % 2 && seed % 3;
+        std::vector<HeldSamples<CutTree>> trees;
+        trees.reserve(6);
+        for (int i = 0; i < 6; ++i) trees.push_back(small_tree<CutTree>({}, settings.costs));
+        Memory<CutTree> parts[3] = {
+            {trees[0], settings}, {trees[1], settings}, {trees[2], settings}};
+        for (std::size_t i = 0; grouped && i < 3; ++i) parts[i].add_group(trees[3 + i]);
+        Memory<CutTree>& all = parts[2];
+        std::int64_t clock = 0;
+        for (int step = 0; step < 80; ++step) {
+            const int number = draw(16), what = draw(10);
+            clock += draw(2);
+            const Time now = Time::whole(clock), time = Time::whole(clock - draw(5));
+            for (Memory<CutTree>& part : parts) part.advance(now);
+            for (Memory<CutTree>* memory : {&parts[number % 2], &all}) {
+                const Amount weight{1 + number % 3, 0, static_cast<std::uint8_t>(number % 2)};
+                const std::string name = name_of(number);
+                const Id id = id_of(number, name);
+                const bool label = (number + step) % 3 == 0;
+                if (!ids)
+                    memory->update(number / 4.0, label, weight, &time);
+                else if (what < 5)
+                    memory->score(id, number / 4.0, weight, &time, number % 4 == 0,
+                                  grouped && number % 5 == 0);
+                else if (what < 9)
+                    memory->label(id, label, {}, what == 8 ? &now : nullptr);
+                else
+                    memory->forget(id);
+            }
+        }
+        const Done done = parts[0].merge(parts[1]);
+        const std::string note = "seed " + std::to_string(seed);
+        CHECK_NOTE(done.refusal == MemoryRefusal::none, note);
+        parts[0].check();
+        CHECK_NOTE(trees[0].state() == trees[2].state(), note);
+        CHECK_NOTE(!grouped || trees[3].state() == trees[5].state(), note);
+        MemoryColumns merged = parts[0].columns();
+        merged.counts = all.columns().counts;  // parts that saw no score do not know
+        CHECK_NOTE(merged == all.columns(), note);
+        const bool known = parts[1].ids() > 0;
+        CHECK_NOTE(!known || parts[0].merge(parts[1]).refusal == MemoryRefusal::same_id, note);
+        CHECK_NOTE(!known || parts[0].columns() == merged || merged.counts != all.columns().counts,
+                   note);
+    }
+}
+
+TEST_CASE("what nothing brings into one order is not merged") {
+    MemorySettings settings;
+    settings.keep = Keep::last_n;
+    settings.n = 3;
+    HeldSamples<CutTree> a, b;
+    Memory<CutTree> x(a, settings), y(b, settings);
+    CHECK(x.merge(y).refusal == MemoryRefusal::not_merged);
+    HeldSamples<CutTree> c, d, e;
+    settings.keep = Keep::all;
+    Memory<CutTree> u(c, settings), v(d, settings);
+    settings.time_to_live = Time::whole(3);
+    Memory<CutTree> w(e, settings);
+    CHECK(u.merge(w).refusal == MemoryRefusal::not_alike);
+    u.score(Id::of(1), 0.5, {}, nullptr, 1);
+    v.score(Id::of(2), 0.5, {}, nullptr, 1);
+    CHECK(u.merge(v).refusal == MemoryRefusal::not_merged);
+}
