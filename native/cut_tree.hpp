@@ -208,12 +208,13 @@ public:
     // long as never more than `most` are held.
     void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
         reserved_ = scores;
+        const std::size_t levels = static_cast<std::size_t>(height_) + 2 + scores;
+        if (leaves_.spare() > scores && nodes_.spare() >= scores * levels + 2) return;
         const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
         const auto few = [](int capacity) { return static_cast<std::size_t>(fewest(capacity)); };
         const std::size_t leaves = held / few(leaf_capacity_) + 1;
         leaves_.reserve(std::min(scores, leaves - leaves_.used()) + 1);
         const std::size_t nodes = leaves / (few(node_capacity_) - 1) + 2;
-        const std::size_t levels = static_cast<std::size_t>(height_) + 2 + scores;
         nodes_.reserve(std::min(scores * levels, nodes - nodes_.used()) + 2);
     }
 

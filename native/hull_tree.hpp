@@ -298,6 +298,7 @@ public:
     // long as never more than `most` are held.
     void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
         reserved_ = scores;
+        if (leaves_.spare() > scores && nodes_.spare() > scores) return;
         const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
         const std::size_t leaves = held / static_cast<std::size_t>(fewest()) + 1;
         leaves_.reserve(std::min(scores, leaves - leaves_.used()) + 1);

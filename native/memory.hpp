@@ -336,6 +336,7 @@ private:
     Done put_label(const Id& id, std::uint32_t hash, bool label, const Amount& losses,
                    const Time* as_of, NameCopy& name);
     Done put_sample(double score, bool label, const Amount& amount, const Time* time);
+    std::uint32_t make_sample(double score, bool label, const Amount& amount, const Time* time);
     MemoryRefusal plan_sample(double score, bool label, const Amount& amount, const Time* time,
                               Needs& needs);
     void plan_label(std::uint32_t at, bool label, const Amount& losses, Needs& needs);
@@ -344,6 +345,8 @@ private:
 
     // ---- memory_batches.hpp ----
 
+    Done update_at_once(const BatchColumns& rows, const Needs& needs,
+                        const std::optional<Time>& newest, const Time& edge, std::uint8_t* counted);
     void look_up(const BatchColumns& rows, std::vector<std::uint32_t>& hashes,
                  std::vector<std::uint32_t>& found) const;
     std::vector<NameCopy> copy_names(const BatchColumns& rows,
@@ -381,6 +384,7 @@ private:
 
     // A copy with trees of its own, and taking over what became of it.
     struct Copy;
+    class Division;
     void swap(Memory& other) noexcept;
 
     MemorySettings settings_;

@@ -39,7 +39,10 @@ Done Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted) 
         if (is_empty(amount) || needs.copy) continue;
         if (!want({rows.scores[i], rows.label(i), amount, 0, count_ + i, time})) needs.copy = true;
     }
-    if (fading_by_time() && (!origin_ || clock_ != newest)) needs.copy = true;
+    if (fading_by_time()) {
+        bool far = false;
+        needs.copy = needs.copy || !origin_ || (newest && divides_for(*newest, far)) || far;
+    }
     if (!fading()) {
         const std::size_t room =
             last_n() ? settings_.n - entries_.count(EntryState::held) : rows.rows;
@@ -47,6 +50,10 @@ Done Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted) 
         needs.entering = needs.entries + 1;
         entries_.reserve_amount(unusual);
     }
+    constexpr std::size_t many = 64;
+    if (!fading() && !needs.copy && rows.rows >= many && has_room() &&
+        !entries_.full(needs.entries))
+        return update_at_once(rows, needs, newest, edge, counted);
     return perform(needs, [&](Memory& in) {
         for (std::size_t i = 0; i < rows.rows; ++i) {
             Time time{};
@@ -58,6 +65,58 @@ Done Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted) 
         }
         return Done{};
     });
+}
+
+// There is room for all rows besides what is held: those that stay go into the tree together.
+template <class Tree>
+Done Memory<Tree>::update_at_once(const BatchColumns& rows, const Needs& needs,
+                                  const std::optional<Time>& newest, const Time& edge,
+                                  std::uint8_t* counted) {
+    std::vector<std::size_t> staying;
+    std::size_t refusing = 0;
+    std::optional<Time> latest = clock_;
+    for (std::size_t i = 0; i < rows.rows; ++i) {
+        bool counts = true, stays = !is_empty(normal(rows.amount(i)));
+        if (last_period()) {
+            const Time time = rows.time(i);
+            const bool ahead =
+                settings_.max_ahead && latest && *latest < before(time, *settings_.max_ahead);
+            counts = !ahead && !(latest && time <= before(*latest, settings_.period));
+            if (counts && (!latest || *latest < time)) latest = time;
+            stays = stays && counts && edge < time;
+        }
+        refusing += !counts;
+        if (counted) counted[i] = counts;
+        if (stays) staying.push_back(i);
+    }
+    if (last_n() && staying.size() > settings_.n)
+        staying.erase(staying.begin(), staying.end() - static_cast<std::ptrdiff_t>(settings_.n));
+    HeldSamples<Tree>& held = *group(0).held;
+    int bits = held.bits();
+    for (const std::size_t i : staying) bits = std::max(bits, int{normal(rows.amount(i)).bits});
+    std::vector<LossRow> coming;
+    coming.reserve(staying.size());
+    for (const std::size_t i : staying) {
+        const Amount amount = normal(rows.amount(i));
+        Losses losses;
+        losses_of(amount, rows.label(i), losses);
+        shifted(losses, bits - amount.bits);
+        coming.push_back({ordered_bits(rows.scores[i]), {losses.below, losses.above}});
+    }
+    reserve(needs);
+    if (held.add_many(coming, bits) != Refusal::none) return refused(MemoryRefusal::too_large);
+    refused_ += refusing;
+    if (newest && last_period()) tick(*newest);
+    if (last_n())
+        while (entries_.count(EntryState::held) + staying.size() > settings_.n) leave_oldest();
+    for (const std::size_t i : staying) {
+        Time time{};
+        if (rows.times) time = rows.time(i);
+        make_sample(rows.scores[i], rows.label(i), normal(rows.amount(i)),
+                    rows.times ? &time : nullptr);
+    }
+    warm_next();
+    return {};
 }
 
 // ---- with ids ----

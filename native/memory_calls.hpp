@@ -66,17 +66,73 @@ Done Memory<Tree>::perform(const Needs& needs, Work&& work) {
     return done;
 }
 
+// Weights are divided ahead of a call, so that it finds them as it needs them; where the call then
+// does not happen, they are what they were.
+template <class Tree>
+class Memory<Tree>::Division {
+public:
+    explicit Division(Memory& of) : of_(of) {}
+    ~Division() {
+        for (Before& before : before_) put(before);
+    }
+    Division(const Division&) = delete;
+    Division& operator=(const Division&) = delete;
+
+    // For a sample of this place and time. O(n), every ten half-lives.
+    void prepare(const Sample& coming) {
+        if (!of_.fading() || (of_.settings_.by_time && of_.is_late(coming.time))) return;
+        for (std::uint32_t in = coming.group; in != no_group; in = of_.group(in).inside) {
+            Group& group = of_.group(in);
+            double ahead;
+            std::int64_t bits;
+            if (!group.base || !of_.lives_.position(coming.count, coming.time, of_.origin_,
+                                                    static_cast<double>(*group.base), ahead))
+                continue;
+            const int divide = HalfLives::to_divide(ahead, bits);
+            if (divide == 0) continue;
+            before_.reserve(before_.size() + 1);
+            HeldSamples<Tree> divided = group.held->copy();
+            divided.fade(divide);
+            before_.push_back({in, *group.base + bits, std::move(divided)});
+            put(before_.back());
+        }
+    }
+    Done kept_if(const Done& done) {
+        if (done.refusal == MemoryRefusal::none) before_.clear();
+        return done;
+    }
+
+private:
+    struct Before {
+        std::uint32_t group;
+        std::int64_t base;
+        HeldSamples<Tree> held;
+    };
+    void put(Before& other) noexcept {
+        Group& group = of_.group(other.group);
+        std::swap(*group.held, other.held);
+        std::swap(*group.base, other.base);
+    }
+
+    Memory& of_;
+    std::vector<Before> before_;
+};
+
 // ---- without ids ----
 
 template <class Tree>
 Done Memory<Tree>::update(double score, bool label, const Amount& given, const Time* time) {
     const Amount amount = normal(given);
+    Division division(*this);
+    if (fading() && !(time && too_far_ahead(*time)))
+        division.prepare({score, label, amount, 0, count_, time ? *time : Time{}});
     forget_demands();
     Needs needs;
     const MemoryRefusal refusal = plan_sample(score, label, amount, time, needs);
     if (refusal != MemoryRefusal::none) return refused(refusal);
     if (!fading()) entries_.reserve_amount(amount);
-    return perform(needs, [&](Memory& in) { return in.put_sample(score, label, amount, time); });
+    return division.kept_if(
+        perform(needs, [&](Memory& in) { return in.put_sample(score, label, amount, time); }));
 }
 
 template <class Tree>
@@ -120,16 +176,23 @@ Done Memory<Tree>::put_sample(double score, bool label, const Amount& amount, co
     if (empty) return {};
     if (last_n())
         while (entries_.count(EntryState::held) >= settings_.n) leave_oldest();
+    hold(sample(make_sample(score, label, amount, time)));
+    warm_next();
+    return {};
+}
+
+// An entry for a sample of a window, in its place in line.
+template <class Tree>
+std::uint32_t Memory<Tree>::make_sample(double score, bool label, const Amount& amount,
+                                        const Time* time) {
     const std::uint32_t at = entries_.make(EntryState::held, nullptr, 0, nullptr);
     Entry& entry = entries_[at];
     entry.score = score + 0.0;
     entry.label = label;
     entries_.set_amount(at, amount);
     entries_.set_time(at, time);
-    hold(sample(at));
     enter_line(at);
-    warm_next();
-    return {};
+    return at;
 }
 
 // ---- with ids ----
@@ -144,6 +207,9 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
     Time moment;
     MemoryRefusal refusal = MemoryRefusal::none;
     if (!has_moment(time, moment, refusal)) return refused(refusal);
+    Division division(*this);
+    if (fading() && !too_far_ahead(moment) && (settings_.by_time || at != Entries::none))
+        division.prepare({score, false, amount, in, count_, moment});
     forget_demands();
     Needs needs;
     if (!too_far_ahead(moment) && !too_old(moment)) refusal = plan_tick(moment, needs);
@@ -158,9 +224,9 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
     }
     entries_.reserve_amount(amount);
     NameCopy name(id);
-    return perform(needs, [&](Memory& memory) {
+    return division.kept_if(perform(needs, [&](Memory& memory) {
         return memory.record(id, hash, score + 0.0, amount, moment, !time, answer, in, name);
-    });
+    }));
 }
 
 // The same score again changes nothing.
@@ -213,6 +279,9 @@ template <class Tree>
 Done Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Time* as_of) {
     const Amount losses = settings_.labelled ? normal({}) : normal(given);
     const std::uint32_t hash = entries_.hash_of(id), at = entries_.find(id, hash);
+    Division division(*this);
+    if (fading() && at != Entries::none && entries_[at].state != EntryState::waiting)
+        division.prepare(sample(at));
     forget_demands();
     Needs needs;
     plan_label(at, label, losses, needs);
@@ -220,8 +289,8 @@ Done Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Ti
     if (as_of) entries_.reserve_as_of();
     NameCopy name;
     if (at == Entries::none) name = NameCopy(id);
-    return perform(needs,
-                   [&](Memory& in) { return in.put_label(id, hash, label, losses, as_of, name); });
+    return division.kept_if(perform(
+        needs, [&](Memory& in) { return in.put_label(id, hash, label, losses, as_of, name); }));
 }
 
 template <class Tree>
@@ -286,14 +355,16 @@ Done Memory<Tree>::forget(const Id& id) {
 
 template <class Tree>
 Done Memory<Tree>::advance(const Time& time) {
+    Division division(*this);
+    if (fading_by_time()) division.prepare({0, false, {}, 0, 0, time});
     forget_demands();
     Needs needs;
     const MemoryRefusal refusal = plan_tick(time, needs);
     if (refusal != MemoryRefusal::none) return refused(refusal);
-    return perform(needs, [&](Memory& in) {
+    return division.kept_if(perform(needs, [&](Memory& in) {
         in.tick(time);
         return Done{};
-    });
+    }));
 }
 
 }  // namespace limen

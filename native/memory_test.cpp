@@ -228,7 +228,7 @@ private:
         BatchColumns columns;
     };
     void fill(Rows& rows, bool as_of) {
-        const int n = draw(12);
+        const int n = !walk_.with_ids && draw(3) == 0 ? 60 + draw(30) : draw(12);
         for (int i = 0; i < n; ++i) {
             rows.numbers.push_back(draw(ids));
             rows.names.push_back(name_of(rows.numbers.back()));
