@@ -149,6 +149,10 @@ public:
     bool has_room(Wide size, int bits, std::size_t samples) const {
         return samples_ + samples <= most_of_a_score && fits(size, bits);
     }
+    // The same for one sample in the places in use, nothing negative.
+    bool has_plain_room(std::int64_t size) const {
+        return samples_ < most_of_a_score && size < most_units - total_;
+    }
     // Make sure that the next `samples` calls of add() find memory, as long as never more than
     // `most` scores are held.
     void reserve(std::size_t samples, std::size_t most = ~std::size_t{0}) {
@@ -162,6 +166,11 @@ public:
     // The best cut, and its loss in units of the current fineness, where the tree keeps one.
     const Cut& best() const { return tree_.best(); }
     std::int64_t loss(const Cut& cut) const { return above_ - cut.best; }
+
+    // Measure in at least so many places from now on, if there is room. O(n) where that is new.
+    void refine_to(int bits) {
+        if (samples_ && fits(0, bits)) refine(bits);
+    }
 
     // Measure in as few places as the samples held need; whether that changed anything. O(n).
     // Whether there is room must not depend on fine samples that are long gone.

@@ -264,6 +264,13 @@ private:
     // ---- memory_trees.hpp: what trees hold ----
 
     Sample sample(std::uint32_t at) const;
+    // The common case, in whole numbers of the unit in use and far from any limit.
+    bool has_plain_room(const Amount& amount, bool label) const {
+        Losses losses;
+        return !fading() && settings_.labelled && amount.bits == group(0).held->bits() &&
+               losses_of(amount, label, losses) &&
+               group(0).held->has_plain_room(losses.below + losses.above) && !entries_.full(1);
+    }
     bool want(const Sample& sample);
     bool want_faded(const Sample& sample);
     bool has_room() const;
@@ -331,10 +338,11 @@ private:
     // ---- memory_calls.hpp: what each call does once nothing can fail ----
 
     Done known_score(std::uint32_t at, double score, const Amount& weight, std::uint32_t in) const;
-    Done record(const Id& id, std::uint32_t hash, double score, const Amount& weight,
-                const Time& moment, bool counts, int answer, std::uint32_t in, NameCopy& name);
-    Done put_label(const Id& id, std::uint32_t hash, bool label, const Amount& losses,
-                   const Time* as_of, NameCopy& name);
+    Done record(const Id& id, std::uint32_t hash, std::uint32_t at, double score,
+                const Amount& weight, const Time& moment, bool counts, int answer, std::uint32_t in,
+                NameCopy& name);
+    Done put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
+                   const Amount& losses, const Time* as_of, NameCopy& name);
     Done put_sample(double score, bool label, const Amount& amount, const Time* time);
     std::uint32_t make_sample(double score, bool label, const Amount& amount, const Time* time);
     MemoryRefusal plan_sample(double score, bool label, const Amount& amount, const Time* time,

@@ -258,7 +258,7 @@ Done Memory<Tree>::score_row(const BatchColumns& rows, std::size_t i, std::uint3
     if (rows.times) time = rows.time(i);
     MemoryRefusal refusal = MemoryRefusal::none;
     if (!has_moment(rows.times ? &time : nullptr, moment, refusal)) return refused(refusal);
-    return record(rows.ids[i], hash, score, weight, moment, !rows.times,
+    return record(rows.ids[i], hash, at, score, weight, moment, !rows.times,
                   rows.answers ? rows.answers[i] : -1, group, name);
 }
 
@@ -290,8 +290,9 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
             }
             Time as_of{};
             if (rows.times) as_of = rows.time(i);
-            const Done done = in.put_label(rows.ids[i], hashes[i], rows.label(i), losses(i),
-                                           rows.times ? &as_of : nullptr, names[i]);
+            const Done done =
+                in.put_label(rows.ids[i], hashes[i], in.entries_.find(rows.ids[i], hashes[i]),
+                             rows.label(i), losses(i), rows.times ? &as_of : nullptr, names[i]);
             if (in.refusal_ != MemoryRefusal::none) return refused(in.refusal_, i);
             if (scored) scored[i] = done.yes;
         }

@@ -123,6 +123,14 @@ private:
 template <class Tree>
 Done Memory<Tree>::update(double score, bool label, const Amount& given, const Time* time) {
     const Amount amount = normal(given);
+    if (has_plain_room(amount, label)) {
+        if (last_period() && moves(*time) && !(before(*time, settings_.period) < *time))
+            return refused(MemoryRefusal::far_time);
+        entries_.reserve_amount(amount);
+        reserve({.entries = 1, .entering = 1});
+        group(0).held->reserve(1);
+        return put_sample(score, label, amount, time);
+    }
     Division division(*this);
     if (fading() && !(time && too_far_ahead(*time)))
         division.prepare({score, label, amount, 0, count_, time ? *time : Time{}});
@@ -225,7 +233,7 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
     entries_.reserve_amount(amount);
     NameCopy name(id);
     return division.kept_if(perform(needs, [&](Memory& memory) {
-        return memory.record(id, hash, score + 0.0, amount, moment, !time, answer, in, name);
+        return memory.record(id, hash, at, score + 0.0, amount, moment, !time, answer, in, name);
     }));
 }
 
@@ -243,9 +251,9 @@ Done Memory<Tree>::known_score(std::uint32_t at, double score, const Amount& wei
 }
 
 template <class Tree>
-Done Memory<Tree>::record(const Id& id, std::uint32_t hash, double score, const Amount& weight,
-                          const Time& moment, bool counts, int answer, std::uint32_t in,
-                          NameCopy& name) {
+Done Memory<Tree>::record(const Id& id, std::uint32_t hash, std::uint32_t at, double score,
+                          const Amount& weight, const Time& moment, bool counts, int answer,
+                          std::uint32_t in, NameCopy& name) {
     const bool refuses = too_far_ahead(moment) || too_old(moment);
     if (!refuses) {
         tick(moment);
@@ -256,7 +264,8 @@ Done Memory<Tree>::record(const Id& id, std::uint32_t hash, double score, const 
         ++refused_;
         return {.yes = false, .answer = answer};
     }
-    std::uint32_t at = entries_.find(id, hash);  // anew, because a label that waited may be gone
+    // Anew, because a label that waited may be gone.
+    if (at != Entries::none) at = entries_.find(id, hash);
     const bool waited = at != Entries::none;
     if (!waited) at = entries_.make(EntryState::open, &id, hash, name.release());
     Entry& entry = entries_[at];
@@ -290,7 +299,7 @@ Done Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Ti
     NameCopy name;
     if (at == Entries::none) name = NameCopy(id);
     return division.kept_if(perform(
-        needs, [&](Memory& in) { return in.put_label(id, hash, label, losses, as_of, name); }));
+        needs, [&](Memory& in) { return in.put_label(id, hash, at, label, losses, as_of, name); }));
 }
 
 template <class Tree>
@@ -312,9 +321,8 @@ void Memory<Tree>::plan_label(std::uint32_t at, bool label, const Amount& losses
 }
 
 template <class Tree>
-Done Memory<Tree>::put_label(const Id& id, std::uint32_t hash, bool label, const Amount& losses,
-                             const Time* as_of, NameCopy& name) {
-    std::uint32_t at = entries_.find(id, hash);
+Done Memory<Tree>::put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
+                             const Amount& losses, const Time* as_of, NameCopy& name) {
     if (at == Entries::none) {
         at = entries_.make(EntryState::waiting, &id, hash, name.release());
         if (clock_) {

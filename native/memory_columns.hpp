@@ -107,18 +107,17 @@ void Memory<Tree>::put_places(const std::vector<std::uint32_t>& order, MemoryCol
     if (!last_n() && !by_number()) return;
     std::vector<std::int64_t> place(entries_.made(), -1), turn(entries_.made(), -1);
     std::int64_t next = 0;
-    if (last_n()) {
+    if (last_n())
         for (std::size_t i = 0; i < line_.size(); ++i)
             if (in_line(line_[i])) place[line_[i].at] = next++;
-        next = 0;
-        for (const std::uint32_t at : young_.in_order(entries_)) turn[at] = next++;
-    }
+    next = 0;
+    for (const std::uint32_t at : young_.in_order(entries_)) turn[at] = next++;
     for (const std::uint32_t at : order) {
         if (by_number())
             out.places.push_back(entries_[at].placed ? entries_.place(at) : -1);
         else
             out.places.push_back(place[at]);
-        if (last_n() && settings_.maturity) out.turns.push_back(turn[at]);
+        if (settings_.maturity) out.turns.push_back(turn[at]);
     }
 }
 
@@ -136,7 +135,8 @@ bool Memory<Tree>::has_shape(const MemoryColumns& in) const {
         in.bits.size() != in.firsts.size() || !may_be(in.as_of.size()) ||
         in.as_of_kinds.size() != in.as_of.size() || !may_be(in.groups.size()) ||
         !(last_n() || by_number() ? is(in.places.size()) : in.places.empty()) ||
-        !(last_n() && settings_.maturity ? is(in.turns.size()) : in.turns.empty()) ||
+        !((last_n() || by_number()) && settings_.maturity ? is(in.turns.size())
+                                                          : in.turns.empty()) ||
         in.bases.size() != (fading() ? groups_.size() : 0) ||
         in.origin.has_value() > fading_by_time())
         return false;

@@ -331,7 +331,7 @@ void walk(bool ledger, bool fail, int walks, int steps) {
             failures += walk.failures;
         }
     }
-    if (fail) CHECK(failures > 50);
+    if (fail) CHECK(failures > effort(10, 50));
 }
 
 }  // namespace

@@ -150,7 +150,8 @@ struct MemoryColumns {
     // last_n: in which order samples leave, from 0. fading by number: how many came before. Else
     // empty; -1 for entries that have no place.
     std::vector<std::int64_t> places;
-    // last_n with maturity: in which order entries of one time come of age; else empty.
+    // last_n and fading by number, with maturity: in which order entries of one time come of age;
+    // else empty.
     std::vector<std::int64_t> turns;
     std::vector<std::int64_t> as_of;  // empty where no label has one
     std::vector<std::uint8_t> as_of_kinds;

@@ -229,6 +229,8 @@ void Memory<Tree>::release_faded(const Sample& sample) {
         double numbers[2];
         const double base = static_cast<double>(in.base.value_or(0));
         if (!scaled(sample, position(sample, base), numbers)) continue;
+        // What is held may be measured in fewer places than when the sample was added.
+        for (const double number : numbers) in.held->refine_to(in.held->bits_for(number));
         const auto units = [&](double number, std::int64_t cost) {
             std::int64_t found = 0;
             const Refusal refusal = in.held->measure(number, cost, in.held->bits(), found);
