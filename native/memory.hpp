@@ -65,7 +65,7 @@ struct MemoryMarks {
 template <class Tree>
 class Memory : private MemoryMarks {
 public:
-    // What is held must be empty and outlive this. `held` has its costs set (set_costs).
+    // `held` must outlive this, be empty unless restore() follows, and have its costs set.
     Memory(HeldSamples<Tree>& held, const MemorySettings& settings,
            const MemoryOptions& options = {})
         : settings_(settings), options_(options),

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "memory.hpp"
+#include "memory_oracle.hpp"
 #include "testing.hpp"
 #include "testing_memory.hpp"
 
 using namespace limen;
 using limen::testing::effort;
+using limen::testing::small_tree;
 using limen::testing::succeeds_with;
 
 namespace {
@@ -45,18 +47,6 @@ double cheapest(const std::vector<Faded>& samples, double now) {
 }
 
 template <class Tree>
-HeldSamples<Tree> small_tree(const Costs& costs, const Unit& unit = {}) {
-    HeldSamples<Tree> made = [&] {
-        if constexpr (std::is_same_v<Tree, HullTree>)
-            return HeldSamples<Tree>(unit, 4);
-        else
-            return HeldSamples<Tree>(unit, 4, 4);
-    }();
-    made.set_costs(costs.false_negative, costs.false_positive);
-    return made;
-}
-
-template <class Tree>
 class FadingWalk {
 public:
     FadingWalk(bool by_time, bool labelled, double half_life, unsigned seed)
@@ -71,7 +61,7 @@ public:
         const bool hull = std::is_same_v<Tree, HullTree>;
         settings_.costs = hull || !labelled ? Costs{} : Costs{2, 3};
         settings_.account = labelled ? Costs{2, 3} : Costs{};
-        tree_.emplace(small_tree<Tree>(settings_.costs));
+        tree_.emplace(small_tree<Tree>({}, settings_.costs));
         memory_.emplace(*tree_, settings_);
     }
 
@@ -354,7 +344,7 @@ TEST_CASE("where memory runs out, nothing has faded") {
 }
 
 TEST_CASE("a time too many half-lives away is refused and changes nothing") {
-    HeldSamples<CutTree> tree = small_tree<CutTree>({});
+    HeldSamples<CutTree> tree = small_tree<CutTree>({}, {});
     MemorySettings settings;
     settings.keep = Keep::fading;
     settings.by_time = true;
@@ -372,7 +362,7 @@ TEST_CASE("a time too many half-lives away is refused and changes nothing") {
 }
 
 TEST_CASE("weights that grow too large for the tree are divided earlier") {
-    HeldSamples<CutTree> tree = small_tree<CutTree>({});
+    HeldSamples<CutTree> tree = small_tree<CutTree>({}, {});
     MemorySettings settings;
     settings.keep = Keep::fading;
     settings.period = Time::whole(1'000'000);
@@ -397,7 +387,7 @@ TEST_CASE("memories that fade by time are merged in the terms of one of them") {
         settings.by_time = true;
         settings.period = Time::of(2.5);
         std::vector<HeldSamples<CutTree>> trees;
-        for (int i = 0; i < 3; ++i) trees.push_back(small_tree<CutTree>({}));
+        for (int i = 0; i < 3; ++i) trees.push_back(small_tree<CutTree>({}, {}));
         Memory<CutTree> parts[3] = {
             {trees[0], settings}, {trees[1], settings}, {trees[2], settings}};
         for (int step = 0; step < 60; ++step) {

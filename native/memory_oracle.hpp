@@ -14,6 +14,32 @@
 
 namespace limen::testing {
 
+// A tree of small leaves and nodes, for samples of these costs.
+template <class Tree>
+HeldSamples<Tree> small_tree(const Unit& unit, const Costs& costs) {
+    if constexpr (std::is_same_v<Tree, HullTree>) {
+        HeldSamples<Tree> made(unit, 4);
+        made.set_costs(costs.false_negative, costs.false_positive);
+        return made;
+    } else {
+        HeldSamples<Tree> made(unit, 4, 4);
+        made.set_costs(costs.false_negative, costs.false_positive);
+        return made;
+    }
+}
+
+// Numbers, short and long bytes; the same letters in two kinds are two ids.
+inline std::string name_of(int number) {
+    return number % 3 == 0   ? std::to_string(number)
+           : number % 3 == 1 ? "s" + std::to_string(number / 6)
+                             : "a rather long name of an id " + std::to_string(number / 6);
+}
+
+inline Id id_of(int number, const std::string& name) {
+    if (number % 3 == 0) return Id::of(number);
+    return Id::of(static_cast<std::uint8_t>(1 + number / 3 % 2), name.data(), name.size());
+}
+
 template <class Tree>
 class MemoryOracle {
 public:

@@ -44,13 +44,16 @@ inline bool less(double real, std::int64_t whole) {
     return static_cast<std::int64_t>(std::floor(real)) < whole;
 }
 
+inline bool less_mixed(const Time& a, const Time& b) {
+    const double x = std::bit_cast<double>(a.bits), y = std::bit_cast<double>(b.bits);
+    if (a.real && b.real) return x < y;
+    return a.real ? less(x, b.bits) : less(a.bits, y);
+}
+
 }  // namespace moment_detail
 
 inline bool operator<(const Time& a, const Time& b) {
-    if (!a.real && !b.real) return a.bits < b.bits;
-    const double x = std::bit_cast<double>(a.bits), y = std::bit_cast<double>(b.bits);
-    if (a.real && b.real) return x < y;
-    return a.real ? moment_detail::less(x, b.bits) : moment_detail::less(a.bits, y);
+    return a.real || b.real ? moment_detail::less_mixed(a, b) : a.bits < b.bits;
 }
 inline bool operator>(const Time& a, const Time& b) { return b < a; }
 inline bool operator<=(const Time& a, const Time& b) { return !(b < a); }
