@@ -61,14 +61,17 @@ private:
     std::vector<std::unique_ptr<T[]>> chunks_;
 };
 
+// An id that is too long to lie in an entry.
+struct FarName {
+    char* bytes;
+    std::uint32_t size;
+};
+
 struct Entry {
     union {
         std::int64_t number;
         char here[16];
-        struct {
-            char* bytes;
-            std::uint32_t size;
-        } far;
+        FarName far;
         std::uint32_t next_free;
     };
     double score;

@@ -245,3 +245,38 @@ TEST_CASE("what nothing brings into one order is not merged") {
     v.score(Id::of(2), 0.5, {}, nullptr, 1);
     CHECK(u.merge(v).refusal == MemoryRefusal::not_merged);
 }
+
+// ---- memory ----
+
+TEST_CASE("places that nobody stands in any more do not pile up") {
+    MemorySettings settings;
+    settings.keep = Keep::last_n;
+    settings.n = 1'000'000;
+    HeldSamples<CutTree> tree;
+    Memory<CutTree> memory(tree, settings);
+    std::size_t early = 0;
+    for (int i = 0; i < 5000; ++i) {
+        memory.score(Id::of(i), i % 7, {}, nullptr, 1);
+        memory.label(Id::of(i), i % 2, {});
+        if (i >= 10) memory.forget(Id::of(i - 10));
+        if (i == 500) early = memory.memory();
+    }
+    memory.check();
+    CHECK(memory.memory() == early && memory.ids() == 10);
+}
+
+TEST_CASE("an id takes about 60 bytes, and 8 more for each period") {
+    for (const int periods : {0, 1, 2, 3}) {
+        MemorySettings settings;
+        if (periods > 0) settings.time_to_live = Time::whole(1'000'000);
+        if (periods > 1) settings.maturity = Time::whole(1'000'000);
+        if (periods > 2) settings.correctable = Time::whole(1'000'000);
+        HeldSamples<CutTree> tree;
+        Memory<CutTree> memory(tree, settings);
+        const int ids = 49'000;  // where tables and rings have just about doubled
+        for (int i = 0; i < ids; ++i) memory.score(Id::of(i), i % 100, {}, nullptr, 1);
+        const std::size_t each = memory.memory() / ids;
+        CHECK_NOTE(each <= std::size_t(60 + 12 * periods), std::to_string(each));
+        CHECK(each >= 52);
+    }
+}
