@@ -337,6 +337,8 @@ private:
 
     // ---- memory_calls.hpp: what each call does once nothing can fail ----
 
+    bool has_outcome(std::uint32_t at, bool label, const Amount& losses) const;
+    bool stays_young(std::uint32_t at, const Amount& weight, const Time& moment) const;
     Done known_score(std::uint32_t at, double score, const Amount& weight, std::uint32_t in) const;
     Done record(const Id& id, std::uint32_t hash, std::uint32_t at, double score,
                 const Amount& weight, const Time& moment, bool counts, int answer, std::uint32_t in,

@@ -132,7 +132,7 @@ Done Memory<Tree>::update(double score, bool label, const Amount& given, const T
         return put_sample(score, label, amount, time);
     }
     Division division(*this);
-    if (fading() && !(time && too_far_ahead(*time)))
+    if (fading() && !(time && too_far_ahead(*time)) && (time || !is_empty(amount)))
         division.prepare({score, label, amount, 0, count_, time ? *time : Time{}});
     forget_demands();
     Needs needs;
@@ -216,7 +216,8 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
     MemoryRefusal refusal = MemoryRefusal::none;
     if (!has_moment(time, moment, refusal)) return refused(refusal);
     Division division(*this);
-    if (fading() && !too_far_ahead(moment) && (settings_.by_time || at != Entries::none))
+    if (fading() && !too_far_ahead(moment) && !too_old(moment) &&
+        (settings_.by_time || (at != Entries::none && !stays_young(at, amount, moment))))
         division.prepare({score, false, amount, in, count_, moment});
     forget_demands();
     Needs needs;
@@ -289,7 +290,9 @@ Done Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Ti
     const Amount losses = settings_.labelled ? normal({}) : normal(given);
     const std::uint32_t hash = entries_.hash_of(id), at = entries_.find(id, hash);
     Division division(*this);
-    if (fading() && at != Entries::none && entries_[at].state != EntryState::waiting)
+    if (fading() && at != Entries::none && entries_[at].state != EntryState::waiting &&
+        !has_outcome(at, label, losses) && !is_young(at, label, losses) &&
+        !is_empty(settings_.labelled ? entries_.amount(at) : losses))
         division.prepare(sample(at));
     forget_demands();
     Needs needs;
@@ -300,6 +303,23 @@ Done Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Ti
     if (at == Entries::none) name = NameCopy(id);
     return division.kept_if(perform(
         needs, [&](Memory& in) { return in.put_label(id, hash, at, label, losses, as_of, name); }));
+}
+
+template <class Tree>
+bool Memory<Tree>::has_outcome(std::uint32_t at, bool label, const Amount& losses) const {
+    const Entry& entry = entries_[at];
+    return entry.labelled &&
+           (settings_.labelled ? entry.label == label : entries_.amount(at) == losses);
+}
+
+// Whether a label that waits would not count yet with a score of this moment.
+template <class Tree>
+bool Memory<Tree>::stays_young(std::uint32_t at, const Amount& weight, const Time& moment) const {
+    const Amount amount = settings_.labelled ? weight : entries_.amount(at);
+    if (is_empty(amount)) return true;
+    const Time clock = moves(moment) ? moment : *clock_;
+    return is_negative(entries_[at].label, amount) && settings_.maturity &&
+           before(clock, *settings_.maturity) < moment;
 }
 
 template <class Tree>
@@ -338,9 +358,7 @@ Done Memory<Tree>::put_label(const Id& id, std::uint32_t hash, std::uint32_t at,
         set_outcome(at, label, losses);
         return {.yes = false};
     }
-    const bool same = entry.labelled &&
-                      (settings_.labelled ? entry.label == label : entries_.amount(at) == losses);
-    if (!same) {
+    if (!has_outcome(at, label, losses)) {
         change(at, label, losses);
         settle_one(at);
         warm_next();

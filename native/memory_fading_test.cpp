@@ -410,3 +410,93 @@ TEST_CASE("memories that fade by time are merged in the terms of one of them") {
         CHECK(parts[0].ever() == parts[2].ever() && parts[0].ids() == parts[2].ids());
     }
 }
+
+TEST_CASE("scores and labels that fade are the same in batches and one by one") {
+    for (unsigned seed = 0; seed < static_cast<unsigned>(effort(24, 160)); ++seed) {
+        std::mt19937 random(seed);
+        const auto draw = [&](unsigned below) { return static_cast<int>(random() % below); };
+        MemorySettings settings;
+        settings.keep = Keep::fading;
+        settings.by_time = seed % 2;
+        settings.labelled = seed % 4 < 2;
+        settings.period = Time::whole(2);
+        if (seed % 3) settings.maturity = Time::whole(4);
+        std::vector<HeldSamples<CutTree>> trees;
+        for (int i = 0; i < 2; ++i) trees.push_back(small_tree<CutTree>({}, {}));
+        Memory<CutTree> batches(trees[0], settings), singles(trees[1], settings);
+        std::int64_t clock = 0;
+        for (int step = 0; step < 40; ++step) {
+            std::vector<Id> ids;
+            std::vector<double> scores;
+            std::vector<std::uint8_t> labels, bits;
+            std::vector<std::int64_t> firsts, seconds, times;
+            const std::size_t n = static_cast<std::size_t>(draw(8));
+            for (std::size_t i = 0; i < n; ++i) {
+                const int number = draw(30) + step;
+                ids.push_back(Id::of(number));
+                scores.push_back(number % 9 / 4.0);
+                labels.push_back(draw(2) == 1);
+                firsts.push_back(bits_of(settings.labelled ? 1 + number % 3 : draw(4) / 2.0));
+                seconds.push_back(bits_of(settings.labelled ? 0 : draw(4) / 2.0));
+                bits.push_back(Amount::real);
+                times.push_back(clock += draw(3));
+            }
+            BatchColumns rows;
+            rows.rows = n;
+            rows.ids = ids.data();
+            rows.scores = scores.data();
+            if (settings.labelled) rows.labels = labels.data();
+            rows.firsts = firsts.data();
+            rows.seconds = seconds.data();
+            rows.bits = bits.data();
+            const bool scoring = draw(2);
+            if (scoring) rows.times = times.data();
+            std::vector<std::uint8_t> out(n + 1);
+            const Done done = scoring ? batches.score_many(rows, out.data(), nullptr)
+                                      : batches.label_many(rows, out.data());
+            CHECK(done.refusal == MemoryRefusal::none);
+            for (std::size_t i = 0; i < n; ++i) {
+                const Time time = Time::whole(times[i]);
+                const Amount amount = rows.amount(i);
+                const Done one = scoring ? singles.score(ids[i], scores[i], amount, &time, -1)
+                                         : singles.label(ids[i], labels[i], amount);
+                CHECK(out[i] == (scoring ? one.answer : one.yes));
+            }
+            batches.check();
+            CHECK_NOTE(batches.columns() == singles.columns(), "seed " + std::to_string(seed));
+            CHECK(trees[0].state() == trees[1].state());
+        }
+    }
+}
+
+TEST_CASE("every group fades, and one clock goes for all") {
+    MemorySettings settings;
+    settings.keep = Keep::fading;
+    settings.by_time = true;
+    settings.period = Time::whole(3);
+    std::vector<HeldSamples<CutTree>> trees;
+    for (int i = 0; i < 3; ++i) trees.push_back(small_tree<CutTree>({}, {}));
+    Memory<CutTree> memory(trees[0], settings);
+    memory.add_group(trees[1]);
+    memory.add_group(trees[2], 1);
+    std::vector<Faded> samples[3];
+    std::mt19937 random(4);
+    double now = 0;
+    for (int i = 0; i < 600; ++i) {
+        const Time time = Time::whole(i);
+        // Group 2 is idle for a long time, and group 1 with it.
+        const auto group = static_cast<std::uint32_t>(i > 100 && i < 400 ? 0 : random() % 3);
+        const double score = static_cast<double>(random() % 20);
+        const bool label = random() % 2;
+        memory.score(Id::of(i), score, {}, &time, 1, group);
+        memory.label(Id::of(i), label, {});
+        now = i / 3.0;
+        for (std::uint32_t in = 0; in <= group; ++in)
+            samples[in].push_back({score, label ? 1.0 : 0.0, label ? 0.0 : 1.0, now});
+        memory.check();
+        for (std::uint32_t of = 0; of < 3; ++of) {
+            const double loss = static_cast<double>(memory.loss(of)) * 0x1p-20 / memory.scale(of);
+            CHECK(std::fabs(loss - cheapest(samples[of], now)) < 1e-6);
+        }
+    }
+}
