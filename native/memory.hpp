@@ -379,6 +379,8 @@ private:
     bool fill_trees();
     bool held_rows(std::uint32_t of, std::vector<LossRow>& rows, int& bits) const;
     bool holds_entries(std::uint32_t of) const;
+    const char* fault_of(std::uint32_t at) const;
+    Wide cost_of_held() const;
     // Whether no sample stays whose entry is gone.
     bool all_have_entries() const {
         return last_n() || last_period() || (!fading() && !settings_.correctable);

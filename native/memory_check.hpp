@@ -50,6 +50,44 @@ bool Memory<Tree>::holds_entries(std::uint32_t of) const {
     return rest.samples() == 0 || !all_have_entries();
 }
 
+// What is wrong with an entry by itself; null when nothing is.
+template <class Tree>
+const char* Memory<Tree>::fault_of(std::uint32_t at) const {
+    const Entry& entry = entries_[at];
+    const EntryState state = entry.state;
+    const Amount amount = entries_.amount(at);
+    const bool held = state == EntryState::held, young = state == EntryState::young;
+    const bool window = held && !entry.labelled, scored = state != EntryState::waiting;
+    if (!window && entry.labelled != (state != EntryState::open))
+        return "a label is there, or not, against the state";
+    if (!entry.timed && scored && !window) return "a score without a time";
+    if (!entry.named() && !held && !young) return "an entry that nobody can ask for";
+    if (!last_n() && entry.group >= groups_.size()) return "a group that does not exist";
+    if (state == EntryState::empty && !is_empty(amount))
+        return "an empty sample that costs something";
+    if (held && is_empty(amount)) return "a sample is held that costs nothing";
+    if (young && !is_young(at, entry.label, amount)) return "a negative is too old";
+    if (!entry.timed) return nullptr;
+    const Time time = entry.moment();
+    if (!clock_ || *clock_ < time) return "an entry from the future";
+    if (held && last_period() && time <= window_edge_) return "a sample is too old";
+    const bool waits = !scored || state == EntryState::open || state == EntryState::empty;
+    if (waits && settings_.time_to_live && time <= ttl_edge_) return "an entry has run out";
+    if (scored && state != EntryState::open && entry.named() && settings_.correctable &&
+        time <= final_edge_)
+        return "an id is known too long";
+    return nullptr;
+}
+
+// What the answers to all samples that are held cost.
+template <class Tree>
+Wide Memory<Tree>::cost_of_held() const {
+    Wide cost = 0;
+    for (std::uint32_t at = 0; at < entries_.made(); ++at)
+        if (entries_[at].state == EntryState::held && entries_[at].labelled) cost += price(at);
+    return cost;
+}
+
 template <class Tree>
 void Memory<Tree>::check() const {
     const auto require = [](bool holds, const char* otherwise) {
@@ -58,42 +96,22 @@ void Memory<Tree>::check() const {
     entries_.check();
     for (const Group& group : groups_) group.held->check();
     for (const Timeline* line : {&window_, &open_, &young_, &final_}) line->check(entries_);
-    Wide cost = 0;
     std::size_t in_lines[4] = {};
     for (std::uint32_t at = 0; at < entries_.made(); ++at) {
         const Entry& entry = entries_[at];
         if (entry.state == EntryState::gone) continue;
+        const char* fault = fault_of(at);
+        require(!fault, fault);
         const bool window = !entry.labelled && entry.state == EntryState::held;
         const bool scored = entry.state != EntryState::waiting;
-        require(window || entry.labelled == (entry.state != EntryState::open),
-                "a label is there, or not, against the state");
-        require(entry.timed || !scored || window, "a score without a time");
-        require(entry.named() || entry.state == EntryState::held ||
-                    entry.state == EntryState::young,
-                "an entry that nobody can ask for");
-        require(last_n() || entry.group < groups_.size(), "a group that does not exist");
-        require((entry.state == EntryState::empty) <= is_empty(entries_.amount(at)),
-                "an empty sample that costs something");
-        require(!(entry.state == EntryState::held && is_empty(entries_.amount(at))),
-                "a sample is held that costs nothing");
-        if (entry.state == EntryState::held && entry.labelled) cost += price(at);
-        if (entry.state == EntryState::held && last_period())
-            require(entry.placed && window_edge_ < entry.moment(), "a sample is too old");
-        if (entry.state == EntryState::young)
-            require(is_young(at, entry.label, entries_.amount(at)), "a negative is too old");
-        if (!entry.timed) continue;
         const Time time = entry.moment();
-        require(clock_ && time <= *clock_, "an entry from the future");
+        require(entry.state != EntryState::held || !last_period() || entry.placed,
+                "a sample stands in no line");
         in_lines[0] += last_period() && entry.placed;
-        in_lines[1] += !window && younger(time, settings_.time_to_live, ttl_edge_);
-        in_lines[2] += !window && scored && younger(time, settings_.maturity, maturity_edge_);
-        in_lines[3] += !window && scored && younger(time, settings_.correctable, final_edge_);
-        const bool waits =
-            !scored || entry.state == EntryState::open || entry.state == EntryState::empty;
-        require(!waits || !settings_.time_to_live || ttl_edge_ < time, "an entry has run out");
-        require(!scored || !entry.named() || !settings_.correctable || final_edge_ < time ||
-                    entry.state == EntryState::open,
-                "an id is known too long");
+        if (!entry.timed || window) continue;
+        in_lines[1] += younger(time, settings_.time_to_live, ttl_edge_);
+        in_lines[2] += scored && younger(time, settings_.maturity, maturity_edge_);
+        in_lines[3] += scored && younger(time, settings_.correctable, final_edge_);
     }
     const Timeline* lines[4] = {&window_, &open_, &young_, &final_};
     for (int i = 0; i < 4; ++i)
@@ -105,7 +123,7 @@ void Memory<Tree>::check() const {
         require(placed == entries_.count(EntryState::held) && placed <= settings_.n,
                 "a sample has no place in line");
     }
-    require(fading() || !all_have_entries() || cost == cost_, "the cost is wrong");
+    require(!all_have_entries() || cost_of_held() == cost_, "the cost is wrong");
     if (!fading())
         for (std::uint32_t of = 0; of < groups_.size(); ++of)
             require(holds_entries(of), "a tree holds other samples than the entries");

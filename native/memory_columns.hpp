@@ -257,12 +257,7 @@ bool Memory<Tree>::take_entry(const MemoryColumns& in, std::size_t i) {
         entries_.set_place(at, in.places[i]);
         entry.placed = true;
     }
-    const bool empty = is_empty(entries_.amount(at));
-    if ((state == EntryState::empty && !empty) || (state == EntryState::held && empty))
-        return false;
-    if (state == EntryState::young && !is_young(at, entry.label, entries_.amount(at))) return false;
-    if (state == EntryState::held && !entry.labelled && known) return false;
-    return true;
+    return !fault_of(at);
 }
 
 // Entries line up in the order of their times and turns, and in line by their places.
@@ -280,6 +275,8 @@ void Memory<Tree>::take_lines(const MemoryColumns& in) {
         for (const std::uint32_t at : order)
             if (entries_[at].state == EntryState::held) enter_line(at);
     }
+    if (!last_period() && !settings_.time_to_live && !settings_.maturity && !settings_.correctable)
+        return;
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         const Time x = entries_[a].moment(), y = entries_[b].moment();
         if (!(x == y)) return x < y;
@@ -312,11 +309,12 @@ bool Memory<Tree>::restore(const MemoryColumns& in) {
     Memory& memory = copy.memory;
     if (!memory.take(in)) return false;
     if ((last_n() || last_period()) && !memory.fill_trees()) return false;
-    try {
-        memory.check();
-    } catch (const std::logic_error&) {
-        return false;
-    }
+    // What entries are by themselves was looked at; now whether trees and sums are theirs.
+    if (last_n() && memory.entries_.count(EntryState::held) > settings_.n) return false;
+    if (all_have_entries() && memory.cost_of_held() != memory.cost_) return false;
+    if (settings_.keep == Keep::all)
+        for (std::uint32_t of = 0; of < groups_.size(); ++of)
+            if (!memory.holds_entries(of)) return false;
     swap(memory);
     return true;
 }
