@@ -117,6 +117,11 @@ public:
     bool contains(const Id& id) const {
         return entries_.find(id, entries_.hash_of(id)) != Entries::none;
     }
+    // Whether the id has a score, which may come again without a time.
+    bool has_score(const Id& id) const {
+        const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
+        return at != Entries::none && entries_[at].state != EntryState::waiting;
+    }
     std::size_t ids() const { return entries_.ids(); }
     StateCounts states() const {
         return {entries_.count(EntryState::waiting), entries_.count(EntryState::open),

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-__all__ = ["Held", "Labelled", "Model", "asked", "merge", "refuse_costs"]
+__all__ = ["Held", "Labelled", "Model", "asked", "merge", "refuse_costs", "require_distinct"]
 
-_Model = TypeVar("_Model", bound="Held")
+_Model = TypeVar("_Model", bound="Storable")
 
 
 @runtime_checkable
@@ -132,7 +132,7 @@ class Held(Storable):
         >>> len(monday), monday.threshold
         (4, 0.625)
         """
-        _require_distinct((self, *others))
+        require_distinct((self, *others))
         for other in others:
             if not isinstance(other, self._native):
                 raise TypeError(
@@ -208,7 +208,8 @@ threshold inf, loss 0.0>
         return ""
 
 
-def _require_distinct(models: Sequence[object]) -> None:
+def require_distinct(models: Sequence[object]) -> None:
+    """Raise ValueError where an object is given twice."""
     if len({id(model) for model in models}) < len(models):
         raise ValueError(
             "merge was given the same object twice, and its samples would count twice. Merge a "
@@ -229,10 +230,10 @@ def merge(models: Iterable[_Model]) -> _Model:
     parts = list(models)
     if not parts:
         raise ValueError("merge needs at least one model.")
-    _require_distinct(parts)
-    merged = parts[0].copy()
+    require_distinct(parts)
+    merged: Any = parts[0].copy()
     merged.merge(*parts[1:])
-    return merged
+    return merged  # type: ignore[no-any-return]
 
 
 class Labelled(Held):
