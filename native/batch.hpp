@@ -88,10 +88,6 @@ inline Trouble measure(const Column& column, std::size_t n, int bits, const Meas
     });
 }
 
-struct Costs {
-    std::int64_t false_positive = 1, false_negative = 1;
-};
-
 // z of labelled samples: weight * cost, above the cut for label 0 and below it for label 1.
 inline Trouble labelled_z(const std::uint8_t* labels, std::size_t n, const Column& weights,
                           const Costs& costs, const Measure& in, int& bits,

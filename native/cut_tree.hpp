@@ -118,6 +118,7 @@ public:
         }
         finish(path, best);
         keep_cut(held.score, z);
+        reserved_ -= reserved_ > 0;
     }
 
     // Take sums away from a score if it is held with at least `held.count` samples and
@@ -133,7 +134,12 @@ public:
         if (leaf->count[slot] < held.count || !allows(leaf->held(slot))) return false;
         const std::int64_t z = held.above - held.below;
         if (distinct_ == 1 && leaf->count[slot] == held.count) {
-            clear();
+            if (reserved_) {
+                leaves_.give_back(leaf);
+                forget_all();
+            } else {
+                clear();
+            }
             return true;
         }
         shift(path, -z);
@@ -197,11 +203,38 @@ public:
     void clear() {
         leaves_.clear();
         nodes_.clear();
-        root_ = nullptr;
-        height_ = 0;
-        distinct_ = 0;
-        best_ = 0;
-        cut_known_ = false;
+        forget_all();
+    }
+
+    // Make sure that the next `scores` calls of add() find memory, whatever goes in between, as
+    // long as never more than `most` are held.
+    void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
+        reserved_ = scores;
+        const std::size_t levels = static_cast<std::size_t>(height_) + 2 + scores;
+        if (leaves_.spare() > scores && nodes_.spare() >= scores * levels + 2) return;
+        const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
+        const auto few = [](int capacity) { return static_cast<std::size_t>(fewest(capacity)); };
+        const std::size_t leaves = held / few(leaf_capacity_) + 1;
+        leaves_.reserve(std::min(scores, leaves - leaves_.used()) + 1);
+        const std::size_t nodes = leaves / (few(node_capacity_) - 1) + 2;
+        nodes_.reserve(std::min(scores * levels, nodes - nodes_.used()) + 2);
+    }
+
+    CutTree copy() const {
+        CutTree made(leaf_capacity_, node_capacity_);
+        made.kernels_ = kernels_;
+        std::vector<Held> all;
+        all.reserve(distinct_);
+        scan([&](const Held& held) { all.push_back(held); });
+        made.load(all);
+        return made;
+    }
+
+    // A score is going to be removed soon: ask for its leaf.
+    void warm(double score) const {
+        if (height_ == 0) return;
+        Path path;
+        prefetch(descend(score, path));
     }
 
     void swap(CutTree& other) noexcept {
@@ -213,6 +246,7 @@ public:
         std::swap(distinct_, other.distinct_);
         std::swap(best_, other.best_);
         cut_known_ = other.cut_known_ = false;
+        std::swap(reserved_, other.reserved_);
         leaves_.swap(other.leaves_);
         nodes_.swap(other.nodes_);
     }
@@ -441,6 +475,14 @@ private:
     }
 
     // ---- changes of shape ----
+
+    void forget_all() {
+        root_ = nullptr;
+        height_ = 0;
+        distinct_ = 0;
+        best_ = 0;
+        cut_known_ = false;
+    }
 
     Leaf* make(const Leaf*) { return leaves_.make(); }
     Node* make(const Node*) { return nodes_.make(); }
@@ -721,6 +763,7 @@ private:
     mutable Cut cut_;  // these are valid while cut_known_
     mutable Rivals rivals_[most_rivals];
     mutable int rivals_used_ = 0;  // 0 also when nothing is known of them
+    std::size_t reserved_ = 0;     // for so many scores memory is kept, even when all are gone
     Pool<Leaf> leaves_;
     Pool<Node> nodes_;
 };

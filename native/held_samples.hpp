@@ -23,6 +23,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cut.hpp"
@@ -146,9 +147,33 @@ public:
 
     Held find(double score) const { return tree_.find(score + 0.0); }
 
+    // Whether so many samples of this size in all can be added in any order, and whatever is
+    // removed in between, without a refusal.
+    bool has_room(Wide size, int bits, std::size_t samples) const {
+        return samples_ + samples <= most_of_a_score && fits(size, bits);
+    }
+    // The same for one sample in the places in use, nothing negative.
+    bool has_plain_room(std::int64_t size) const {
+        return samples_ < most_of_a_score && size < most_units - total_;
+    }
+    // Make sure that the next `samples` calls of add() find memory, as long as never more than
+    // `most` scores are held.
+    void reserve(std::size_t samples, std::size_t most = ~std::size_t{0}) {
+        tree_.reserve(samples, most);
+    }
+    // A sample of this score is going to be removed soon.
+    void warm(double score) const { tree_.warm(score + 0.0); }
+
+    HeldSamples copy() const { return HeldSamples(*this, tree_.copy()); }
+
     // The best cut, and its loss in units of the current fineness, where the tree keeps one.
     const Cut& best() const { return tree_.best(); }
     std::int64_t loss(const Cut& cut) const { return above_ - cut.best; }
+
+    // Measure in at least so many places from now on, if there is room. O(n) where that is new.
+    void refine_to(int bits) {
+        if (samples_ && fits(0, bits)) refine(bits);
+    }
 
     // Measure in as few places as the samples held need; whether that changed anything. O(n).
     // Whether there is room must not depend on fine samples that are long gone.
@@ -475,6 +500,11 @@ public:
 
 private:
     static constexpr std::uint32_t most_of_a_score = std::numeric_limits<std::uint32_t>::max();
+
+    HeldSamples(const HeldSamples& other, Tree&& tree)
+        : Measure(other), tree_(std::move(tree)), samples_(other.samples_), above_(other.above_),
+          total_(other.total_), summed_(other.summed_), places_(other.places_),
+          twos_below_(other.twos_below_), twos_above_(other.twos_above_) {}
 
     static std::int64_t magnitude(std::int64_t value) { return value < 0 ? -value : value; }
     static std::int64_t size_of(const Losses& losses) {

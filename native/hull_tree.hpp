@@ -150,6 +150,7 @@ public:
             ++distinct_;
         }
         mend(path, change, leaf->point(slot + 1));
+        reserved_ -= reserved_ > 0;
     }
 
     // Take sums away from a score if it is held with at least `held.count` samples and as much
@@ -169,7 +170,12 @@ public:
         const bool closes = now.below == held.below && now.above == held.above;
         if (closes != (now.count == held.count) || !allows(now)) return false;
         if (distinct_ == 1 && closes) {
-            clear();
+            if (reserved_) {
+                leaves_.give_back(leaf);
+                forget_all();
+            } else {
+                clear();
+            }
             return true;
         }
         const Change change{held.score, -point_of(held), -std::int64_t{held.count}, closes};
@@ -289,10 +295,35 @@ public:
     void clear() {
         leaves_.clear();
         nodes_.clear();
-        root_ = Link();
-        distinct_ = 0;
-        total_ = {};
-        count_ = 0;
+        forget_all();
+    }
+
+    // Make sure that the next `scores` calls of add() find memory, whatever goes in between, as
+    // long as never more than `most` are held.
+    void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
+        reserved_ = scores;
+        if (leaves_.spare() > scores && nodes_.spare() > scores) return;
+        const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
+        const std::size_t leaves = held / static_cast<std::size_t>(fewest()) + 1;
+        leaves_.reserve(std::min(scores, leaves - leaves_.used()) + 1);
+        nodes_.reserve(std::min(scores, leaves - nodes_.used()) + 1);
+    }
+
+    HullTree copy() const {
+        HullTree made(leaf_capacity_);
+        std::vector<Held> all;
+        all.reserve(distinct_);
+        scan([&](const Held& held) { all.push_back(held); });
+        made.load(all);
+        return made;
+    }
+
+    // A score is going to be removed soon: ask for its leaf.
+    void warm(double score) const {
+        if (!root_) return;
+        Link at = root_;
+        while (!at.is_leaf()) at = at.node()->child[score >= at.node()->separator];
+        prefetch(at.leaf());
     }
 
     void swap(HullTree& other) noexcept {
@@ -301,6 +332,7 @@ public:
         std::swap(distinct_, other.distinct_);
         std::swap(total_, other.total_);
         std::swap(count_, other.count_);
+        std::swap(reserved_, other.reserved_);
         leaves_.swap(other.leaves_);
         nodes_.swap(other.nodes_);
     }
@@ -412,6 +444,13 @@ private:
             else if (node->stale || !bridge_holds(node, path.right[i], change, point))
                 build_bridge(node);
         }
+    }
+
+    void forget_all() {
+        root_ = Link();
+        distinct_ = 0;
+        total_ = {};
+        count_ = 0;
     }
 
     // ---- changes of shape ----
@@ -813,6 +852,7 @@ private:
     std::size_t distinct_ = 0;
     Point total_;
     std::int64_t count_ = 0;
+    std::size_t reserved_ = 0;  // for so many scores memory is kept, even when all are gone
     Pool<Leaf> leaves_;
     Pool<Node> nodes_;
 };

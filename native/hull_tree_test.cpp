@@ -771,6 +771,43 @@ TEST_CASE("removing needs no memory") {
     }
 }
 
+TEST_CASE("additions that memory was reserved for need none, whatever goes in between") {
+    for (int capacity : capacities)
+        for (int seed = 0; seed < 40; ++seed) {
+            HullTree tree(capacity);
+            Random random(seed);
+            // Scores that come in order, or from anywhere, into trees that are full, empty or new.
+            const auto score = [&](int i) {
+                return seed % 3 ? double(random() % 4000) : double(i);
+            };
+            std::vector<double> held, script;
+            for (int i = 0; i < seed * 5; ++i) {
+                held.push_back(score(i));
+                tree.add({held.back(), 0, 1, 1});
+            }
+            const std::size_t before = held.size(), scores = 1 + random() % 60;
+            for (std::size_t i = 0; i < scores; ++i) {
+                script.push_back(score(1000 + int(i)));
+                held.push_back(script.back());
+            }
+            tree.reserve(scores, seed % 2 ? ~std::size_t{0} : before + scores);
+            std::size_t removed = 0;
+            const bool enough = testing::succeeds_with(0, [&] {
+                for (std::size_t i = 0; i < scores; ++i) {
+                    for (int gone = seed % 4; gone > 0 && removed < before + i; --gone)
+                        tree.remove({held[removed++], 0, 1, 1}, always);
+                    tree.add({script[i], 0, 1, 1});
+                }
+            });
+            tree.check();
+            CHECK(enough);
+            const HullTree copy = tree.copy();
+            copy.check();
+            CHECK(same(listed(tree), listed(copy)));
+            if (!held.empty()) tree.warm(held.back());
+        }
+}
+
 TEST_CASE("capacities outside of 4 to the slots of a leaf are refused") {
     for (int capacity : {-1, 0, 3, HullTree::leaf_slots + 1}) {
         bool refused = false;

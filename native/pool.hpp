@@ -19,7 +19,7 @@ class Pool {
 public:
     // Make sure that the next `nodes` calls of make() cannot fail.
     void reserve(std::size_t nodes) {
-        if (free_.size() + left_ >= nodes) return;
+        if (spare() >= nodes) return;
         const std::size_t size = std::max(nodes, std::min<std::size_t>(64, made_));
         free_.reserve(made_ + size);  // so that giving back never allocates
         chunks_.reserve(chunks_.size() + 1);
@@ -32,11 +32,12 @@ public:
     }
     T* make() {
         reserve(1);
-        T* made = left_ > 0 ? next_ : free_.back();
-        if (left_ > 0) {
-            ++next_;
+        T* made;
+        if (free_.empty()) {  // what was given back is warm; what was never used may never be
+            made = next_++;
             --left_;
         } else {
+            made = free_.back();
             free_.pop_back();
         }
         made->reset();
@@ -48,6 +49,9 @@ public:
         free_.clear();
         left_ = made_ = 0;
     }
+    // How many nodes can be made without memory from elsewhere.
+    std::size_t spare() const { return left_ + free_.size(); }
+    std::size_t used() const { return made_ - left_ - free_.size(); }
     std::size_t memory() const { return made_ * sizeof(T) + free_.capacity() * sizeof(T*); }
     void swap(Pool& other) noexcept {
         std::swap(chunks_, other.chunks_);

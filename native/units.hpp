@@ -24,6 +24,11 @@ namespace limen {
 inline constexpr std::int64_t most_units = std::int64_t{1} << 62;
 inline constexpr int finest_bits = 20;
 
+// What a mistake costs, as whole numbers.
+struct Costs {
+    std::int64_t false_positive = 1, false_negative = 1;
+};
+
 struct Unit {
     bool automatic = true;
     std::int64_t numerator = 1, denominator = 1;  // each from 1 to below 2^62

@@ -66,8 +66,9 @@ def weights_held(fading: Fading) -> np.ndarray:
 @pytest.mark.parametrize("half_life", [3, 7.3, 1000])
 @pytest.mark.parametrize("before", [10**9, 10**15])
 def test_the_accuracy_promised_holds_after_any_number_of_samples(half_life, before: int) -> None:
-    fading = Fading(OnlineThreshold(), half_life)
-    fading._count = before
+    fading = Fading.from_snapshot(
+        {**Fading(OnlineThreshold(), half_life).snapshot(), "count": before}
+    )
     for k in range(60):
         fading.update(k, 1)
     expected = 2.0 ** ((np.arange(60) - 59) / half_life)
@@ -94,8 +95,8 @@ def test_the_accuracy_promised_holds_after_any_time(half_life, start, step) -> N
 
 
 def test_what_answers_cost_is_as_accurate_after_a_billion_samples() -> None:
-    ledger = Ledger(Fading(OnlineThreshold(), 3))
-    ledger.model._count = 10**9
+    empty = Ledger(Fading(OnlineThreshold(), 3)).snapshot()
+    ledger = Ledger.from_snapshot({**empty, "count": 10**9})
     for k in range(30):
         ledger.score(k, 0.5, answer=0)
         ledger.label(k, 1)
@@ -105,7 +106,7 @@ def test_what_answers_cost_is_as_accurate_after_a_billion_samples() -> None:
 
 
 @pytest.mark.parametrize("half_life", [1e-5, 1])
-@pytest.mark.parametrize("far", [1e308, pytest.param(10**400, id="10**400")])
+@pytest.mark.parametrize("far", [1e308, 2**62])
 @pytest.mark.parametrize(
     "act",
     [
@@ -128,20 +129,6 @@ def test_a_time_too_far_away_is_told_and_changes_nothing(half_life, far, act) ->
     with pytest.raises(ValueError, match="Nothing was changed"):
         ledger.advance(far)
     assert 0 == ledger.newest
-
-
-def test_an_advance_that_fails_leaves_the_newest_time() -> None:
-    class Full(OnlineThreshold):
-        def _fade(self, bits: int) -> None:
-            raise MemoryError
-
-    fading = Fading(Full(), 1, by="time")
-    fading.update(0.5, 1, time=0)
-    before = fading.to_bytes()
-    with pytest.raises(MemoryError):
-        fading.advance(100)
-
-    assert (0, before) == (fading.newest, fading.to_bytes())
 
 
 def test_memory_is_bounded_by_the_half_life_and_not_by_the_stream() -> None:

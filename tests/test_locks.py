@@ -262,3 +262,169 @@ def test_labels_that_change_while_they_are_read_do_no_harm(dtype) -> None:
         assert bad in (len(labels) - 1, len(labels))
 
     while_changing(change, work, 100)
+
+
+# Windows and ledgers, which work under the lock of their model.
+
+
+MEMORIES = """
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    window = limen.LastN(limen.OnlineThreshold(), 500)
+    period = limen.LastPeriod(limen.OnlineCalibrator(), 500)
+    fading = limen.Fading(limen.OnlineCut(), 500)
+    ledger = limen.Ledger(limen.LastPeriod(limen.OnlineThreshold(), timedelta(days=500)))
+    day, start = timedelta(days=1), datetime(2026, 1, 1)
+    big = 2**53 + 1
+
+    def work(step):
+        window.update(step % 97 / 97, step % 2, big)
+        period.update(step % 97 / 97, step % 2, time=step)
+        fading.update(step % 97 / 97, step % 2, 1)
+        ledger.score(("id", step), step % 97 / 97, start + step % 700 * day)
+        ledger.label(("id", step), step % 2)
+        ledger.forget(UUID(int=step))
+
+    def ask_all():
+        for memory in (window, period, fading, ledger):
+            len(memory), repr(memory), memory.to_bytes(), memory._memory()
+        period.newest, period.refused, fading.loss, ledger.newest
+        ledger.cost, ledger.regret, ledger.cost_ever, ledger.expired, list(ledger)
+        try:
+            ledger.score(("id", 1), 2.0)
+        except ValueError:
+            pass
+"""
+
+
+def test_a_finaliser_may_use_the_memory_that_is_being_changed() -> None:
+    in_a_process(
+        ASKED
+        + MEMORIES
+        + """
+    class Trash:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            global finalised
+            finalised += 1
+            work(10**6 + finalised)
+            ask_all()
+
+    finalised = 0
+    work(0), ask_all()
+    gc.set_threshold(1, 1, 1)
+    for step in range(30):
+        for call in (lambda: work(step), ask_all):
+            gc.disable()
+            Trash()
+            gc.enable()
+            call()
+    gc.disable()
+    assert finalised >= 30, finalised
+    for memory in (window, period, fading, ledger):
+        memory._check()
+    """
+    )
+
+
+@pytest.mark.skipif(not hasattr(__import__("signal"), "setitimer"), reason="no timers")
+def test_a_signal_handler_may_use_the_memory_that_is_being_changed() -> None:
+    in_a_process(
+        ASKED
+        + MEMORIES
+        + """
+    asked = 0
+
+    def handler(*_):
+        global asked
+        asked += 1
+        work(10**6 + asked)
+        ask_all()
+
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    step = 0
+    while asked < 60:
+        step += 1
+        work(step)
+        ids = [("many", step, k) for k in range(300)]
+        ledger.score_many(ids, [0.5] * 300, [start + step % 700 * day] * 300)
+        ledger.label_many(ids, [step % 2] * 300)
+        window.update_many([0.5] * 300, [1] * 300)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for memory in (window, period, fading, ledger):
+        memory._check()
+    """
+    )
+
+
+def test_threads_may_share_windows_and_ledgers() -> None:
+    window = limen.LastN(limen.OnlineThreshold(), 100)
+    period = limen.LastPeriod(limen.OnlineThreshold(), 100)
+    fading = limen.Fading(limen.OnlineThreshold(), 100)
+    ledger = limen.Ledger(limen.LastN(limen.OnlineThreshold(), 100))
+
+    def work(name: int) -> None:
+        for step in range(300):
+            window.update(step / 300, step % 2)
+            period.update(step / 300, step % 2, time=step)
+            fading.update(step / 300, step % 2)
+            ledger.score((name, step), step / 300)
+            ledger.label((name, step), step % 2)
+            if step % 50 == 0:
+                ids = [(name, step, at) for at in range(70)]
+                ledger.score_many(ids, np.full(70, 0.5))
+                ledger.label_many(ids, np.ones(70, int))
+                window.update_many(np.full(70, 0.5), np.ones(70, int))
+                assert window.copy().threshold is not None
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for memory in (window, period, fading, ledger):
+        memory._check()
+    assert (100, 100, 100) == (len(window), len(ledger), len(ledger.model))
+    assert 400 == len(period)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_forked_during_a_batch_can_use_the_memory() -> None:
+    in_a_process(
+        ASKED
+        + MEMORIES
+        + """
+    going = True
+    rng = np.random.default_rng(1)
+    scores, labels = rng.random(100_000), rng.integers(0, 2, 100_000)
+
+    def batches():
+        turn = 0
+        while going:
+            turn += 1
+            ids = np.arange(100_000) + turn * 100_000
+            window.update_many(scores, labels)
+            book.score_many(ids, scores)
+            book.label_many(ids, labels)
+
+    book = limen.Ledger(limen.LastN(limen.OnlineThreshold(), 1000))
+    thread = threading.Thread(target=batches)
+    thread.start()
+    for turn in range(5):
+        time.sleep(0.013 * (turn + 1))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            window.update(0.5, 1)
+            book.score("a", 0.5), book.label("a", 1)
+            window._check(), book._check()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    going = False
+    thread.join()
+    """
+    )

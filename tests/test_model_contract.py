@@ -143,11 +143,9 @@ DUPLICATES = [
     "make",
     [
         lambda: filled(Binned(16, false_negative=3)),
-        lambda: filled(LastN(Binned(), 50)),
-        lambda: filled(LastPeriod(Binned(), 50), times=np.arange(200)),
         lambda: filled(Grouped(Binned()), GROUPS),
     ],
-    ids=["alone", "LastN", "LastPeriod", "Grouped"],
+    ids=["alone", "Grouped"],
 )
 def test_a_model_of_ones_own_is_copied_and_stored(make: Any, duplicate: Any) -> None:
     original = make()
@@ -155,8 +153,7 @@ def test_a_model_of_ones_own_is_copied_and_stored(make: Any, duplicate: Any) -> 
 
     assert original.to_bytes() == other.to_bytes()
     first = ("a",) if isinstance(original, Grouped) else ()
-    time = {"time": 200} if isinstance(original, LastPeriod) else {}
-    other.update(*first, 0.99, 1, **time)
+    other.update(*first, 0.99, 1)
     assert original.to_bytes() == make().to_bytes() != other.to_bytes()
 
 
@@ -168,15 +165,11 @@ def test_a_file_brings_back_a_model_of_ones_own(tmp_path: Any) -> None:
     assert (Binned, model.optimum, len(model)) == (type(back), back.optimum, len(back))
 
 
-def test_windows_and_groups_follow_a_model_of_ones_own() -> None:
-    last = filled(LastN(Binned(), 50))
-    period = filled(LastPeriod(Binned(), 50), times=np.arange(200))
+def test_groups_follow_a_model_of_ones_own() -> None:
     grouped = filled(Grouped(Binned(), at_least=10), GROUPS)
-    recent, evens = Binned(), Binned()
-    recent.update_many(SCORES[-50:], LABELS[-50:])
+    evens = Binned()
     evens.update_many(SCORES[::2], LABELS[::2])
 
-    assert recent.optimum == last.optimum == period.optimum
     assert evens.optimum == grouped.optimum("a")
     with pytest.raises(TypeError, match="has its costs already"):
         grouped.threshold("a", false_negative=5)
@@ -185,15 +178,13 @@ def test_windows_and_groups_follow_a_model_of_ones_own() -> None:
     assert evens.optimum == grouped.optimum("a")
 
 
-def test_a_ledger_joins_labels_for_a_model_of_ones_own() -> None:
-    ledger = limen.Ledger(LastN(Binned(), 3), false_positive=1, false_negative=1)
-    for at, (score, label) in enumerate(zip(SCORES.tolist(), LABELS.tolist(), strict=True)):
-        ledger.score(at, score)
-        ledger.label(at, label)
-    recent = Binned()
-    recent.update_many(SCORES[-3:], LABELS[-3:])
-
-    assert recent.optimum == ledger.optimum == ledger.copy().optimum
+@pytest.mark.parametrize(
+    "memory", [lambda m: LastN(m, 3), lambda m: LastPeriod(m, 3), limen.Ledger, limen.Fading]
+)
+def test_windows_and_ledgers_hold_samples_in_models_of_limen_only(memory: Any) -> None:
+    given = (Binned(), 3) if memory is limen.Fading else (Binned(),)
+    with pytest.raises(TypeError, match="must be an OnlineThreshold, OnlineCut or OnlineCal"):
+        memory(*given)
 
 
 def test_river_decides_by_a_model_of_ones_own() -> None:

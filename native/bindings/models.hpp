@@ -40,9 +40,18 @@ public:
         return {refusal, bits, sum + size, score, known, held.samples(), held.distinct()};
     }
 
+    // The same where the model belongs to a memory.
+    Denial owned() const {
+        Denial denial;
+        denial.owner = owner;
+        return denial;
+    }
+
     HeldSamples<Tree> held;
     LossScale scale;
     ObjectLock lock;
+    // The class of the memory that alone may change the samples, once there is one.
+    const char* owner = nullptr;
     nb::dict given;  // costs and unit as the caller wrote them: an object without a
                      // __dict__ is looked up faster
 
@@ -52,6 +61,7 @@ protected:
     LIMEN_INLINE Denial apply(double score, bool adding, bool one_sided, double size,
                               Measured&& measured) {
         ObjectLock::Guard guard(lock);
+        if (owner) return owned();
         int bits = 0;
         Losses losses;
         Refusal refusal = measured(bits, losses);
@@ -70,7 +80,7 @@ protected:
 template <class Tree>
 class Labelled : public Model<Tree> {
 public:
-    using Model<Tree>::held, Model<Tree>::lock;
+    using Model<Tree>::held, Model<Tree>::lock, Model<Tree>::owner;
     static constexpr bool one_sided = true;
 
     template <class... Arguments>
@@ -120,7 +130,7 @@ private:
     LIMEN_INLINE bool add_one(double score, bool label) {
         const Losses sample = losses(label, cost(label));
         ObjectLock::Guard guard(lock);
-        if (!held.unit().automatic || held.bits() != 0) return false;
+        if (owner || !held.unit().automatic || held.bits() != 0) return false;
         return held.add(score, sample, 0, true) == Refusal::none;
     }
 

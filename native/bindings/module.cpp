@@ -9,6 +9,7 @@
 #include "../units.hpp"
 #include "numbers.hpp"
 #include "object_lock.hpp"
+#include "times.hpp"
 
 namespace limen::bindings {
 
@@ -16,6 +17,7 @@ namespace limen::bindings {
 void bind_thresholds(nb::module_& module);
 void bind_calibrator(nb::module_& module);
 void bind_columns(nb::module_& module);
+void bind_memories(nb::module_& module);
 
 }  // namespace limen::bindings
 
@@ -26,8 +28,10 @@ NB_MODULE(_core, module) {
     module.attr("finest_bits") = limen::finest_bits;
     module.attr("most_units") = limen::most_units;
     find_number_types();
+    find_time_types();
     make_forks_wait();
     bind_thresholds(module);
     bind_calibrator(module);
     bind_columns(module);
+    bind_memories(module);
 }

@@ -57,24 +57,27 @@ void find_number_types() {
     long_double = nb::object(nb::module_::import_("numpy").attr("longdouble")).release().ptr();
 }
 
-void parse(const char* method, const char* const (&names)[3], Py_ssize_t required,
-           PyObject* const* given, Py_ssize_t positional, PyObject* keywords,
-           PyObject* (&args)[3]) {
+void parse(const Parameters& parameters, PyObject* const* given, Py_ssize_t count,
+           PyObject* keywords, PyObject** args) {
+    const auto& names = parameters.names;
     const auto wrong = [&](const std::string& text) {
-        refuse(PyExc_TypeError, std::string(method) + "() " + text);
+        refuse(PyExc_TypeError, std::string(parameters.method) + "() " + text);
     };
-    if (positional > 3) wrong("takes at most 3 arguments, got " + std::to_string(positional));
-    for (Py_ssize_t i = 0; i < 3; ++i) args[i] = i < positional ? given[i] : nullptr;
+    if (count > parameters.positional)
+        wrong("takes at most " + std::to_string(parameters.positional) + " arguments, got " +
+              std::to_string(count));
+    for (Py_ssize_t i = 0; i < parameters.count; ++i) args[i] = i < count ? given[i] : nullptr;
     const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
     for (Py_ssize_t i = 0; i < named; ++i) {
         PyObject* keyword = PyTuple_GetItem(keywords, i);
-        int at = 0;
-        while (at < 3 && PyUnicode_CompareWithASCIIString(keyword, names[at]) != 0) ++at;
-        if (at == 3) wrong("has no argument " + shown(keyword));
+        Py_ssize_t at = 0;
+        while (at < parameters.count && PyUnicode_CompareWithASCIIString(keyword, names[at]) != 0)
+            ++at;
+        if (at == parameters.count) wrong("has no argument " + shown(keyword));
         if (args[at]) wrong(std::string("got two values for ") + names[at]);
-        args[at] = given[positional + i];
+        args[at] = given[count + i];
     }
-    for (Py_ssize_t i = 0; i < required; ++i)
+    for (Py_ssize_t i = 0; i < parameters.required; ++i)
         if (!args[i]) wrong(std::string("needs ") + names[i]);
 }
 

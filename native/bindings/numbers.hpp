@@ -19,9 +19,17 @@ namespace nb = nanobind;
 // Call when the module is loaded, before any of the others.
 void find_number_types();
 
-// Three arguments by position or name; the last may be missing where `required` is 2.
-void parse(const char* method, const char* const (&names)[3], Py_ssize_t required,
-           PyObject* const* given, Py_ssize_t positional, PyObject* keywords, PyObject* (&args)[3]);
+// The arguments that a method takes: the first `required` must be given, those after `positional`
+// by name only.
+struct Parameters {
+    const char* method;
+    const char* const* names;
+    Py_ssize_t count, positional, required;
+};
+
+// Arguments in the order of their names; null where one is missing.
+void parse(const Parameters& parameters, PyObject* const* given, Py_ssize_t count,
+           PyObject* keywords, PyObject** args);
 
 // A score: refused where no double is the same number.
 double to_double(PyObject* object, const char* name);

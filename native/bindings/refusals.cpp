@@ -91,7 +91,13 @@ void refuse_lost(const Unit& unit, const std::string& where, double value, const
                outcome);
 }
 
+void refuse_owned(const char* what, const char* owner, const char* outcome) {
+    refuse(PyExc_RuntimeError, std::string("this ") + what + " belongs to a " + owner +
+                                   "; add samples through it." + outcome);
+}
+
 void refuse(const Denial& denial, const Unit& unit, const char* outcome) {
+    if (denial.owner) refuse_owned("model", denial.owner, outcome);
     if (denial.refusal == Refusal::not_held) refuse_absent(denial);
     if (denial.refusal == Refusal::too_many) refuse_many(outcome);
     refuse_large(unit, denial.bits, denial.size, outcome);

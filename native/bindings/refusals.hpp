@@ -29,8 +29,9 @@ struct Denial {
     double score = 0;    // that is not held, or
     bool known = false;  // not so
     std::size_t samples = 0, distinct = 0;
+    const char* owner = nullptr;  // the class of the memory that the model belongs to
 
-    explicit operator bool() const { return refusal != Refusal::none; }
+    explicit operator bool() const { return refusal != Refusal::none || owner; }
 };
 
 std::string shown(PyObject* value);
@@ -43,6 +44,8 @@ std::string shown(double value);
                                 const char* wanted, const char* outcome);
 [[noreturn]] void refuse_lost(const Unit& unit, const std::string& where, double value,
                               const char* outcome);
+// A direct change of a model, or of a window, that belongs to another object.
+[[noreturn]] void refuse_owned(const char* what, const char* owner, const char* outcome);
 // What an object or a column refused.
 [[noreturn]] void refuse(const Denial& denial, const Unit& unit, const char* outcome);
 [[noreturn]] void refuse(const Trouble& trouble, const Unit& unit, const char* outcome);

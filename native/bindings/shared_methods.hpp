@@ -22,8 +22,11 @@ template <class Row, class T, class Make>
 void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
     Trouble trouble;
     Denial denial;
-    {
-        ObjectLock::LongGuard guard(model.lock);
+    const auto work = [&] {
+        if (model.owner) {
+            denial = model.owned();
+            return;
+        }
         int bits = model.held.bits();
         std::vector<Row> rows;
         trouble = make(bits, rows);
@@ -42,6 +45,10 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
         }
         if (refusal != Refusal::none)
             denial = model.denial(refusal, missing, bits, size_of(rows, model.held.unit(), bits));
+    };
+    {
+        ObjectLock::LongGuard guard(model.lock);
+        work();
     }
     const char* outcome = adding ? nothing_added : nothing_changed;
     if (denial) refuse(denial, model.held.unit(), outcome);
@@ -103,7 +110,9 @@ void merge(T& model, nb::list others) {
     {
         ObjectLock::LongGuard guard(model.lock);
         bits = std::max(bits, model.held.bits());
-        if (const Refusal refusal = model.held.merge(parts); refusal != Refusal::none)
+        if (model.owner)
+            denial = model.owned();
+        else if (const Refusal refusal = model.held.merge(parts); refusal != Refusal::none)
             denial = model.denial(refusal, 0, bits, size);
     }
     if (denial) refuse(denial, model.held.unit(), nothing_added);
@@ -118,7 +127,13 @@ nb::bytes state(T& model) {
 template <class T>
 void restore(T& model, nb::bytes given) {
     const std::string bytes(given.c_str(), given.size());
-    if (!model.locked([&](auto& held) { return held.restore(bytes, T::one_sided); }))
+    bool sound = true;
+    const char* owner = model.locked([&](auto& held) {
+        if (!model.owner) sound = held.restore(bytes, T::one_sided);
+        return model.owner;
+    });
+    if (owner) refuse_owned("model", owner, nothing_changed);
+    if (!sound)
         refuse(PyExc_ValueError,
                "these bytes do not describe held samples; they were cut short or changed. "
                "Nothing was changed.");

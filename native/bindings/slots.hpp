@@ -44,8 +44,8 @@ PyObject* one(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject
         if (!keywords && count >= Face::required && count <= 3) {
             for (Py_ssize_t i = 0; i < 3; ++i) args[i] = i < count ? given[i] : nullptr;
         } else {
-            parse(adding ? "update" : "revert", Face::names, Face::required, given, count, keywords,
-                  args);
+            parse({adding ? "update" : "revert", Face::names, 3, 3, Face::required}, given, count,
+                  keywords, args);
         }
         instance<typename Face::Type>(self).one(args, adding);
         return Py_NewRef(Py_None);

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Held", "Labelled", "Model", "asked", "merge", "refuse_costs", "require_distinct"]
 
-_Model = TypeVar("_Model", bound="Held")
+_Model = TypeVar("_Model", bound="Storable")
 
 
 @runtime_checkable
@@ -231,9 +231,9 @@ def merge(models: Iterable[_Model]) -> _Model:
     if not parts:
         raise ValueError("merge needs at least one model.")
     require_distinct(parts)
-    merged = parts[0].copy()
+    merged: Any = parts[0].copy()
     merged.merge(*parts[1:])
-    return merged
+    return merged  # type: ignore[no-any-return]
 
 
 class Labelled(Held):

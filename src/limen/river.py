@@ -19,8 +19,8 @@ except ImportError as error:
 
 from limen.calibrator import OnlineCalibrator
 from limen.hull import Between
+from limen.memory.base import Window
 from limen.memory.windows import in_window
-from limen.memory.wrapping import Window
 from limen.online import OnlineThreshold
 from limen.units import Cost
 
@@ -98,7 +98,7 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
     def _timed(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Remove the time from the arguments; raise if it is missing, or given for nothing."""
         own = isinstance(self._held, Window | type(self._trial))
-        timed = getattr(self._held, "_period", None) is not None
+        timed = isinstance(self._held, Window) and self._held._dated is not None
         if timed and "t" not in kwargs:
             raise TypeError(
                 f"{type(self._held).__name__} needs the time of each sample: learn_one(x, y, "
@@ -110,7 +110,7 @@ class _Wrapper(base.Wrapper, base.MiniBatchClassifier):
                 "use a window over time, such as window=timedelta(days=7). Nothing was changed."
             )
         if timed:
-            self._held._checked(kwargs["t"])
+            self._held._require_time(kwargs["t"])
         return {"time": kwargs.pop("t")} if "t" in kwargs else {}
 
     def learn_many(self, X: Any, y: Any, **kwargs: Any) -> None:

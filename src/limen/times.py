@@ -11,13 +11,25 @@ import math
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from limen.arrays import readable
 
-__all__ = ["Period", "Time", "as_period", "as_time", "as_times", "require_one_kind"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Period",
+    "Time",
+    "as_period",
+    "as_time",
+    "as_time_column",
+    "as_times",
+    "is_dated",
+    "require_one_kind",
+]
 
 Time: TypeAlias = int | float | datetime
 Period: TypeAlias = int | float | timedelta
@@ -109,6 +121,11 @@ def _plain(moment: Any, name: str) -> datetime:
     return datetime(*day, *hour, tzinfo=moment.tzinfo, fold=moment.fold)
 
 
+def is_dated(time: Any) -> bool:
+    """Whether this is a datetime, of Python or of NumPy."""
+    return isinstance(time, datetime | np.datetime64)
+
+
 def as_times(times: Any, dated: bool, name: str = "times") -> list[Time]:
     """Read one time per sample out of a sequence, array or frame column. O(n).
 
@@ -116,23 +133,49 @@ def as_times(times: Any, dated: bool, name: str = "times") -> list[Time]:
     [datetime.datetime(2026, 1, 1, 0, 0)]
     """
     values = readable(times, name)
+    return [as_time(value, dated, f"{name}[{at}]") for at, value in enumerate(values)]
+
+
+def as_time_column(
+    times: Any, dated: bool | None, name: str = "times"
+) -> tuple[list[Any] | tuple[bool, NDArray[Any]], int]:
+    """Make a list of times, or an array and whether it holds datetimes; also how many there are.
+
+    Datetimes in an array are microseconds since 1970. A list is checked by whoever reads it. O(n).
+
+    >>> as_time_column(np.array(["1970-01-02"], "M8[D]"), dated=True)
+    ((True, array([86400000000])), 1)
+    >>> as_time_column([1, 2.5], dated=False)
+    ([1, 2.5], 2)
+    """
+    values = readable(times, name)
     if not isinstance(values, list | tuple):
         values = np.asarray(values)
-    if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise ValueError(
                 f"{name} must be one-dimensional, got shape {values.shape}. Pass one time per "
                 "sample."
             )
-        if not dated and values.dtype.kind in "iuf" and np.isfinite(values).all():
-            return list(values.tolist())
-        if dated and values.dtype.kind == "M":
-            coarse = values.astype("M8[us]")
-            if (coarse == values).all():  # and no NaT, which is not equal to itself
-                return list(coarse.tolist())
-        if values.dtype.kind != "M":
-            values = values.tolist()
-    return [as_time(value, dated, f"{name}[{at}]") for at, value in enumerate(values)]
+        found = _plain_array(values, dated)
+        if found is not None:
+            return found, len(values)
+        values = list(values) if values.dtype.kind == "M" else values.tolist()
+    return list(values), len(values)
+
+
+def _plain_array(values: NDArray[Any], dated: bool | None) -> tuple[bool, NDArray[Any]] | None:
+    """Return finite numbers or whole microseconds in one piece; None where they are others."""
+    if dated is not True and values.dtype.kind in "iuf" and np.isfinite(values).all():
+        kind = np.float64 if values.dtype.kind == "f" else np.int64
+        if values.dtype.itemsize <= 8 and (
+            values.dtype.kind != "u" or values.max(initial=0) < 2**63
+        ):
+            return False, np.ascontiguousarray(values, kind)
+    if dated is not False and values.dtype.kind == "M":
+        coarse = values.astype("M8[us]")
+        if (coarse == values).all():  # and no NaT, which is not equal to itself
+            return True, np.ascontiguousarray(coarse).view(np.int64)
+    return None
 
 
 def require_one_kind(**periods: Period | None) -> bool | None:

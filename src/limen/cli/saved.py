@@ -13,6 +13,8 @@ from limen.cli.option_values import period_text
 from limen.cli.output import as_line, print_messages, require_distinct, require_writable
 from limen.digits import within
 from limen.errors import Infeasible
+from limen.memory.ledger import Ledger
+from limen.memory.windows import LastN
 from limen.storage.journal import Damaged, has_more
 from limen.units import exact_costs
 
@@ -154,10 +156,10 @@ def merge(options: Namespace) -> int:
     require_distinct(options.files)
     models = [loaded(path) for path in options.files]
     for path, model in zip(options.files, models, strict=True):
-        if not hasattr(model, "merge"):
+        if not hasattr(model, "merge") or isinstance(model, LastN):
             raise Failure(
                 f"{path} holds a {type(model).__name__}, which cannot be merged: its samples have "
-                "an order or ids. Merge plain models or groups of them.",
+                "an order. Merge models, groups of them, windows over time, or ledgers.",
                 BAD_INPUT,
             )
     try:
@@ -173,5 +175,6 @@ def merge(options: Namespace) -> int:
     else:
         best = of_all.optimum
         answer = f"threshold {within(best.threshold, best.lower, best.upper)}"
-    print_messages(f"{options.output}: {len(merged):,} samples, {answer}", quiet=options.quiet)
+    samples = len(merged.model if isinstance(merged, Ledger) else merged)
+    print_messages(f"{options.output}: {samples:,} samples, {answer}", quiet=options.quiet)
     return 0

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is held for how long: windows, samples that fade, and the ledger of late labels."""
+"""What is held for how long: windows, samples that fade, and the ledger of late labels.
+
+The work is done in native/memory.hpp, where a call either happens or does not.
+"""
 
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger

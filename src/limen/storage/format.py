@@ -27,7 +27,7 @@ EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 _MAGIC = b"\x89limen\r\n"
-_VERSION = 1
+_VERSION = 2  # the newest that can be read; what is written says which it needs
 _HEADER = struct.Struct("<8sH6xQ")  # what it is, version, bytes of the body
 _DIGEST = 16
 _DEEPEST = 16
@@ -49,8 +49,8 @@ def write(stored: Any) -> bytes:
     from hashlib import blake2b  # it loads slowly, and most programs never come here
 
     pieces = [b""]
-    _put(pieces, stored)
-    pieces[0] = _HEADER.pack(_MAGIC, _VERSION, sum(map(len, pieces)))
+    version = _put(pieces, stored)
+    pieces[0] = _HEADER.pack(_MAGIC, version, sum(map(len, pieces)))
     digest = blake2b(digest_size=_DIGEST)
     for piece in pieces:
         digest.update(piece)
@@ -90,22 +90,23 @@ def read(stored: Any, class_of: Callable[[str, int], Any]) -> Any:
     return found
 
 
-def _put(pieces: list[Any], value: Any, deep: int = 0) -> None:
-    """Append the bytes of a value."""
+def _put(pieces: list[Any], value: Any, deep: int = 0) -> int:
+    """Append the bytes of a value; return the version of the format that it needs."""
+    version = 1
     if deep > _DEEPEST:
         raise ValueError("values are nested too deep to be stored.")
     if value is None:
         pieces.append(b"N")
     elif hasattr(type(value), "from_snapshot"):
-        parts = value.snapshot()
+        parts, version = value.snapshot(), value._version
         pieces.append(b"O" + _text(value._kind) + _SIZE.pack(len(parts)))
         for name, part in parts.items():
             pieces.append(_text(name))
-            _put(pieces, part, deep + 1)
+            version = max(version, _put(pieces, part, deep + 1))
     elif isinstance(value, tuple):
         pieces.append(b"(" + _SIZE.pack(len(value)))
         for item in value:
-            _put(pieces, item, deep + 1)
+            version = max(version, _put(pieces, item, deep + 1))
     elif isinstance(value, np.ndarray):
         array = np.ascontiguousarray(value)
         pieces.append(b"a" + _CODES[array.dtype.newbyteorder("<")] + _SIZE.pack(len(array)))
@@ -115,6 +116,7 @@ def _put(pieces: list[Any], value: Any, deep: int = 0) -> None:
         pieces.append(bytes(value))
     else:
         pieces.append(_scalar(value))
+    return version
 
 
 def _text(text: str) -> bytes:

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ledger: how it begins, single scores and labels, and what answers cost.
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "ids.hpp"
+#include "memories.hpp"
+
+namespace limen::bindings {
+
+namespace {
+
+constexpr const char* score_names[] = {"id", "score", "time", "weight", "answer"};
+
+// 0, 1, or -1 where the threshold decides.
+int to_answer(PyObject* given) {
+    if (!given || given == Py_None) return -1;
+    const double value = PyFloat_AsDouble(given);
+    if (value == -1.0 && PyErr_Occurred()) PyErr_Clear();  // -1 is no answer either
+    if (value != 0 && value != 1)
+        refuse(PyExc_ValueError,
+               "answer must be 0 or 1, got " + shown(given) + "." + nothing_changed);
+    return value == 1;
+}
+
+// The weight of a score whose label is to come.
+Amount to_score_weight(const Keeper& keeper, nb::handle model, PyObject* given, double& size) {
+    if (keeper.settings().labelled)
+        return to_weight(keeper, given, keeper.settings().costs.false_positive, nothing_added,
+                         size);
+    if (given && to_number(given, "weight").real != 1)
+        refuse(PyExc_TypeError, "weight is " + shown(given) + ", but " +
+                                    nb::str(model.type().attr("__name__")).c_str() +
+                                    " takes losses: put the weight into them." + nothing_changed);
+    return {};
+}
+
+PyObject* ledger_score(PyObject* self, PyObject* const* given, Py_ssize_t count,
+                       PyObject* keywords) {
+    return guarded([&]() -> PyObject* {
+        LedgerBook& ledger = instance<LedgerBook>(self);
+        const Keeper& keeper = keeper_of(ledger);
+        PyObject* args[5] = {nullptr, nullptr, nullptr, nullptr, nullptr};
+        if (!keywords && count >= 2 && count <= 4)
+            std::copy(given, given + count, args);
+        else
+            parse({"score", score_names, 5, 4, 2}, given, count, keywords, args);
+        Asked asked{nothing_changed};
+        asked.score = to_score(args[1], nothing_added);
+        asked.amount = to_score_weight(keeper, ledger.model, args[3], asked.size);
+        const int answer = to_answer(args[4]);
+        const OneId id(args[0]);
+        asked.id = args[0];
+        Moment moment{{}, Calendar::numbers};  // of a step
+        const bool timed = args[2] && args[2] != Py_None;
+        if (timed) moment = to_moment(args[2], keeper.must_be_dated(), "time");
+        asked.time = args[2];
+        const bool missing = !timed && keeper.must_be_dated().value_or(false);
+        const Done done = attempt<ObjectLock::Guard>(
+            ledger, missing ? nullptr : &moment, asked, [&](auto& memory) {
+                if (missing && !memory.has_score(id)) return Done{MemoryRefusal::no_time};
+                return memory.score(id, asked.score, asked.amount, timed ? &moment.time : nullptr,
+                                    answer);
+            });
+        return PyLong_FromLong(done.answer);
+    });
+}
+
+// The label or the losses of an id, and when they were determined.
+struct Outcome {
+    bool label = false;
+    Amount losses;
+    Moment as_of;
+    bool dated = false;
+};
+
+Outcome to_outcome(const Keeper& keeper, PyObject* const* given, Py_ssize_t count,
+                   PyObject* keywords, Asked& asked) {
+    static constexpr const char* labelled[] = {"id", "label", "as_of"};
+    static constexpr const char* losses[] = {"id", "below", "above", "as_of"};
+    const bool plain = keeper.settings().labelled;
+    const Py_ssize_t wanted = plain ? 2 : 3;
+    PyObject* args[4] = {nullptr, nullptr, nullptr, nullptr};
+    if (!keywords && count != wanted && count > 0)
+        refuse(PyExc_TypeError, std::string("label() takes the id and ") +
+                                    (plain ? "label" : "below and above") + ", got " +
+                                    std::to_string(count - 1) + " values after the id." +
+                                    nothing_changed);
+    if (!keywords && count == wanted)
+        std::copy(given, given + count, args);
+    else
+        parse({"label", plain ? labelled : losses, wanted + 1, wanted, wanted}, given, count,
+              keywords, args);
+    asked.id = args[0];
+    Outcome outcome;
+    if (plain)
+        outcome.label = to_label(args[1], 0.5, nothing_changed);
+    else
+        outcome.losses = to_losses(keeper, args[1], args[2], nothing_changed, asked.size);
+    PyObject* as_of = args[wanted];
+    if (as_of && as_of != Py_None) {
+        outcome.as_of = to_moment(as_of, keeper.must_be_dated(&Keeper::as_of), "as_of");
+        asked.calendar = &Keeper::as_of;
+        outcome.dated = true;
+        asked.time = as_of;
+    }
+    return outcome;
+}
+
+PyObject* ledger_label(PyObject* self, PyObject* const* given, Py_ssize_t count,
+                       PyObject* keywords) {
+    return guarded([&]() -> PyObject* {
+        LedgerBook& ledger = instance<LedgerBook>(self);
+        Asked asked{nothing_changed};
+        const Outcome outcome = to_outcome(keeper_of(ledger), given, count, keywords, asked);
+        const OneId id(asked.id);
+        const Done done = attempt<ObjectLock::Guard>(
+            ledger, outcome.dated ? &outcome.as_of : nullptr, asked, [&](auto& memory) {
+                return memory.label(id, outcome.label, outcome.losses,
+                                    outcome.dated ? &outcome.as_of.time : nullptr);
+            });
+        return PyBool_FromLong(done.yes);
+    });
+}
+
+PyObject* ledger_forget(PyObject* self, PyObject* given) {
+    return guarded([&]() -> PyObject* {
+        const OneId id(given);
+        Asked asked{nothing_changed};
+        const Done done =
+            attempt<ObjectLock::Guard>(instance<LedgerBook>(self), nullptr, asked,
+                                       [&](auto& memory) { return memory.forget(id); });
+        return PyBool_FromLong(done.yes);
+    });
+}
+
+int ledger_contains(PyObject* self, PyObject* given) {
+    int found = -1;
+    guarded([&]() -> PyObject* {
+        const OneId id(given);
+        Keeper& keeper = keeper_of(instance<LedgerBook>(self));
+        ObjectLock::Guard guard(keeper.lock());
+        found = keeper.with([&](const auto& memory) { return memory.contains(id); });
+        return nullptr;
+    });
+    return found;
+}
+
+Py_ssize_t ledger_length(PyObject* self) {
+    Py_ssize_t length = -1;
+    guarded([&]() -> PyObject* {
+        length = static_cast<Py_ssize_t>(
+            looked(instance<LedgerBook>(self), [](const auto& memory) { return memory.ids(); }));
+        return nullptr;
+    });
+    return length;
+}
+
+double answers_cost(LedgerBook& ledger) {
+    Keeper& keeper = keeper_of(ledger);
+    if (keeper.settings().keep == Keep::fading)
+        return keeper.number(1) *
+               looked(ledger, [](const auto& memory) { return memory.faded_cost(); });
+    return keeper.number(looked(ledger, [](const auto& memory) { return memory.cost(); }));
+}
+
+double answers_cost_ever(LedgerBook& ledger) {
+    return keeper_of(ledger).number(
+        looked(ledger, [](const auto& memory) { return memory.ever(); }));
+}
+
+double answers_regret(LedgerBook& ledger) {
+    Keeper& keeper = keeper_of(ledger);
+    if (keeper.settings().keep == Keep::fading) {
+        const auto [cost, loss, scale] = looked(ledger, [](const auto& memory) {
+            return std::tuple(memory.faded_cost(), memory.loss(), memory.scale());
+        });
+        return keeper.number(1) * cost - keeper.number(loss) / scale;
+    }
+    return keeper.number(
+        looked(ledger, [](const auto& memory) { return memory.cost() - memory.loss(); }));
+}
+
+PyMethodDef ledger_methods[] = {
+    LIMEN_FAST("score", ledger_score,
+               "score($self, id, score, time=None, weight=1, *, answer=None)\n--\n\n"
+               "Record a score and return the answer to it by the threshold of this moment. "
+               "O(log n).\n\n"
+               "Where something else decided, say a threshold that is reviewed first, pass the "
+               "`answer`\nthat was given. The same score again changes nothing and returns the "
+               "same answer.\n\n"
+               ">>> from limen import Ledger, OnlineThreshold\n"
+               ">>> ledger = Ledger(OnlineThreshold())\n"
+               ">>> ledger.score(\"a\", 0.9, answer=1)\n"
+               "1\n"
+               ">>> ledger.score(\"a\", 0.9)\n"
+               "1\n"),
+    LIMEN_FAST("label", ledger_label,
+               "label($self, id, *outcome, as_of=None, **named)\n--\n\n"
+               "Record the label of an id: ``label(id, label)``, for `OnlineCut` ``(id, below, "
+               "above)``.\n\n"
+               "Return whether the id has a score; if not, the label waits for it. The same label "
+               "again\nchanges nothing, another one is a correction. With `as_of`, the time at "
+               "which the label was\ndetermined, a label that is older than the one known changes "
+               "nothing either. O(log n).\n\n"
+               ">>> from limen import Ledger, OnlineThreshold\n"
+               ">>> ledger = Ledger(OnlineThreshold())\n"
+               ">>> ledger.label(\"a\", 1)\n"
+               "False\n"
+               ">>> ledger.score(\"a\", 0.9)\n"
+               "0\n"
+               ">>> len(ledger.model), ledger.cost\n"
+               "(1, 1.0)\n"),
+    {"forget", ledger_forget, METH_O,
+     "forget($self, id)\n--\n\n"
+     "Remove every trace of an id; return whether there was any. O(log n).\n\n"
+     ">>> from limen import Ledger, OnlineThreshold\n"
+     ">>> Ledger(OnlineThreshold()).forget(\"a\")\n"
+     "False\n"},
+    {"advance", advance<LedgerBook>, METH_O,
+     "advance($self, time)\n--\n\n"
+     "Let the clock show this time, if it is the latest so far.\n\n"
+     "O(1) for each score that has run out, and what the model takes for each sample that has\n"
+     "come to count or left the window.\n\n"
+     ">>> from limen import Ledger, OnlineThreshold\n"
+     ">>> ledger = Ledger(OnlineThreshold(), time_to_live=10)\n"
+     ">>> ledger.score(\"a\", 0.9, time=5)\n"
+     "0\n"
+     ">>> ledger.advance(15)\n"
+     ">>> len(ledger), ledger.expired\n"
+     "(0, 1)\n"},
+    {nullptr, nullptr, 0, nullptr}};
+
+// `costs` are those of a model that has none: two whole numbers, and the parts of their unit.
+void set_account(nb::tuple costs, MemorySettings& settings, LossScale& account) {
+    if (costs.size() == 0) return;
+    const auto number = [&](std::size_t i) { return nb::cast<std::int64_t>(costs[i]); };
+    settings.account = {number(0), number(1)};
+    account = {number(2), number(3)};
+}
+
+// Take a window that is empty and belongs to nobody.
+void adopt_window(Window& window, const MemorySettings& settings, const LossScale& account,
+                  std::optional<bool> dated) {
+    Keeper& keeper = keeper_of(window);
+    bool adopted = false;
+    std::size_t samples = 0;
+    {
+        ObjectLock::Guard guard(keeper.lock());
+        adopted = window.adopted;
+        samples = keeper.samples();
+        if (!adopted && samples == 0) {
+            keeper.adopt(settings, account, dated);
+            window.adopted = true;
+            return;
+        }
+    }
+    if (adopted)
+        refuse(PyExc_ValueError, "model belongs to another ledger already. Give one of its own.");
+    refuse(PyExc_ValueError,
+           "model holds " + std::string(nb::str(nb::str("{:,}").attr("format")(samples)).c_str()) +
+               " samples already, whose ids nobody knows. Give an empty one.");
+}
+
+// `periods` are time_to_live, maturity, correctable, horizon, max_ahead and the window's own.
+void begin_ledger(LedgerBook* self, nb::handle model, nb::tuple periods, nb::tuple costs) {
+    LedgerBook ledger;
+    ledger.model = nb::borrow(model);
+    const bool over_window = nb::isinstance<Window>(model) && !nb::isinstance<LedgerBook>(model);
+    if (over_window)
+        ledger.keeper = instance<Window>(model.ptr()).keeper;
+    else
+        ledger.keeper = std::make_shared<Keeper>(parts_of(model), MemorySettings{}, std::nullopt);
+    Keeper& keeper = keeper_of(ledger);
+    MemorySettings settings = keeper.settings();
+    std::optional<Time> own;
+    const std::optional<bool> dated =
+        set_periods(periods, {&settings.time_to_live, &settings.maturity, &settings.correctable,
+                              &settings.horizon, &settings.max_ahead, &own});
+    LossScale account = keeper.account();
+    set_account(costs, settings, account);
+    if (over_window) {
+        adopt_window(instance<Window>(model.ptr()), settings, account, dated);
+    } else {
+        keeper.adopt(settings, account, dated);
+        keeper.claim("Ledger");
+    }
+    new (self) LedgerBook(std::move(ledger));
+}
+
+}  // namespace
+
+nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module) {
+    auto ledger =
+        memory_class<LedgerBook>(module, "Ledger", ledger_methods, ledger_length,
+                                 {Py_sq_contains, reinterpret_cast<void*>(&ledger_contains)});
+    ledger.def("__init__", &begin_ledger)
+        .def_prop_ro("cost", method<LedgerBook>(&answers_cost),
+                     "What the answers given cost, for the samples that count now. O(1).")
+        .def_prop_ro("cost_ever", method<LedgerBook>(&answers_cost_ever),
+                     "The same for all samples that ever came to count, also if they left a "
+                     "window. O(1).")
+        .def_prop_ro("regret", method<LedgerBook>(&answers_regret),
+                     "How much `cost` exceeds the loss of the cheapest threshold in hindsight. "
+                     "O(1).\n\n"
+                     "It compares on the same samples, those that count now, and is exact. It is "
+                     "negative when\nthresholds that moved did better than any single one.")
+        .def_prop_ro("expired", method<LedgerBook>([](LedgerBook& self) {
+                         return looked(self, [](const auto& memory) { return memory.expired(); });
+                     }),
+                     "How many scores got no label, and labels no score, in their time to live.");
+    bind_clock(ledger);
+    return ledger;
+}
+
+}  // namespace limen::bindings

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memories over models: how they begin, what goes into them, and why they refuse it.
+
+#include "memories.hpp"
+
+#include <cmath>
+#include <random>
+#include <type_traits>
+
+namespace limen::bindings {
+
+namespace {
+
+template <class T>
+ModelParts parts_in(T& model, bool labelled, Costs costs) {
+    ModelParts parts;
+    if constexpr (std::is_same_v<decltype(model.held), OnlineCut>)
+        parts.cut = &model.held;
+    else
+        parts.hull = &model.held;
+    parts.lock = &model.lock;
+    parts.owner = &model.owner;
+    parts.unit = model.held.unit();
+    parts.scale = model.scale;
+    parts.labelled = labelled;
+    parts.costs = costs;
+    return parts;
+}
+
+// Chosen anew in each process, so that nobody can choose ids that all share one place.
+std::uint64_t hash_key() {
+    static const std::uint64_t key = [] {
+        std::random_device random;
+        return std::uint64_t{random()} << 32 | random();
+    }();
+    return key;
+}
+
+}  // namespace
+
+ModelParts parts_of(nb::handle model) {
+    const auto labelled = [](auto& held) {
+        return parts_in(held, true, {held.costs.false_positive, held.costs.false_negative});
+    };
+    if (nb::isinstance<Threshold>(model)) return labelled(instance<Threshold>(model.ptr()));
+    if (nb::isinstance<Calibrator>(model)) return labelled(instance<Calibrator>(model.ptr()));
+    if (nb::isinstance<AnyCut>(model)) return parts_in(instance<AnyCut>(model.ptr()), false, {});
+    refuse(PyExc_TypeError,
+           "model must be an OnlineThreshold, an OnlineCut or an OnlineCalibrator; got " +
+               shown(model.ptr()) + ".");
+}
+
+// ---- keepers ----
+
+Keeper::Keeper(const ModelParts& model, const MemorySettings& settings, std::optional<bool> dated)
+    : model_(model), settings_(settings), account_(model.scale), dated_(dated) {
+    settings_.labelled = model.labelled;
+    settings_.costs = settings_.account = model.costs;
+    one_refusal =
+        measure_amount(std::int64_t{1}, model.unit, 1, settings.keep, one.first, one.bits);
+    make();
+}
+
+Keeper::~Keeper() {
+    if (!claimed_) return;
+    ObjectLock::Guard guard(lock());
+    *model_.owner = nullptr;
+}
+
+void Keeper::make() {
+    const MemoryOptions options{.key = hash_key()};
+    if (model_.cut)
+        cut_ = std::make_unique<Memory<CutTree>>(*model_.cut, settings_, options);
+    else
+        hull_ = std::make_unique<Memory<HullTree>>(*model_.hull, settings_, options);
+}
+
+void Keeper::claim(const char* owner) {
+    std::size_t held = 0;
+    const char* other = nullptr;
+    {
+        ObjectLock::Guard guard(lock());
+        other = *model_.owner;
+        held = samples();
+        if (!other && held == 0) {
+            *model_.owner = owner;
+            claimed_ = true;
+            return;
+        }
+    }
+    if (other)
+        refuse(PyExc_ValueError,
+               std::string("model belongs to a ") + other + " already. Give one of its own.");
+    refuse(PyExc_ValueError,
+           "model holds " + std::string(nb::str(nb::str("{:,}").attr("format")(held)).c_str()) +
+               " samples already, and nobody knows when they came. Give an empty one, and add them "
+               "through update_many().");
+}
+
+void Keeper::adopt(const MemorySettings& settings, const LossScale& account,
+                   std::optional<bool> dated) {
+    const MemorySettings before = settings_;
+    settings_ = settings;
+    try {
+        make();
+    } catch (...) {
+        settings_ = before;
+        throw;
+    }
+    account_ = account;
+    dated_ = dated;
+}
+
+Denial Keeper::denial(MemoryRefusal refusal, double size) const {
+    const auto found = [&](const auto& held) {
+        Denial denial;
+        denial.refusal =
+            refusal == MemoryRefusal::too_many ? Refusal::too_many : Refusal::too_large;
+        denial.bits = held.bits();
+        denial.size =
+            static_cast<double>(held.total()) * unit_size(held.unit(), held.bits()) + size;
+        return denial;
+    };
+    return model_.cut ? found(*model_.cut) : found(*model_.hull);
+}
+
+// ---- numbers in ----
+
+namespace {
+
+[[noreturn]] void refuse_amount(const Keeper& keeper, Refusal refusal, const char* name,
+                                double value, double size, const char* outcome) {
+    if (refusal == Refusal::lost) refuse_lost(keeper.unit(), name, value, outcome);
+    Denial denial;
+    denial.refusal = refusal;
+    denial.size = size;
+    refuse(denial, keeper.unit(), outcome);
+}
+
+Refusal measure_number(const Keeper& keeper, const Number& number, std::int64_t cost,
+                       std::int64_t& word, std::uint8_t& bits) {
+    const Keep keep = keeper.settings().keep;
+    return number.whole ? measure_amount(number.integer, keeper.unit(), cost, keep, word, bits)
+                        : measure_amount(number.real, keeper.unit(), cost, keep, word, bits);
+}
+
+}  // namespace
+
+Amount to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, const char* outcome,
+                 double& size) {
+    size = static_cast<double>(cost);
+    if (!given) {
+        if (keeper.one_refusal != Refusal::none)
+            refuse_amount(keeper, keeper.one_refusal, "weight", 1, size, outcome);
+        return keeper.one;
+    }
+    const Number weight = to_number(given, "weight");
+    if (!(weight.real >= 0) || std::isinf(weight.real))
+        refuse_number("weight", shown(given), wanted_weight, outcome);
+    size *= weight.real;
+    Amount amount;
+    const Refusal refusal = measure_number(keeper, weight, cost, amount.first, amount.bits);
+    if (refusal != Refusal::none)
+        refuse_amount(keeper, refusal, "weight", weight.real, size, outcome);
+    return amount;
+}
+
+Amount to_losses(const Keeper& keeper, PyObject* below, PyObject* above, const char* outcome,
+                 double& size) {
+    const char* const names[2] = {"below", "above"};
+    PyObject* const given[2] = {below, above};
+    std::int64_t words[2];
+    std::uint8_t bits[2] = {0, 0};
+    Number numbers[2];
+    for (int i = 0; i < 2; ++i) numbers[i] = to_number(given[i], names[i]);
+    size = std::fabs(numbers[0].real) + std::fabs(numbers[1].real);
+    for (int i = 0; i < 2; ++i) {
+        if (!std::isfinite(numbers[i].real))
+            refuse_number(names[i], shown(given[i]), wanted_loss, outcome);
+        const Refusal refusal = measure_number(keeper, numbers[i], 1, words[i], bits[i]);
+        if (refusal != Refusal::none)
+            refuse_amount(keeper, refusal, names[i], numbers[i].real, size, outcome);
+    }
+    Amount amount;
+    if (!align(words[0], bits[0], words[1], bits[1], amount))
+        refuse_amount(keeper, Refusal::too_large, "", 0, size, outcome);
+    return amount;
+}
+
+namespace {
+
+// The number that was measured, as it is written: an int, or a float.
+nb::object from_amount(const Keeper& keeper, const Amount& amount) {
+    if (amount.bits == Amount::real) return nb::float_(std::bit_cast<double>(amount.first));
+    const LossScale scale{keeper.unit().automatic ? 1 : keeper.unit().numerator,
+                          keeper.unit().automatic ? 1 : keeper.unit().denominator};
+    const double nearest = scale(amount.first, amount.bits);
+    if (amount.bits == 0 && keeper.unit().automatic) return nb::int_(amount.first);
+    if (is_whole(nearest)) return nb::int_(static_cast<std::int64_t>(nearest));
+    return nb::float_(nearest);
+}
+
+[[noreturn]] void refuse_far(const Keeper& keeper, PyObject* time) {
+    const MemorySettings& settings = keeper.settings();
+    const bool dated = keeper.must_be_dated().value_or(false);
+    const std::string length =
+        dated ? shown(nb::module_::import_("datetime")
+                          .attr("timedelta")(0, 0, nb::int_(settings.period.bits))
+                          .ptr())
+              : shown(from_time(settings.period, Calendar::numbers).ptr());
+    if (settings.keep == Keep::fading)
+        refuse(PyExc_ValueError, "time is " + shown(time) + ", too many times half_life=" + length +
+                                     " after the first. Give times that are nearer, or a longer "
+                                     "half-life." +
+                                     nothing_changed);
+    refuse(PyExc_ValueError, "time is " + shown(time) + ", from where no period of " + length +
+                                 " can be told. Give times that are nearer to zero, or a longer "
+                                 "period." +
+                                 nothing_changed);
+}
+
+[[noreturn]] void refuse_other_score(const Keeper& keeper, const Done& done, const Asked& asked) {
+    refuse(PyExc_ValueError, "id " + shown(asked.id) + " has score " + shown(done.score) +
+                                 " and weight " + shown(from_amount(keeper, done.amount).ptr()) +
+                                 " already, got " + shown(asked.score) + " and " +
+                                 shown(from_amount(keeper, asked.amount).ptr()) +
+                                 ". Forget it first, or use another id." + nothing_changed);
+}
+
+}  // namespace
+
+Obstacle obstacle_of(const Window& window, const Moment* moment, const Done& done,
+                     const Asked& asked) {
+    const Keeper& keeper = *window.keeper;
+    return {window.adopted, moment && !keeper.comparable(*moment, asked.calendar), done,
+            keeper.denial(done.refusal, asked.size)};
+}
+
+void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked) {
+    if (obstacle.adopted) refuse_owned("window", "Ledger", nothing_added);
+    if (obstacle.other_calendar)
+        refuse(PyExc_TypeError,
+               (asked.calendar == &Keeper::times ? "time is " : "as_of is ") + shown(asked.time) +
+                   ", but earlier ones are of another kind. Give all times as numbers or all as "
+                   "datetimes, and these all with a time zone or all without." +
+                   nothing_changed);
+    const Done& done = obstacle.done;
+    switch (done.refusal) {
+        case MemoryRefusal::far_time:
+            refuse_far(keeper, asked.time);
+        case MemoryRefusal::other_score:
+            refuse_other_score(keeper, done, asked);
+        case MemoryRefusal::no_time:
+            refuse(PyExc_ValueError, std::string("time is missing: earlier scores have one, or "
+                                                 "periods are timedeltas.") +
+                                         nothing_changed);
+        case MemoryRefusal::some_time:
+            refuse(PyExc_ValueError,
+                   "time is " + shown(asked.time) +
+                       ", but earlier scores have none and count as one step each. Give all of "
+                       "them a time, or none." +
+                       nothing_changed);
+        case MemoryRefusal::not_alike:
+            refuse(PyExc_ValueError,
+                   std::string("cannot merge: the settings differ.") + nothing_changed);
+        case MemoryRefusal::same_id:
+            refuse(PyExc_ValueError, "cannot merge: both know the id " +
+                                         (asked.id ? shown(asked.id) : std::string()) +
+                                         ", and its sample would count twice." + nothing_changed);
+        case MemoryRefusal::not_merged:
+            refuse(PyExc_ValueError, std::string("cannot merge: without times nothing tells which "
+                                                 "samples came before which.") +
+                                         nothing_changed);
+        default:
+            refuse(obstacle.denial, keeper.unit(), asked.outcome);
+    }
+}
+
+double to_score(PyObject* given, const char* outcome) {
+    const double score = to_double(given, "score");
+    if (score != score) refuse_nan(outcome);
+    return score + 0.0;
+}
+
+nb::object newest_of(Window& window) {
+    Keeper& keeper = keeper_of(window);
+    std::optional<Time> newest;
+    Calendar calendar;
+    {
+        ObjectLock::Guard guard(keeper.lock());
+        newest = keeper.with([](const auto& memory) { return memory.newest(); });
+        calendar = keeper.times;
+    }
+    if (!newest) return nb::none();
+    return from_time(*newest, calendar == Calendar::unknown ? Calendar::numbers : calendar);
+}
+
+std::optional<bool> set_periods(nb::tuple given, std::initializer_list<std::optional<Time>*> to) {
+    std::optional<bool> dated;
+    std::size_t i = 0;
+    for (std::optional<Time>* period : to) {
+        const nb::object length = given[i++];
+        if (length.is_none()) continue;
+        *period = to_period(length.ptr());
+        dated = is_timedelta(length.ptr());
+    }
+    return dated;
+}
+
+int visit_references(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+    if (!nb::inst_ready(self)) return 0;
+    const Window& window = *nb::inst_ptr<Window>(self);
+    Py_VISIT(window.model.ptr());
+    Py_VISIT(window.given.ptr());
+    return 0;
+}
+
+}  // namespace limen::bindings

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What LastN, LastPeriod, Fading and Ledger share: a model of theirs, and the memory that decides
+// which samples it holds.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "../memory.hpp"
+#include "models.hpp"
+#include "shared_methods.hpp"
+#include "slots.hpp"
+#include "times.hpp"
+
+namespace limen::bindings {
+
+// What a memory needs of a model of limen. It holds as long as the model lives.
+struct ModelParts {
+    OnlineCut* cut = nullptr;  // one of the two
+    OnlineHull* hull = nullptr;
+    ObjectLock* lock = nullptr;
+    const char** owner = nullptr;
+    Unit unit;
+    LossScale scale;
+    bool labelled = true;
+    Costs costs;
+};
+
+// Those of a model; another object is refused.
+ModelParts parts_of(nb::handle model);
+
+// A memory and the samples it works on. It is locked by the lock of the model, so that nobody sees
+// the one without the other. A ledger and the window that it was given share one.
+class Keeper {
+public:
+    Keeper(const ModelParts& model, const MemorySettings& settings, std::optional<bool> dated);
+    ~Keeper();
+    Keeper(const Keeper&) = delete;
+    Keeper& operator=(const Keeper&) = delete;
+
+    template <class Body>
+    LIMEN_INLINE auto with(Body&& body) const {
+        return cut_ ? body(*cut_) : body(*hull_);
+    }
+
+    // Take the model, unless it holds samples or belongs to another. All while locked.
+    void claim(const char* owner);
+    // Begin anew for a ledger.
+    void adopt(const MemorySettings& settings, const LossScale& account, std::optional<bool> dated);
+
+    // While locked: whether a time can be compared with earlier ones of this calendar.
+    bool comparable(const Moment& moment, Calendar Keeper::*calendar) const {
+        return this->*calendar == Calendar::unknown || this->*calendar == moment.calendar;
+    }
+    // What periods or earlier times say that a time must be. Read without a lock: what another
+    // thread makes of it meanwhile shows in comparable().
+    std::optional<bool> must_be_dated(Calendar Keeper::*calendar = &Keeper::times) const {
+        if (dated_ || this->*calendar == Calendar::unknown) return dated_;
+        return this->*calendar != Calendar::numbers;
+    }
+    std::size_t samples() const {
+        return model_.cut ? model_.cut->samples() : model_.hull->samples();
+    }
+    // While locked: what the model holds, as bytes.
+    std::string state() const { return model_.cut ? model_.cut->state() : model_.hull->state(); }
+    // While locked: hold what such bytes describe; false where they do not.
+    bool restore(const std::string& state) {
+        return model_.cut ? model_.cut->restore(state, model_.labelled)
+                          : model_.hull->restore(state, model_.labelled);
+    }
+    // While locked: what there is to say about samples of about this size that do not fit.
+    Denial denial(MemoryRefusal refusal, double size) const;
+
+    const LossScale& account() const { return account_; }
+    const Unit& unit() const { return model_.unit; }
+    const MemorySettings& settings() const { return settings_; }
+    ObjectLock& lock() const { return *model_.lock; }
+    // A sum in numbers. Speaks Python, so not while locked.
+    double number(Wide units) const { return account_(units, unit().automatic ? finest_bits : 0); }
+
+    // What times are, and those at which labels were determined; changed while locked.
+    Calendar times = Calendar::unknown, as_of = Calendar::unknown;
+    Amount one;  // a weight of 1
+    Refusal one_refusal = Refusal::none;
+
+private:
+    void make();
+
+    ModelParts model_;
+    MemorySettings settings_;
+    LossScale account_;
+    std::optional<bool> dated_;
+    bool claimed_ = false;
+    std::unique_ptr<Memory<CutTree>> cut_;
+    std::unique_ptr<Memory<HullTree>> hull_;
+};
+
+// The objects that Python holds. A keeper must go before the model that it works in.
+struct Window {
+    nb::object model;  // that was given
+    nb::dict given;    // settings as the caller wrote them
+    std::shared_ptr<Keeper> keeper;
+    bool adopted = false;  // whether it belongs to a ledger; changed while locked
+};
+struct LastN : Window {};
+struct LastPeriod : Window {};
+struct FadingWindow : Window {};
+struct LedgerBook : Window {};
+
+inline Keeper& keeper_of(Window& window) {
+    if (!window.keeper)
+        refuse(PyExc_RuntimeError, "the object is not initialised: call super().__init__().");
+    return *window.keeper;
+}
+
+// What a call came with that may be refused, for the message.
+struct Asked {
+    const char* outcome;       // what became of the call
+    PyObject* time = nullptr;  // as it was given
+    Calendar Keeper::*calendar = &Keeper::times;
+    double size = 0;  // about the losses asked for
+    PyObject* id = nullptr;
+    double score = 0;
+    Amount amount{};
+};
+
+// Why a call came to nothing.
+struct Obstacle {
+    bool adopted = false;  // by a ledger
+    bool other_calendar = false;
+    Done done;
+    Denial denial;
+};
+
+// While locked: all there is to say about a call that came to nothing.
+Obstacle obstacle_of(const Window& window, const Moment* moment, const Done& done,
+                     const Asked& asked);
+
+[[noreturn]] void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked);
+
+// Lock and act, or raise what is in the way. `act` is given the memory and returns a Done;
+// `complete` is told of a refusal, when all is unlocked, and adds to the message what it can.
+template <class Guard, class Act, class Complete>
+LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Act&& act,
+                          Complete&& complete) {
+    Keeper& keeper = *window.keeper;
+    std::optional<Obstacle> obstacle;
+    {
+        Guard guard(keeper.lock());
+        Done done;
+        if (!window.adopted && (!moment || keeper.comparable(*moment, asked.calendar))) [[likely]] {
+            done = keeper.with(act);
+            if (done.refusal == MemoryRefusal::none) [[likely]] {
+                if (moment) keeper.*asked.calendar = moment->calendar;
+                return done;
+            }
+        }
+        obstacle = obstacle_of(window, moment, done, asked);
+    }
+    complete(obstacle->done);
+    refuse(keeper, *obstacle, asked);
+}
+
+template <class Guard, class Act>
+LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Act&& act) {
+    return attempt<Guard>(window, moment, asked, act, [](const Done&) {});
+}
+
+// A weight, or two losses, measured; `size` becomes about what they cost. What is none is refused.
+Amount to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, const char* outcome,
+                 double& size);
+Amount to_losses(const Keeper& keeper, PyObject* below, PyObject* above, const char* outcome,
+                 double& size);
+
+// A score; nan is refused.
+double to_score(PyObject* given, const char* outcome);
+
+// ---- what all of them tell ----
+
+// What `body` makes of the memory while it is locked.
+template <class Body>
+auto looked(Window& window, Body&& body) {
+    Keeper& keeper = keeper_of(window);
+    ObjectLock::Guard guard(keeper.lock());
+    return keeper.with(body);
+}
+
+nb::object newest_of(Window& window);
+
+template <class T>
+PyObject* advance(PyObject* self, PyObject* time) {
+    return guarded([&]() -> PyObject* {
+        T& window = instance<T>(self);
+        const Keeper& keeper = keeper_of(window);
+        if (time == Py_None && keeper.settings().keep != Keep::last_period)
+            refuse(PyExc_TypeError, std::string("advance() needs a time.") + nothing_changed);
+        const Moment moment = to_moment(time, keeper.must_be_dated(), "time");
+        Asked asked{nothing_changed};
+        asked.time = time;
+        attempt<ObjectLock::Guard>(window, &moment, asked,
+                                   [&](auto& memory) { return memory.advance(moment.time); });
+        return Py_NewRef(Py_None);
+    });
+}
+
+// ---- how they are bound ----
+
+// Periods by their order, where there are any; returns whether they are timedeltas.
+std::optional<bool> set_periods(nb::tuple given, std::initializer_list<std::optional<Time>*> to);
+
+int visit_references(PyObject* self, visitproc visit, void* arg);
+
+// A class with methods that are bound by hand, as those of models.
+template <class T>
+nb::class_<T, Window> memory_class(nb::module_& module, const char* name, PyMethodDef* methods,
+                                   lenfunc length, PyType_Slot more = {0, nullptr}) {
+    PyType_Slot slots[] = {{Py_tp_methods, methods},
+                           {Py_tp_traverse, reinterpret_cast<void*>(&visit_references)},
+                           {Py_sq_length, reinterpret_cast<void*>(length)},
+                           more,
+                           {0, nullptr}};
+    return nb::class_<T, Window>(module, name, nb::type_slots(slots));
+}
+
+// What has a clock knows the latest time, and what it refused.
+template <class T>
+void bind_clock(nb::class_<T, Window>& type) {
+    type.def_prop_ro("newest", method<T>([](T& self) { return newest_of(self); }),
+                     "The latest time seen; None before the first.")
+        .def_prop_ro("refused", method<T>([](T& self) {
+                         return looked(self, [](const auto& memory) { return memory.refused(); });
+                     }),
+                     "How many came too late to count, or were too far ahead.");
+}
+
+#define LIMEN_FAST(NAME, FUNCTION, DOC)                                          \
+    {                                                                            \
+        NAME, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&FUNCTION)), \
+            METH_FASTCALL | METH_KEYWORDS, DOC                                   \
+    }
+
+}  // namespace limen::bindings

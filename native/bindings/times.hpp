@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Times of Python in and out: numbers, or datetimes as microseconds since 1970.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "../moment.hpp"
+
+namespace limen::bindings {
+
+namespace nb = nanobind;
+
+// What all times of one object are. Datetimes have a time zone (held in UTC), or none has.
+enum class Calendar : std::uint8_t { unknown, numbers, naive, utc };
+
+struct Moment {
+    Time time;
+    Calendar calendar = Calendar::unknown;
+};
+
+// Call when the module is loaded.
+void find_time_types();
+
+// A time; where it is known what it must be, `dated` says so. What is none is refused in the words
+// of limen.times, with its name.
+Moment to_moment(PyObject* object, std::optional<bool> dated, const std::string& name);
+
+bool is_timedelta(PyObject* object);
+
+// A length of time that limen.times has read; longer ones than 64 bits hold become the longest.
+Time to_period(PyObject* length);
+
+// An int, float or datetime.
+nb::object from_time(const Time& time, Calendar calendar);
+
+}  // namespace limen::bindings

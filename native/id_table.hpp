@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the entry of an id is: open addressing over entry numbers, and the hash of ids.
+//
+// find, add, remove   O(1) expected; the hash has a key, so that nobody can choose ids that meet
+// memory              4 bytes per slot, of which three eighths to three quarters are in use
+//
+// Removing shifts what follows back instead of leaving marks, so a table never grows old. Entries
+// know their own hash; the table asks for it when it grows or shifts, as `entries.hash(number)`.
+
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "memory_terms.hpp"
+#include "wide.hpp"
+
+namespace limen {
+
+// A hash with a secret key: every bit of the id and of the key moves every bit of the hash. Two
+// rounds of multiplying to 128 bits and folding for each 16 bytes, after wyhash.
+class IdHash {
+public:
+    explicit IdHash(std::uint64_t key, std::uint64_t mask = ~std::uint64_t{0})
+        : first_(fold(key ^ 0xa0761d6478bd642fu, 0xe7037ed1a0b428dbu) | 1),
+          second_(fold(key ^ 0x8ebc6af09c88c6e3u, 0x589965cc75374cc3u) | 1), mask_(mask) {}
+
+    std::uint32_t operator()(const Id& id) const {
+        const std::uint64_t hash = id.kind == Id::number_kind
+                                       ? mixed(static_cast<std::uint64_t>(id.number), 0, 8)
+                                       : of_bytes(id.bytes, id.size, id.kind);
+        return static_cast<std::uint32_t>((hash ^ hash >> 32) & mask_);
+    }
+
+private:
+    static std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+        const WideUnsigned product = WideUnsigned{a} * b;
+        return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+    }
+    std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t seed) const {
+        return fold(fold(a ^ first_, b ^ second_ ^ seed) ^ first_, second_);
+    }
+    std::uint64_t of_bytes(const char* bytes, std::size_t size, std::uint8_t kind) const {
+        std::uint64_t seed = (std::uint64_t{size} << 8 | kind) * 0x9e3779b97f4a7c15u;
+        std::uint64_t a, b;
+        for (; size > 16; bytes += 16, size -= 16) {
+            std::memcpy(&a, bytes, 8);
+            std::memcpy(&b, bytes + 8, 8);
+            seed = mixed(a, b, seed);
+        }
+        a = b = 0;
+        std::memcpy(&a, bytes, size < 8 ? size : 8);
+        if (size > 8) std::memcpy(&b, bytes + 8, size - 8);
+        return mixed(a, b, seed);
+    }
+
+    std::uint64_t first_, second_, mask_;
+};
+
+// Numbers of entries from 0; `Entries` tells the hash of each.
+class IdTable {
+public:
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+    std::size_t size() const { return used_; }
+    std::size_t memory() const { return slots_.capacity() * sizeof(std::uint32_t); }
+
+    // The entry for which `is` holds among those of this hash, or none.
+    template <class Is>
+    std::uint32_t find(std::uint32_t hash, Is&& is) const {
+        if (slots_.empty()) return none;
+        for (std::size_t i = home(hash);; i = next(i)) {
+            const std::uint32_t at = slots_[i];
+            if (at == none || is(at)) return at;
+        }
+    }
+    void warm(std::uint32_t hash) const {
+        if (!slots_.empty()) __builtin_prefetch(&slots_[home(hash)]);
+    }
+    // What a first look finds: likely the entry, if there is one.
+    std::uint32_t likely(std::uint32_t hash) const {
+        return slots_.empty() ? none : slots_[home(hash)];
+    }
+
+    // Make sure that the next `more` calls of add() cannot fail.
+    template <class Entries>
+    void reserve(std::size_t more, const Entries& entries) {
+        const std::size_t needed = used_ + more;
+        if (needed * 4 <= slots_.size() * 3) return;
+        std::size_t size = slots_.empty() ? 8 : 2 * slots_.size();
+        while (needed * 4 > size * 3) size *= 2;
+        std::vector<std::uint32_t> old(size, none);
+        old.swap(slots_);
+        for (const std::uint32_t at : old)
+            if (at != none) put(at, entries.hash(at));
+    }
+    void add(std::uint32_t at, std::uint32_t hash) {
+        put(at, hash);
+        ++used_;
+    }
+    template <class Entries>
+    void remove(std::uint32_t at, const Entries& entries) {
+        std::size_t hole = home(entries.hash(at));
+        while (slots_[hole] != at) hole = next(hole);
+        --used_;
+        for (std::size_t i = next(hole); slots_[i] != none; i = next(i)) {
+            // An entry may move back to the hole unless its home lies behind it.
+            const std::size_t from = home(entries.hash(slots_[i]));
+            if (((i - from) & mask()) < ((i - hole) & mask())) continue;
+            slots_[hole] = slots_[i];
+            hole = i;
+        }
+        slots_[hole] = none;
+    }
+    void swap(IdTable& other) noexcept {
+        std::swap(slots_, other.slots_);
+        std::swap(used_, other.used_);
+    }
+
+    // Every entry can be found from its home, and there are as many as said.
+    template <class Entries>
+    void check(const Entries& entries) const {
+        std::size_t seen = 0;
+        for (std::size_t i = 0; i < slots_.size(); ++i) {
+            if (slots_[i] == none) continue;
+            ++seen;
+            for (std::size_t at = home(entries.hash(slots_[i])); at != i; at = next(at))
+                if (slots_[at] == none) throw std::logic_error("broken table: an id is astray");
+        }
+        if (seen != used_ || used_ * 4 > slots_.size() * 3)
+            throw std::logic_error("broken table: the number of ids is wrong");
+    }
+
+private:
+    std::size_t mask() const { return slots_.size() - 1; }
+    std::size_t home(std::uint32_t hash) const { return hash & mask(); }
+    std::size_t next(std::size_t i) const { return (i + 1) & mask(); }
+    void put(std::uint32_t at, std::uint32_t hash) {
+        std::size_t i = home(hash);
+        while (slots_[i] != none) i = next(i);
+        slots_[i] = at;
+    }
+
+    std::vector<std::uint32_t> slots_;
+    std::size_t used_ = 0;
+};
+
+}  // namespace limen

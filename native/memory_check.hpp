@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory: whether all parts tell the same story. O(n log n), in release builds too.
+
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "memory.hpp"
+
+namespace limen {
+
+// The samples of the entries that a group holds, in `bits` places; false when one is too large.
+template <class Tree>
+bool Memory<Tree>::held_rows(std::uint32_t of, std::vector<LossRow>& rows, int& bits) const {
+    rows.clear();
+    bits = group(of).held->bits();
+    const auto each = [&](auto&& visit) {
+        for (std::uint32_t at = 0; at < entries_.made(); ++at) {
+            if (entries_[at].state != EntryState::held) continue;
+            std::uint32_t in = last_n() ? 0 : entries_[at].group;
+            while (in != no_group && in != of) in = group(in).inside;
+            if (in == of) visit(at);
+        }
+    };
+    each([&](std::uint32_t at) {
+        if (entries_[at].bits > bits) bits = entries_[at].bits;
+    });
+    bool fits = true;
+    each([&](std::uint32_t at) {
+        Losses losses;
+        const Amount amount = entries_.amount(at);
+        fits = fits && losses_of(amount, entries_[at].label, losses) &&
+               shifted(losses, bits - amount.bits);
+        rows.push_back({ordered_bits(entries_[at].score), {losses.below, losses.above}});
+    });
+    return fits;
+}
+
+// Whether a tree holds the samples of its entries; where every sample has an entry, nothing else.
+template <class Tree>
+bool Memory<Tree>::holds_entries(std::uint32_t of) const {
+    std::vector<LossRow> rows;
+    int bits;
+    double missing;
+    if (!held_rows(of, rows, bits)) return false;
+    HeldSamples<Tree> rest = group(of).held->copy();
+    if (rest.remove_many(rows, bits, settings_.labelled, missing) != Refusal::none) return false;
+    return rest.samples() == 0 || !all_have_entries();
+}
+
+// What is wrong with an entry by itself; null when nothing is.
+template <class Tree>
+const char* Memory<Tree>::fault_of(std::uint32_t at) const {
+    const Entry& entry = entries_[at];
+    const EntryState state = entry.state;
+    const Amount amount = entries_.amount(at);
+    const bool held = state == EntryState::held, young = state == EntryState::young;
+    const bool window = held && !entry.labelled, scored = state != EntryState::waiting;
+    if (!window && entry.labelled != (state != EntryState::open))
+        return "a label is there, or not, against the state";
+    if (!entry.timed && scored && !window) return "a score without a time";
+    if (!entry.named() && !held && !young) return "an entry that nobody can ask for";
+    if (!last_n() && entry.group >= groups_.size()) return "a group that does not exist";
+    if (state == EntryState::empty && !is_empty(amount))
+        return "an empty sample that costs something";
+    if (held && is_empty(amount)) return "a sample is held that costs nothing";
+    if (young && !is_young(at, entry.label, amount)) return "a negative is too old";
+    if (!entry.timed) return nullptr;
+    const Time time = entry.moment();
+    if (!clock_ || *clock_ < time) return "an entry from the future";
+    if (held && last_period() && time <= window_edge_) return "a sample is too old";
+    const bool waits = !scored || state == EntryState::open || state == EntryState::empty;
+    if (waits && settings_.time_to_live && time <= ttl_edge_) return "an entry has run out";
+    if (scored && state != EntryState::open && entry.named() && settings_.correctable &&
+        time <= final_edge_)
+        return "an id is known too long";
+    return nullptr;
+}
+
+// What the answers to all samples that are held cost.
+template <class Tree>
+Wide Memory<Tree>::cost_of_held() const {
+    Wide cost = 0;
+    for (std::uint32_t at = 0; at < entries_.made(); ++at)
+        if (entries_[at].state == EntryState::held && entries_[at].labelled) cost += price(at);
+    return cost;
+}
+
+template <class Tree>
+void Memory<Tree>::check() const {
+    const auto require = [](bool holds, const char* otherwise) {
+        if (!holds) throw std::logic_error(std::string("broken memory: ") + otherwise);
+    };
+    entries_.check();
+    for (const Group& group : groups_) group.held->check();
+    for (const Timeline* line : {&window_, &open_, &young_, &final_}) line->check(entries_);
+    std::size_t in_lines[4] = {};
+    for (std::uint32_t at = 0; at < entries_.made(); ++at) {
+        const Entry& entry = entries_[at];
+        if (entry.state == EntryState::gone) continue;
+        const char* fault = fault_of(at);
+        require(!fault, fault);
+        const bool window = !entry.labelled && entry.state == EntryState::held;
+        const bool scored = entry.state != EntryState::waiting;
+        const Time time = entry.moment();
+        require(entry.state != EntryState::held || !last_period() || entry.placed,
+                "a sample stands in no line");
+        in_lines[0] += last_period() && entry.placed;
+        if (!entry.timed || window) continue;
+        in_lines[1] += younger(time, settings_.time_to_live, ttl_edge_);
+        in_lines[2] += scored && younger(time, settings_.maturity, maturity_edge_);
+        in_lines[3] += scored && younger(time, settings_.correctable, final_edge_);
+    }
+    const Timeline* lines[4] = {&window_, &open_, &young_, &final_};
+    for (int i = 0; i < 4; ++i)
+        require(lines[i]->in_order(entries_).size() == in_lines[i],
+                "an entry stands in no line, or in one too many");
+    if (last_n()) {
+        std::size_t placed = 0;
+        for (std::size_t i = 0; i < line_.size(); ++i) placed += in_line(line_[i]);
+        require(placed == entries_.count(EntryState::held) && placed <= settings_.n,
+                "a sample has no place in line");
+    }
+    require(!all_have_entries() || cost_of_held() == cost_, "the cost is wrong");
+    if (!fading())
+        for (std::uint32_t of = 0; of < groups_.size(); ++of)
+            require(holds_entries(of), "a tree holds other samples than the entries");
+}
+
+}  // namespace limen

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What windows and ledgers share: a model of theirs, its answers, and all they know in columns."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from limen.columns import require_same_length, samples_with_labels, samples_with_losses
+from limen.memory.version_1 import window_columns
+from limen.model import Held, Labelled, require_distinct
+from limen.storage import Storable
+from limen.times import as_time, as_time_column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from limen.hull import Blocks, RocHull
+    from limen.metrics import BestCut, Confusion
+    from limen.optimum import LossCurve
+
+__all__ = ["Memory", "Window"]
+
+
+def _answer_of_model(name: str) -> Any:
+    # Without a Python function in between, reading costs next to nothing.
+    return property(attrgetter(f"model.{name}"), doc=f"`{name}` of the model")
+
+
+class Memory(Storable):
+    """What windows and ledgers share: a model that is theirs, and its answers.
+
+    `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `probability`,
+    `probability_interval`, `blocks`, `roc_hull`, `confusion` and `best` those that the model has.
+    What would change the model is not passed on, and the model itself refuses it.
+    """
+
+    __slots__ = ()
+
+    _version = 2
+
+    if TYPE_CHECKING:
+        _given: dict[str, Any]
+        _adopted: bool
+
+        model: Any
+
+        def _columns(self) -> dict[str, Any]: ...
+        def _restore(self, columns: dict[str, Any]) -> None: ...
+        def _merge(self, other: Any) -> None: ...
+
+    takes_costs: bool = _answer_of_model("takes_costs")
+    # Numbers, or methods where the model takes costs.
+    threshold: Any = _answer_of_model("threshold")
+    optimum: Any = _answer_of_model("optimum")
+    loss: float = _answer_of_model("loss")
+    predict: Callable[..., Any] = _answer_of_model("predict")
+    curve: Callable[..., LossCurve] = _answer_of_model("curve")
+    probability: Callable[..., Any] = _answer_of_model("probability")
+    probability_interval: Callable[..., Any] = _answer_of_model("probability_interval")
+    blocks: Callable[[], Blocks] = _answer_of_model("blocks")
+    roc_hull: Callable[[], RocHull] = _answer_of_model("roc_hull")
+    confusion: Callable[[float], Confusion] = _answer_of_model("confusion")
+    best: Callable[..., BestCut] = _answer_of_model("best")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments besides the model, by name."""
+        return dict(self._given)
+
+    def __dir__(self) -> list[str]:
+        """List every attribute, and of the model's answers only those that it has."""
+        answers = {name for name in vars(Memory) if not name.startswith("_")} - {"settings"}
+        return [name for name in super().__dir__() if name not in answers - {*dir(self.model)}]
+
+    def merge(self, *others: Self) -> None:
+        """Know what others know, besides what is known here: all of it, or on an error nothing.
+
+        They must have the same settings, and ledgers no id in common. The result is that of one
+        object which saw everything, by the latest clock of all. Windows by number cannot be
+        merged: nothing tells which samples came before which. O(n log n) for all samples and ids;
+        the others stay as they are.
+
+        >>> from limen import LastPeriod, OnlineThreshold
+        >>> west, east = LastPeriod(OnlineThreshold(), 10), LastPeriod(OnlineThreshold(), 10)
+        >>> west.update(0.25, 0, time=3), east.update(0.75, 1, time=12)
+        (True, True)
+        >>> west.merge(east)
+        >>> len(west), west.threshold, west.newest
+        (2, 0.5, 12)
+        """
+        require_distinct((self, *others))
+        terms, twins = self._terms(), []
+        for other in others:
+            if type(self)._stored_as is not getattr(type(other), "_stored_as", None):
+                raise TypeError(
+                    f"cannot merge {type(other).__name__} into {type(self).__name__}. Nothing was "
+                    "changed."
+                )
+            for name, value in other._terms().items():
+                if value != terms.get(name):
+                    raise ValueError(
+                        f"cannot merge: {name} is {terms.get(name)!r} here and {value!r} there. "
+                        "Nothing was changed."
+                    )
+            twins.append(other.copy())
+        for twin in twins[1:]:
+            twins[0]._merge(twin)
+        if twins:
+            self._merge(twins[0])
+
+    def _terms(self) -> dict[str, Any]:
+        """Return what two objects must have in common to be merged."""
+        inner, window = innermost(self.model), self.model
+        own = {"window": type(window)._stored_as} | dict(self._given)
+        return {**window._terms(), **inner._terms(), "model": type(inner)._native, **own}
+
+    # One protocol for all: the settings, an empty model, and the columns of the native memory.
+
+    def _begin(self, model: Any, settings: dict[str, Any]) -> None:
+        """Take an empty model, with settings that may come from anybody."""
+        raise NotImplementedError
+
+    def _shell(self) -> Any:
+        """Return a model or a window like the one inside, without samples."""
+        return self.model.empty()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Describe the settings, and all that is known in columns. O(n log n)."""
+        if self._adopted:
+            raise RuntimeError("this window belongs to a Ledger; copy or save the ledger.")
+        return {"model": self._shell(), **self._given, **self._columns()}
+
+    @classmethod
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
+        """Make an object of a `snapshot`. O(n log n)."""
+        parts = snapshot if "calendar" in snapshot else cls._from_version_1(snapshot)
+        if not isinstance(innermost(parts["model"]), Held) or len(innermost(parts["model"])):
+            raise ValueError("a memory whose model holds samples of its own")
+        memory = cls.__new__(cls)
+        memory._begin(parts["model"], {name: parts[name] for name in cls._settings})
+        memory._restore(parts)
+        return memory
+
+    @classmethod
+    def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
+        """Describe what version 1 stored as version 2 does."""
+        raise NotImplementedError
+
+    _settings: ClassVar[tuple[str, ...]]  # the names of the arguments besides the model
+
+
+def innermost(model: Any) -> Any:
+    """Return the model that holds the samples: that of a window, or the model itself."""
+    return model.model if isinstance(model, Memory) else model
+
+
+def require_plain(model: Any) -> None:
+    """Raise unless this is a model of limen whose `update` and `revert` are its own."""
+    if isinstance(model, type):
+        raise TypeError(
+            f"model must be an object, got the class {model.__name__}. Write {model.__name__}()."
+        )
+    if isinstance(model, Memory) or not isinstance(model, Held):
+        raise TypeError(
+            f"model must be an OnlineThreshold, OnlineCut or OnlineCalibrator, got {model!r}."
+        )
+    for name in ("update", "revert"):
+        if getattr(type(model), name) is not getattr(model._native, name):
+            raise TypeError(
+                f"{type(model).__name__} has its own {name}(), which would never be called: "
+                "samples are held without it. Give a model that does not override it."
+            )
+
+
+class Window(Memory):
+    """What the windows share: a model that holds exactly what is in the window."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def _update_many(self, samples: tuple[Any, ...], times: tuple[Any]) -> NDArray[Any]: ...
+        def __len__(self) -> int: ...
+
+    @classmethod
+    def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
+        if len(innermost(parts["model"])):
+            raise ValueError("a memory whose model holds samples of its own")
+
+        window = cls.__new__(cls)
+        window._begin(parts["model"], {"max_ahead": None, **parts})
+        return window_columns(window, parts)
+
+    def empty(self) -> Self:
+        """Return a window of the same settings around an empty model. O(1)."""
+        window = type(self).__new__(type(self))
+        window._begin(self.model.empty(), self._given)
+        return window
+
+    def _add(
+        self, columns: tuple[Any, ...], named: dict[str, Any], times: Any
+    ) -> NDArray[np.bool_]:
+        """Add many samples, with their times if they have any; return which of them count."""
+        read = _labelled if isinstance(self.model, Labelled) else _with_losses
+        samples = read(*columns, **named)
+        if times is not None:
+            times, many = as_time_column(times, self._dated)
+            require_same_length(scores=samples[0], times=np.empty(many))
+        return self._update_many(samples, (times,)).view(np.bool_)
+
+    @property
+    def _dated(self) -> bool | None:
+        """Whether times are datetimes; None where there are no times."""
+        return None
+
+    def _require_time(self, time: Any) -> None:
+        """Raise unless this is a time that can be compared with those before."""
+        moment, newest = as_time(time, bool(self._dated)), getattr(self, "newest", None)
+        if newest is not None and self._dated:
+            moment - newest  # TypeError where one of them has no time zone
+
+
+def _labelled(
+    scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
+) -> tuple[Any, ...]:
+    return (*samples_with_labels(scores, labels, weights), None)
+
+
+def _with_losses(scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> tuple[Any, ...]:
+    found, low, high = samples_with_losses(scores, below, above)
+    return found, None, low, high
