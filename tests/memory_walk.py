@@ -280,7 +280,9 @@ class Walk:
             if self.new.to_bytes() != stored:
                 raise Difference("other bytes after a round trip")
         else:
-            self.new = copy.copy(self.new) if way == "copy" else pickle.loads(pickle.dumps(self.new))
+            self.new = (
+                copy.copy(self.new) if way == "copy" else pickle.loads(pickle.dumps(self.new))
+            )
 
 
 def walk(seed: int, steps: int) -> int:
@@ -313,7 +315,9 @@ def main() -> None:
             failed += 1
             if failed >= 10:
                 break
-    print(f"{done:,} steps, last seed {seed}, {failed} walks failed, {clock.monotonic() - begun:.0f} s")
+    print(
+        f"{done:,} steps, last seed {seed}, {failed} walks failed, {clock.monotonic() - begun:.0f} s"
+    )
     sys.exit(failed > 0)
 
 

@@ -54,9 +54,10 @@ def events(random: Random, times: bool) -> list[Call]:
     for now in range(CALLS // 2):
         id, time = f"id {now}", {"time": now} if times else {}
         other = f"id {random.randint(0, now)}"
+        score, label = random.random(), random.randint(0, 1)
         calls += [
-            lambda b, i=id, s=random.random(), t=time: b.score(i, s, answer=1, **t),
-            lambda b, i=other, y=random.randint(0, 1): b.label(i, y),
+            lambda b, i=id, s=score, t=time: b.score(i, s, answer=1, **t),
+            lambda b, i=other, y=label: b.label(i, y),
         ]
         if now % 9 == 0:
             calls.append(lambda b, i=other: b.forget(i))
@@ -86,12 +87,12 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[Random, bool], list[Call]], 
 }
 
 
-class Interrupted(Exception):
+class SignalError(Exception):
     pass
 
 
 def interrupt(*_: Any) -> None:
-    raise Interrupted
+    raise SignalError
 
 
 def after(make: Callable[[], Any], calls: list[Call]) -> bytes:
@@ -109,7 +110,7 @@ def one_signal(make: Callable[[], Any], calls: list[Call], seconds: float) -> bo
         for call in calls:
             call(subject)
             done += 1
-    except Interrupted:
+    except SignalError:
         pass
     else:
         return False
@@ -136,7 +137,7 @@ def test_a_signal_at_any_moment_leaves_what_was_before_or_what_is_after(kind: st
         while arrived < WAITS // len(KINDS):
             try:
                 reached = one_signal(make, calls, random.uniform(1e-6, seconds))
-            except Interrupted:  # while the timer was stopped
+            except SignalError:  # while the timer was stopped
                 continue
             arrived += reached
             seconds *= 1.02 if reached else 0.9
