@@ -282,6 +282,8 @@ private:
     void reserve_trees();
     void forget_demands();
     void hold(const Sample& sample);
+    void hold_pending();
+    bool add_pending();
     void release(const Sample& sample);
     bool hold_faded(const Sample& sample);
     bool hold_faded(Group& in, const Sample& sample);
@@ -411,6 +413,9 @@ private:
     Entries entries_;
     HalfLives lives_;
 
+    // Of a batch: samples that go into the tree together, unless one has to leave before.
+    std::vector<Sample> pending_;
+    bool gathers_ = false;
     MemoryRefusal refusal_ = MemoryRefusal::none;  // in a copy: why it is not kept
 };
 
