@@ -79,28 +79,23 @@ def bytes_per_id() -> Iterator[Finding]:
     """How many bytes does a ledger take per id, the id included, without the tree?"""
     for shape, ids in (("12 characters", "named(0, n)"), ("int64", "np.arange(n)")):
         code = (
-            "import resource, sys, numpy as np\n"
+            "import os, sys, numpy as np\n"
             "from benchmarks.ledger_questions import named\n"
             "from limen import Ledger, OnlineThreshold\n"
             f"n = {MANY}\nids = {ids}\n"
             "scores = np.random.default_rng(1).random(n)\n"
             "labels = (np.random.default_rng(2).random(n) < scores).astype(int)\n"
-            "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+            "page = os.sysconf('SC_PAGE_SIZE')\n"
+            "taken = lambda: int(open('/proc/self/statm').read().split()[1]) * page\n"
             "ledger = Ledger(OnlineThreshold())\n"
-            "before = peak()\n"
+            "before = taken()\n"
             "for at in range(0, n, 1000):\n"
             "    ledger.score_many(ids[at : at + 1000], scores[at : at + 1000])\n"
             "    ledger.label_many(ids[at : at + 1000], labels[at : at + 1000])\n"
-            "print((peak() - before - ledger.model.memory) / n)\n"
+            "print((taken() - before - sys.getsizeof(ledger.model)) / n)\n"
         )
-        taken = [
-            float(
-                subprocess.run(
-                    [sys.executable, "-c", code], capture_output=True, text=True, check=True
-                ).stdout
-            )
-            for _ in range(3)
-        ]
+        command = [sys.executable, "-c", code]
+        taken = [float(subprocess.check_output(command, text=True)) for _ in range(3)]
         question = f"bytes of a ledger per id of {shape}, without the tree"
         yield within(question, f"{MANY:,}", {"limen": taken}, 110, "bytes")
 

@@ -381,7 +381,8 @@ private:
     bool has_shape(const MemoryColumns& in) const;
     bool is_possible(const MemoryColumns& in, std::size_t i) const;
     bool take(const MemoryColumns& in);
-    bool take_entry(const MemoryColumns& in, std::size_t i);
+    static Id id_in(const MemoryColumns& in, std::size_t i);
+    bool take_entry(const MemoryColumns& in, std::size_t i, bool is_new);
     void take_lines(const MemoryColumns& in);
     bool fill_trees();
     bool held_rows(std::uint32_t of, std::vector<LossRow>& rows, int& bits) const;
