@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
 import platform
-import re
 import sys
 from dataclasses import asdict
 from importlib.metadata import version
@@ -17,6 +14,7 @@ from pathlib import Path
 from benchmarks import (
     calibrator_questions,
     cli_questions,
+    machine,
     questions,
     remembering_questions,
     trust_questions,
@@ -33,25 +31,12 @@ QUESTIONS = (
     *tuner_questions.QUESTIONS,
     *cli_questions.QUESTIONS,
 )
-RESULTS = Path(__file__).parent / "results"
-
-
-def processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() or platform.machine()
-    found = re.search(r"model name\s*:\s*(.+)", text)
-    return found.group(1).strip() if found else platform.machine()
 
 
 def describe(only: list[str]) -> dict[str, str]:
     return {
-        "date": datetime.date.today().isoformat(),
-        "processor": processor(),
-        "cores": str(os.cpu_count()),
+        **machine.describe(),
         "instruction set in use": _core.isa,
-        "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "sortedcontainers": version("sortedcontainers"),
@@ -97,14 +82,12 @@ def main() -> int:
             findings.append(finding)
             print(line(finding), flush=True)
     if not options.dry:
-        machine = describe(options.only)
-        name = re.sub(r"[^a-z0-9]+", "-", f"{machine['date']}-{machine['processor']}".lower())
-        folder = RESULTS / f"{name.strip('-')}-{machine['cores']}-cores"
-        folder.mkdir(parents=True, exist_ok=True)
+        described = describe(options.only)
+        folder = machine.folder(described)
         kept = joined(folder / "raw.json", findings) if options.only else findings
-        raw = {"machine": machine, "findings": [asdict(finding) for finding in kept]}
+        raw = {"machine": described, "findings": [asdict(finding) for finding in kept]}
         (folder / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
-        setup = "\n".join(f"- {key}: {value}" for key, value in machine.items())
+        setup = "\n".join(f"- {key}: {value}" for key, value in described.items())
         table = "\n".join([header, *(line(finding) for finding in kept)])
         (folder / "README.md").write_text(f"# Result\n\n{setup}\n\n{table}\n")
         print(f"\nwritten to benchmarks/results/{folder.name}", file=sys.stderr)
