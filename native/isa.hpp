@@ -23,8 +23,10 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define LIMEN_INLINE inline __attribute__((always_inline))
+#define LIMEN_APART __attribute__((noinline))
 #else
 #define LIMEN_INLINE inline
+#define LIMEN_APART
 #endif
 
 namespace limen {

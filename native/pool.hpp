@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the nodes of a tree live: in chunks that double from one node to 64, so that small trees
-// stay small. A node is made and given back in O(1) and keeps its place; giving back never fails,
-// and after reserve() making does not either. T has reset().
+// stay small, and from four megabytes on in huge pages where the system has them: the nodes of one
+// path through a large tree lie far apart, and finding their pages would take as long as reading
+// them. A node is made and given back in O(1) and keeps its place; giving back never fails, and
+// after reserve() making does not either. T has reset().
 
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <new>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace limen {
 
@@ -20,10 +28,12 @@ public:
     // Make sure that the next `nodes` calls of make() cannot fail.
     void reserve(std::size_t nodes) {
         if (free_.size() + left_ >= nodes) return;
-        const std::size_t size = std::max(nodes, std::min<std::size_t>(64, made_));
+        const bool large = made_ * sizeof(T) >= 2 * huge_page;
+        const std::size_t usual = large ? huge_page / sizeof(T) : std::min<std::size_t>(64, made_);
+        const std::size_t size = std::max(nodes, usual);
         free_.reserve(made_ + size);  // so that giving back never allocates
         chunks_.reserve(chunks_.size() + 1);
-        std::unique_ptr<T[]> chunk(new T[size]);
+        Chunk chunk = make_chunk(size, large);
         for (; left_ > 0; --left_) free_.push_back(next_++);
         next_ = chunk.get();
         left_ = size;
@@ -43,6 +53,7 @@ public:
         return made;
     }
     void give_back(T* node) { free_.push_back(node); }
+    std::size_t in_use() const { return made_ - left_ - free_.size(); }
     void clear() {
         chunks_.clear();
         free_.clear();
@@ -58,7 +69,29 @@ public:
     }
 
 private:
-    std::vector<std::unique_ptr<T[]>> chunks_;
+    static constexpr std::size_t huge_page = std::size_t{1} << 21;
+    static_assert(std::is_trivially_destructible_v<T> && sizeof(T) <= huge_page);
+
+    struct Release {
+        std::align_val_t alignment;
+        void operator()(T* nodes) const { ::operator delete(nodes, alignment); }
+    };
+    using Chunk = std::unique_ptr<T, Release>;
+
+    static Chunk make_chunk(std::size_t size, bool large) {
+        const std::size_t unit = large ? huge_page : alignof(T);
+        const std::size_t bytes = (size * sizeof(T) + unit - 1) / unit * unit;
+        const std::align_val_t alignment{unit};
+        void* const memory = ::operator new(bytes, alignment);
+#if defined(__linux__)
+        if (large) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+        T* const nodes = static_cast<T*>(memory);
+        std::uninitialized_default_construct_n(nodes, size);
+        return {nodes, Release{alignment}};
+    }
+
+    std::vector<Chunk> chunks_;
     std::vector<T*> free_;
     T* next_ = nullptr;
     std::size_t left_ = 0, made_ = 0;

@@ -211,7 +211,7 @@ void one_by_one(std::size_t n) {
         }
     all.push_back(contender("std::multimap, no optimum", held, new Multimap));
 
-    const std::size_t batch = std::clamp<std::size_t>(n / 10, 100, 20'000);
+    const std::size_t batch = std::clamp<std::size_t>(n / 10, 100, 100'000);
     std::vector<std::vector<double>> added(all.size()), replaced(all.size());
     std::vector<double> bytes;
     for (const Contender& one : all) bytes.push_back(one.bytes());
