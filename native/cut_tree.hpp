@@ -91,6 +91,17 @@ public:
         add_by<BaselineKernels>(held, seen);
     }
 
+    // The same for the scores from `first` to `last`, which ascend strictly; `done` is where the
+    // next one stands when memory runs out.
+    template <class Seen>
+    void add_all(const Held*& done, const Held* last, Seen&& seen) {
+#if LIMEN_X86
+        if (isa_ == Isa::avx512) return add_all_avx512(done, last, seen);
+        if (isa_ == Isa::avx2) return add_all_avx2(done, last, seen);
+#endif
+        add_all_by<BaselineKernels>(done, last, seen);
+    }
+
     // Take sums away from a score if it is held with at least `held.count` samples and
     // `allows` agrees to what is held; otherwise change nothing and return false. A score
     // left without samples goes, and must be left without losses. Needs no memory, unless
@@ -119,16 +130,42 @@ public:
         if (root_) scan(root_, height_, visit);
     }
 
-    // Become the tree of these scores, which ascend strictly. Leaves keep an eighth free.
+    // Become the tree of these scores, which ascend strictly. Leaves keep a sixth free.
     void load(const std::vector<Held>& held) {
+        load_from([&](auto&& visit) {
+            for (const Held& each : held) visit(each);
+        });
+    }
+
+    // The same for scores that `all` shows one after the other to what it is given.
+    template <class All>
+    void load_from(All&& all) {
         CutTree built(leaf_capacity_, node_capacity_, isa_);
-        if (!held.empty()) {
-            auto level = built.load_level<Leaf>(held, leaf_capacity_);
-            for (; level.size() > 1; ++built.height_)
-                level = built.load_level<Node>(level, node_capacity_);
+        std::vector<Subtree> level;
+        // What waits is enough for two leaves, so that the last is not too small.
+        const int target = filled(leaf_capacity_);
+        Held waiting[2 * leaf_slots];
+        int used = 0;
+        const auto take = [&](int first, int end) {
+            level.push_back(built.fill(built.leaves_.make(), waiting + first, end - first,
+                                       waiting[first].score));
+        };
+        all([&](const Held& held) {
+            if (used == 2 * target) {
+                take(0, target);
+                std::copy(waiting + target, waiting + used, waiting);
+                used = target;
+            }
+            waiting[used++] = held;
+            ++built.distinct_;
+        });
+        const int half = used > target ? used / 2 : 0;
+        if (half) take(0, half);
+        if (used) take(half, used);
+        for (; level.size() > 1; ++built.height_) level = built.load_nodes(level);
+        if (used) {
             built.root_ = level[0].at;
             built.best_ = level[0].best;
-            built.distinct_ = held.size();
         }
         swap(built);
     }
@@ -334,6 +371,14 @@ private:
     LIMEN_AVX512 void add_avx512(const Held& held, Seen& seen) {
         add_by<Avx512Kernels>(held, seen);
     }
+    template <class Seen>
+    LIMEN_AVX2 void add_all_avx2(const Held*& done, const Held* last, Seen& seen) {
+        add_all_by<Avx2Kernels>(done, last, seen);
+    }
+    template <class Seen>
+    LIMEN_AVX512 void add_all_avx512(const Held*& done, const Held* last, Seen& seen) {
+        add_all_by<Avx512Kernels>(done, last, seen);
+    }
     template <class Allows>
     LIMEN_AVX2 bool remove_avx2(const Held& held, Allows& allows) {
         return remove_by<Avx2Kernels>(held, allows);
@@ -346,46 +391,136 @@ private:
 
     template <class K, class Seen>
     LIMEN_INLINE void add_by(const Held& held, Seen& seen) {
+        Path path;
+        int slot;
+        Leaf* leaf = leaf_for<K>(held, path, slot);
+        const std::int64_t z = held.above - held.below;
+        prepare(leaf, slot, held, seen);
+        shift<K>(path, z);  // before the leaf, which it need not wait for
+        finish(path, put<K>(leaf, slot, held));
+        keep_cut(held.score, z);
+    }
+
+    // Neighbours mostly go into one leaf or leaves of one node, and the nodes above learn of all of
+    // them at once. Only what can fail is looked for from the root, as they do not know yet what
+    // has changed.
+    template <class K, class Seen>
+    LIMEN_INLINE void add_all_by(const Held*& done, const Held* last, Seen& seen) {
+        while (done != last) {
+            Path path;
+            int slot;
+            Leaf* leaf = leaf_for<K>(*done, path, slot);
+            prepare(leaf, slot, *done, seen);
+            cut_known_ = false;
+            if (path.depth == 0) {
+                best_ = put_run<K>(leaf, slot, done, last, infinity, seen).best;
+                continue;
+            }
+            Node* const node = path.node[--path.depth];
+            const double end = end_of(path);
+            std::int64_t z = 0, best;
+            for (int child = path.child[path.depth];;) {
+                if (child + 1 < node->used) prefetch(static_cast<Leaf*>(node->child[child + 1]));
+                const double next = child + 1 < node->used ? node->separator[child + 1] : end;
+                const Run run = put_run<K>(leaf, slot, done, last, next, seen);
+                z += run.z;
+                best = K::node_add(node->before, node->best, child, run.z, node->used);
+                node->best[child] = node->before[child] + run.best;
+                best = std::max(best, node->best[child]);
+                if (done == last || done->score >= end) break;
+                child = K::node_rank(node->separator, done->score) - 1;
+                leaf = static_cast<Leaf*>(node->child[child]);
+                if (!takes<K>(leaf, slot, *done)) break;
+                seen(Held{done->score, 0, 0, 0});
+            }
+            node->sum += z;
+            shift<K>(path, z);
+            finish(path, best);
+        }
+    }
+
+    struct Run {
+        std::int64_t z, best;
+    };
+
+    // Add to the leaf what lies below `end` and cannot fail. The first is prepared.
+    template <class K, class Seen>
+    LIMEN_INLINE Run put_run(Leaf* leaf, int slot, const Held*& done, const Held* last, double end,
+                             Seen& seen) {
+        for (Run run{0, 0};;) {
+            run.best = put<K>(leaf, slot, *done);
+            run.z += done->above - done->below;
+            if (++done == last || done->score >= end || !takes<K>(leaf, slot, *done)) return run;
+            seen(Held{done->score, 0, 0, 0});
+        }
+    }
+
+    // Whether the leaf can take a score without memory; at which slot.
+    template <class K>
+    LIMEN_INLINE bool takes(const Leaf* leaf, int& slot, const Held& held) const {
+        slot = K::leaf_rank(leaf->score, held.score);
+        return leaf->used < leaf_capacity_ && plain(held) && !leaf->holds(slot, held.score);
+    }
+
+    // The leaf and the slot that the score belongs to, with room for it if it is not held.
+    template <class K>
+    LIMEN_INLINE Leaf* leaf_for(const Held& held, Path& path, int& slot) {
         if (!root_) {
             if (!plain(held)) reserve_sides(1, 1);
             root_ = leaves_.make();
             height_ = 0;
         }
-        Path path;
         Leaf* leaf = descend<K>(held.score, path);
-        int slot = K::leaf_rank(leaf->score, held.score);
-        const std::int64_t z = held.above - held.below;
-        std::int64_t best;
-        if (leaf->holds(slot, held.score)) {
-            const Held before = leaf->held(slot);
-            if (held.count > std::numeric_limits<std::uint32_t>::max() - before.count)
-                throw std::overflow_error("more than 4294967295 samples of one score");
-            if (plain(before)) make_odd(leaf);
-            seen(before);
-            shift<K>(path, z);
-            leaf->side->below[slot] += held.below;
-            leaf->side->count[slot] += held.count;
-            best = K::leaf_add(leaf->prefix, slot, z);
-        } else {
-            while (leaf->used == leaf_capacity_) {
-                make_room(path);
-                leaf = descend<K>(held.score, path);
-                slot = K::leaf_rank(leaf->score, held.score);
-            }
+        slot = K::leaf_rank(leaf->score, held.score);
+        while (!leaf->holds(slot, held.score) && leaf->used == leaf_capacity_) {
+            make_room(path);
+            leaf = descend<K>(held.score, path);
+            slot = K::leaf_rank(leaf->score, held.score);
+        }
+        return leaf;
+    }
+
+    // All of an addition that can fail.
+    template <class Seen>
+    LIMEN_INLINE void prepare(Leaf* leaf, int slot, const Held& held, Seen& seen) {
+        if (!leaf->holds(slot, held.score)) {
             if (!plain(held)) make_odd(leaf);
             seen(Held{held.score, 0, 0, 0});
-            shift<K>(path, z);
-            best = K::open(leaf->score, leaf->prefix, slot, z);
-            leaf->score[slot] = held.score;
-            if (leaf->side) {
-                leaf->side->move(slot, slot + 1, leaf->used - slot);
-                leaf->put_side(slot, held);
-            }
-            ++leaf->used;
-            ++distinct_;
+            return;
         }
-        finish(path, best);
-        keep_cut(held.score, z);
+        const Held before = leaf->held(slot);
+        if (held.count > std::numeric_limits<std::uint32_t>::max() - before.count)
+            throw std::overflow_error("more than 4294967295 samples of one score");
+        if (plain(before)) make_odd(leaf);
+        seen(before);
+    }
+
+    // Add to the leaf; the best sum in it.
+    template <class K>
+    LIMEN_INLINE std::int64_t put(Leaf* leaf, int slot, const Held& held) {
+        const std::int64_t z = held.above - held.below;
+        if (leaf->holds(slot, held.score)) {
+            leaf->side->below[slot] += held.below;
+            leaf->side->count[slot] += held.count;
+            return K::leaf_add(leaf->prefix, slot, z);
+        }
+        const std::int64_t best = K::open(leaf->score, leaf->prefix, slot, z);
+        leaf->score[slot] = held.score;
+        if (leaf->side) {
+            leaf->side->move(slot, slot + 1, leaf->used - slot);
+            leaf->put_side(slot, held);
+        }
+        ++leaf->used;
+        ++distinct_;
+        return best;
+    }
+
+    // Where the next child starts, of any node; infinity at the end of the tree.
+    static double end_of(const Path& path) {
+        for (int i = path.depth - 1; i >= 0; --i)
+            if (path.child[i] + 1 < path.node[i]->used)
+                return path.node[i]->separator[path.child[i] + 1];
+        return infinity;
     }
 
     template <class K, class Allows>
@@ -542,12 +677,6 @@ private:
     void give_back_side(Leaf* leaf) {
         if (leaf->side) sides_.give_back(std::exchange(leaf->side, nullptr));
     }
-
-    Leaf* make(const Leaf*) { return leaves_.make(); }
-    Node* make(const Node*) { return nodes_.make(); }
-
-    static double first_of(const Held& held) { return held.score; }
-    static double first_of(const Subtree& child) { return child.first; }
 
     Subtree fill(Leaf* leaf, const Held* held, int used, double first) {
         Subtree made{leaf, first, 0, lowest};
@@ -788,16 +917,18 @@ private:
 
     // ---- whole trees ----
 
-    template <class Child, class Entry>
-    std::vector<Subtree> load_level(const std::vector<Entry>& entries, int capacity) {
-        const std::size_t total = entries.size();
-        const std::size_t target = static_cast<std::size_t>(capacity - std::max(1, capacity / 8));
+    // How many entries a loaded leaf or node has.
+    static int filled(int capacity) { return capacity - std::max(1, capacity / 6); }
+
+    std::vector<Subtree> load_nodes(const std::vector<Subtree>& children) {
+        const std::size_t total = children.size();
+        const auto target = static_cast<std::size_t>(filled(node_capacity_));
         const std::size_t parts = (total + target - 1) / target;
         std::vector<Subtree> level(parts);
         for (std::size_t i = 0; i < parts; ++i) {
             const std::size_t start = total * i / parts, end = total * (i + 1) / parts;
-            level[i] = fill(make(static_cast<Child*>(nullptr)), entries.data() + start,
-                            static_cast<int>(end - start), first_of(entries[start]));
+            level[i] = fill(nodes_.make(), children.data() + start, static_cast<int>(end - start),
+                            children[start].first);
         }
         return level;
     }

@@ -10,15 +10,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
-#include <new>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+#include "huge_pages.hpp"
 
 namespace limen {
 
@@ -28,12 +23,12 @@ public:
     // Make sure that the next `nodes` calls of make() cannot fail.
     void reserve(std::size_t nodes) {
         if (free_.size() + left_ >= nodes) return;
-        const bool large = made_ * sizeof(T) >= 2 * huge_page;
+        const bool large = std::max(made_, nodes) * sizeof(T) >= 2 * huge_page;
         const std::size_t usual = large ? huge_page / sizeof(T) : std::min<std::size_t>(64, made_);
         const std::size_t size = std::max(nodes, usual);
         free_.reserve(made_ + size);  // so that giving back never allocates
         chunks_.reserve(chunks_.size() + 1);
-        Chunk chunk = make_chunk(size, large);
+        Memory<T> chunk = make_memory<T>(size, large);
         for (; left_ > 0; --left_) free_.push_back(next_++);
         next_ = chunk.get();
         left_ = size;
@@ -69,29 +64,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t huge_page = std::size_t{1} << 21;
-    static_assert(std::is_trivially_destructible_v<T> && sizeof(T) <= huge_page);
-
-    struct Release {
-        std::align_val_t alignment;
-        void operator()(T* nodes) const { ::operator delete(nodes, alignment); }
-    };
-    using Chunk = std::unique_ptr<T, Release>;
-
-    static Chunk make_chunk(std::size_t size, bool large) {
-        const std::size_t unit = large ? huge_page : alignof(T);
-        const std::size_t bytes = (size * sizeof(T) + unit - 1) / unit * unit;
-        const std::align_val_t alignment{unit};
-        void* const memory = ::operator new(bytes, alignment);
-#if defined(__linux__)
-        if (large) madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
-        T* const nodes = static_cast<T*>(memory);
-        std::uninitialized_default_construct_n(nodes, size);
-        return {nodes, Release{alignment}};
-    }
-
-    std::vector<Chunk> chunks_;
+    std::vector<Memory<T>> chunks_;
     std::vector<T*> free_;
     T* next_ = nullptr;
     std::size_t left_ = 0, made_ = 0;

@@ -41,7 +41,6 @@ struct Labelled {
     double score;
     bool label;
     Held held() const { return {score, label, !label, 1}; }
-    SignedRow row() const { return {ordered_bits(score), label ? -1 : 1}; }
 };
 
 std::vector<Labelled> draw(std::size_t n, std::uint64_t seed) {
@@ -235,22 +234,22 @@ void one_by_one(std::size_t n) {
 template <class Tree>
 void batches(std::size_t n, const char* name) {
     const std::vector<Labelled> samples = draw(n, 1), more = draw(n / 10, 2);
-    const auto rows_of = [](const std::vector<Labelled>& all) {
-        std::vector<SignedRow> rows;
-        rows.reserve(all.size());
-        for (const Labelled& sample : all) rows.push_back(sample.row());
-        return rows;
+    const auto put = [](const std::vector<Labelled>& all, LabelledScores& to) {
+        for (const Labelled& sample : all) to.put(sample.score, sample.label);
     };
     std::vector<double> loaded, added, sorted;
     double bytes = 0;
     for (int round = -1; round < rounds / 2; ++round) {
         HeldSamples<Tree> held;
-        std::vector<SignedRow> rows = rows_of(samples), later = rows_of(more);
         std::vector<double> scores;
         for (const Labelled& sample : samples) scores.push_back(sample.score);
         const std::int64_t t0 = cpu_nanoseconds();
-        held.add_many(rows, 0);
+        LabelledScores first(samples.size(), 1, 1);
+        put(samples, first);
+        held.add_many(first, 0);
         const std::int64_t t1 = cpu_nanoseconds();
+        LabelledScores later(more.size(), 1, 1);
+        put(more, later);
         held.add_many(later, 0);
         const std::int64_t t2 = cpu_nanoseconds();
         std::sort(scores.begin(), scores.end());
