@@ -77,7 +77,7 @@ template <class T, class Sum>
 nb::tuple curve_columns(T& model, const LossScale& scale, Sum&& sum) {
     std::vector<double> thresholds, losses;
     std::vector<Wide> units;
-    const int bits = model.locked([&](const auto& held) {
+    const int bits = model.locked_for_long([&](const auto& held) {
         thresholds.reserve(held.distinct() + 1);
         units.reserve(held.distinct() + 1);
         held.curve([&](const Losses& missed, const Gap& cut) {
@@ -123,14 +123,14 @@ void merge(T& model, nb::list others) {
 
 template <class T>
 nb::bytes state(T& model) {
-    const std::string bytes = model.locked([](const auto& held) { return held.state(); });
+    const std::string bytes = model.locked_for_long([](const auto& held) { return held.state(); });
     return nb::bytes(bytes.data(), bytes.size());
 }
 
 template <class T>
 void restore(T& model, nb::bytes given) {
     const std::string bytes(given.c_str(), given.size());
-    if (!model.locked([&](auto& held) { return held.restore(bytes, T::one_sided); }))
+    if (!model.locked_for_long([&](auto& held) { return held.restore(bytes, T::one_sided); }))
         refuse(PyExc_ValueError,
                "these bytes do not describe held samples; they were cut short or changed. "
                "Nothing was changed.");
@@ -156,7 +156,7 @@ void bind_shared(nb::class_<T>& type) {
         .def("_merge", [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
         .def("_fade",
              [](nb::handle self, int bits) {
-                 checked<T>(self).locked([=](auto& held) { held.fade(bits); });
+                 checked<T>(self).locked_for_long([=](auto& held) { held.fade(bits); });
              })
         .def("_restore", [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
         .def("_check", with_held<T>([](const auto& held) { held.check(); }))
