@@ -18,8 +18,8 @@ USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
 QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo test python-test native-test sanitize clang-test aarch64-test x86-test \
-        python-sanitize thread-sanitize lint types check thorough docs coverage bench trust-laws \
-        study-trust clean
+        python-sanitize thread-sanitize lint types check thorough docs coverage bench \
+        bench-native trust-laws study-trust clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -120,6 +120,10 @@ coverage: $(VENV)/coverage $(TESTS:%=$(OUT)/coverage/%)
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks
 
+## The trees alone, each instruction set forced, against the standard library; writes the same place.
+bench-native: $(OUT)/bench/trees_bench
+	$(PYTHON) -m benchmarks.native $<
+
 ## The laws behind intervals and evidence, by simulation; writes benchmarks/results/trust/.
 trust-laws: $(VENV)/installed
 	$(BIN)/python -m benchmarks.trust_constants
@@ -163,6 +167,7 @@ $(OUT)/$(1)/%: native/%.cpp $(HEADERS)
 	$(2) $(CXXFLAGS) $(3) $$< -o $$@
 endef
 $(eval $(call built,native,$(CXX),-O2 $(USUAL)))
+$(eval $(call built,bench,$(CXX),-O3))
 $(eval $(call built,sanitized,$(CXX),$(SANITIZED) $(QUICK)))
 $(eval $(call built,coverage,$(CXX),-O1 --coverage -DLIMEN_QUICK))
 $(eval $(call built,aarch64,aarch64-linux-gnu-g++,-O2 -static $(QUICK)))

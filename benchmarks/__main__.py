@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -31,7 +30,6 @@ QUESTIONS = (
     *tuner_questions.QUESTIONS,
     *cli_questions.QUESTIONS,
 )
-RESULTS = Path(__file__).parent / "results"
 
 
 def describe(only: list[str]) -> dict[str, str]:
@@ -76,9 +74,7 @@ def main() -> int:
             print(line(finding), flush=True)
     if not options.dry:
         described = describe(options.only)
-        name = re.sub(r"[^a-z0-9]+", "-", f"{described['date']}-{described['processor']}".lower())
-        folder = RESULTS / f"{name.strip('-')}-{described['cores']}-cores"
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = folder_of(described)
         kept = joined(folder / "raw.json", findings) if options.only else findings
         raw = {"machine": described, "findings": [asdict(finding) for finding in kept]}
         (folder / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")

@@ -14,6 +14,8 @@ from typing import Any
 
 from limen import _core
 
+RESULTS = Path(__file__).parent / "results"
+
 
 def processor() -> str:
     try:
@@ -41,3 +43,11 @@ def write(path: Path, found: dict[str, Any]) -> None:
     """Keep what was found, with the machine it was found on."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"machine": machine(), **found}, indent=1) + "\n")
+
+
+def folder_of(described: dict[str, str]) -> Path:
+    """Return the folder for what was measured on this machine on this day; made if missing."""
+    name = re.sub(r"[^a-z0-9]+", "-", f"{described['date']}-{described['processor']}".lower())
+    made = RESULTS / f"{name.strip('-')}-{described['cores']}-cores"
+    made.mkdir(parents=True, exist_ok=True)
+    return made

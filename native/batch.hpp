@@ -13,6 +13,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -141,6 +143,26 @@ inline Trouble labelled_rows(const double* scores, const std::uint8_t* labels, s
     return {};
 }
 
+// The same for samples that weigh 1, which need no row each; nothing where one of them would be
+// refused or there are none: labelled_rows says why.
+inline std::optional<LabelledScores> labelled_scores(const double* scores,
+                                                     const std::uint8_t* labels, std::size_t n,
+                                                     const Costs& costs, const Measure& in,
+                                                     int bits) {
+    std::int64_t z_of_0 = 0, z_of_1 = 0;
+    if (n == 0 ||
+        in.measure(std::int64_t{1}, costs.false_positive, bits, z_of_0) != Refusal::none ||
+        in.measure(std::int64_t{1}, costs.false_negative, bits, z_of_1) != Refusal::none)
+        return {};
+    LabelledScores held(n, z_of_0, z_of_1);
+    for (std::size_t i = 0; i < n; ++i) {
+        const double score = scores[i];
+        if (score != score) return {};
+        held.put(score, labels[i] != 0);
+    }
+    return held;
+}
+
 inline Trouble loss_rows(const double* scores, std::size_t n, const Column (&columns)[2],
                          const Measure& in, int& bits, std::vector<LossRow>& rows) {
     std::vector<std::int64_t> units[2];
@@ -232,6 +254,26 @@ inline Selection select_labelled(const double* scores, const std::uint8_t* label
         idle[i] = z[i] == 0;
     }
     if (sums_fit(found, above, total, in.unit())) select_rows(found, scores, z, idle);
+    return found;
+}
+
+// The same for samples that weigh 1 and labels that nobody has looked at, in as few passes as there
+// are; nothing where something is wrong with them or they are none: select_labelled says what.
+template <class Label>
+std::optional<Selection> select_unread(const double* scores, const Label* labels, std::size_t n,
+                                       const Costs& costs, const Measure& in) {
+    std::int64_t one = 0;
+    if (n == 0 || n > std::numeric_limits<std::uint32_t>::max() ||
+        in.measure(std::int64_t{1}, 1, 0, one) != Refusal::none)
+        return {};
+    const Wide most = std::max(costs.false_positive, costs.false_negative);
+    if (one * most * static_cast<Wide>(n) >= most_units) return {};
+    const SelectedCut cut =
+        select_unread(scores, labels, n, one * costs.false_positive, -one * costs.false_negative);
+    if (cut.refused) return {};
+    Selection found;
+    found.loss = cut.positive;
+    finish(found, cut, n);
     return found;
 }
 

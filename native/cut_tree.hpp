@@ -5,7 +5,9 @@
 // add, remove   O(log n), where n is the number of distinct scores held
 // best          O(1) unless the last change moved it, then O(log n)
 // load, scan    O(n)
-// memory        1,408 bytes per leaf of 48 slots, which are about four fifths full
+// memory        832 bytes per leaf of 48 slots, which are about four fifths full, and 576 more
+// where
+//               a score of the leaf has several samples or losses on both sides
 //
 // A B+-tree. A leaf holds scores in ascending order with the running sum of z = above - below
 // inside the leaf; an inner node holds for each child where it starts (`before`) and the best
@@ -44,35 +46,35 @@ public:
     // Fewer slots per node make splits and merges common: for tests.
     explicit CutTree(int leaf_capacity = leaf_slots, int node_capacity = node_slots,
                      Isa isa = active_isa())
-        : kernels_(&kernels_for(isa)), leaf_capacity_(leaf_capacity),
-          node_capacity_(node_capacity) {
+        : isa_(isa), leaf_capacity_(leaf_capacity), node_capacity_(node_capacity) {
         if (leaf_capacity < 4 || leaf_capacity > leaf_slots || node_capacity < 4 ||
             node_capacity > node_slots)
             throw std::invalid_argument("capacities must be from 4 to the slots of a leaf or node");
     }
 
-    CutTree(CutTree&& other) noexcept : kernels_(other.kernels_) { swap(other); }
+    CutTree(CutTree&& other) noexcept : isa_(other.isa_) { swap(other); }
     CutTree& operator=(CutTree&& other) noexcept {
         swap(other);
         return *this;
     }
 
     std::size_t distinct() const { return distinct_; }
-    std::size_t memory() const { return leaves_.memory() + nodes_.memory(); }
+    std::size_t memory() const { return leaves_.memory() + sides_.memory() + nodes_.memory(); }
     int leaf_capacity() const { return leaf_capacity_; }
     int node_capacity() const { return node_capacity_; }
 
     // What is held of a score; count 0 when it is not held.
     Held find(double score) const {
         if (!root_) return {score, 0, 0, 0};
+        const Kernels& kernels = kernels_for(isa_);
         const void* at = root_;
         for (int level = height_; level > 0; --level) {
             const Node* node = static_cast<const Node*>(at);
-            at = node->child[kernels_->node_rank(node->separator, score) - 1];
+            at = node->child[kernels.node_rank(node->separator, score) - 1];
         }
         const Leaf* leaf = static_cast<const Leaf*>(at);
-        const int slot = kernels_->leaf_rank(leaf->score, score);
-        if (slot >= leaf->used || leaf->score[slot] != score) return {score, 0, 0, 0};
+        const int slot = kernels.leaf_rank(leaf->score, score);
+        if (!leaf->holds(slot, score)) return {score, 0, 0, 0};
         return leaf->held(slot);
     }
 
@@ -84,81 +86,35 @@ public:
 
     template <class Seen>
     void add(const Held& held, Seen&& seen) {
-        if (!root_) {
-            root_ = leaves_.make();
-            height_ = 0;
-        }
-        Path path;
-        Leaf* leaf = descend(held.score, path);
-        int slot = kernels_->leaf_rank(leaf->score, held.score);
-        const std::int64_t z = held.above - held.below;
-        std::int64_t best;
-        if (slot < leaf->used && leaf->score[slot] == held.score) {
-            if (held.count > std::numeric_limits<std::uint32_t>::max() - leaf->count[slot])
-                throw std::overflow_error("more than 4294967295 samples of one score");
-            seen(leaf->held(slot));
-            shift(path, z);
-            leaf->below[slot] += held.below;
-            leaf->count[slot] += held.count;
-            best = kernels_->leaf_add(leaf->prefix, slot, z);
-        } else {
-            while (leaf->used == leaf_capacity_) {
-                make_room(path);
-                leaf = descend(held.score, path);
-                slot = kernels_->leaf_rank(leaf->score, held.score);
-            }
-            seen(Held{held.score, 0, 0, 0});
-            shift(path, z);
-            leaf->open(slot);
-            leaf->score[slot] = held.score;
-            leaf->below[slot] = held.below;
-            leaf->count[slot] = held.count;
-            best = kernels_->leaf_open(leaf->prefix, slot, z);
-            ++distinct_;
-        }
-        finish(path, best);
-        keep_cut(held.score, z);
-        reserved_ -= reserved_ > 0;
+#if LIMEN_X86
+        if (isa_ == Isa::avx512) return add_avx512(held, seen);
+        if (isa_ == Isa::avx2) return add_avx2(held, seen);
+#endif
+        add_by<BaselineKernels>(held, seen);
+    }
+
+    // The same for the scores from `first` to `last`, which ascend strictly; `done` is where the
+    // next one stands when memory runs out.
+    template <class Seen>
+    void add_all(const Held*& done, const Held* last, Seen&& seen) {
+#if LIMEN_X86
+        if (isa_ == Isa::avx512) return add_all_avx512(done, last, seen);
+        if (isa_ == Isa::avx2) return add_all_avx2(done, last, seen);
+#endif
+        add_all_by<BaselineKernels>(done, last, seen);
     }
 
     // Take sums away from a score if it is held with at least `held.count` samples and
     // `allows` agrees to what is held; otherwise change nothing and return false. A score
-    // left without samples goes, and must be left without losses.
+    // left without samples goes, and must be left without losses. Needs no memory, unless
+    // losses go without a sample and leave a single one with losses on both sides.
     template <class Allows>
     bool remove(const Held& held, Allows&& allows) {
-        if (!root_) return false;
-        Path path;
-        Leaf* leaf = descend(held.score, path);
-        const int slot = kernels_->leaf_rank(leaf->score, held.score);
-        if (slot >= leaf->used || leaf->score[slot] != held.score) return false;
-        if (leaf->count[slot] < held.count || !allows(leaf->held(slot))) return false;
-        const std::int64_t z = held.above - held.below;
-        if (distinct_ == 1 && leaf->count[slot] == held.count) {
-            if (reserved_) {
-                leaves_.give_back(leaf);
-                forget_all();
-            } else {
-                clear();
-            }
-            return true;
-        }
-        shift(path, -z);
-        std::int64_t best;
-        if (leaf->count[slot] == held.count) {
-            --distinct_;
-            if (held.score == cut_.lower || held.score == cut_.upper) cut_known_ = false;
-            leaf->close(slot);
-            best = kernels_->leaf_close(leaf->prefix, slot, -z);
-            if (leaf->used == 0) best = no_cut;
-        } else {
-            leaf->below[slot] -= held.below;
-            leaf->count[slot] -= held.count;
-            best = kernels_->leaf_add(leaf->prefix, slot, -z);
-        }
-        finish(path, best);
-        keep_cut(held.score, -z);
-        if (leaf->used < fewest(leaf_capacity_)) shrink(path);
-        return true;
+#if LIMEN_X86
+        if (isa_ == Isa::avx512) return remove_avx512(held, allows);
+        if (isa_ == Isa::avx2) return remove_avx2(held, allows);
+#endif
+        return remove_by<BaselineKernels>(held, allows);
     }
 
     // The best cut, the highest of equals; the one below all scores is worth 0.
@@ -176,17 +132,42 @@ public:
         if (root_) scan(root_, height_, visit);
     }
 
-    // Become the tree of these scores, which ascend strictly. Leaves keep an eighth free.
+    // Become the tree of these scores, which ascend strictly. Leaves keep a sixth free.
     void load(const std::vector<Held>& held) {
-        CutTree built(leaf_capacity_, node_capacity_);
-        built.kernels_ = kernels_;
-        if (!held.empty()) {
-            auto level = built.load_level<Leaf>(held, leaf_capacity_);
-            for (; level.size() > 1; ++built.height_)
-                level = built.load_level<Node>(level, node_capacity_);
+        load_from([&](auto&& visit) {
+            for (const Held& each : held) visit(each);
+        });
+    }
+
+    // The same for scores that `all` shows one after the other to what it is given.
+    template <class All>
+    void load_from(All&& all) {
+        CutTree built(leaf_capacity_, node_capacity_, isa_);
+        std::vector<Subtree> level;
+        // What waits is enough for two leaves, so that the last is not too small.
+        const int target = filled(leaf_capacity_);
+        Held waiting[2 * leaf_slots];
+        int used = 0;
+        const auto take = [&](int first, int end) {
+            level.push_back(built.fill(built.leaves_.make(), waiting + first, end - first,
+                                       waiting[first].score));
+        };
+        all([&](const Held& held) {
+            if (used == 2 * target) {
+                take(0, target);
+                std::copy(waiting + target, waiting + used, waiting);
+                used = target;
+            }
+            waiting[used++] = held;
+            ++built.distinct_;
+        });
+        const int half = used > target ? used / 2 : 0;
+        if (half) take(0, half);
+        if (used) take(half, used);
+        for (; level.size() > 1; ++built.height_) level = built.load_nodes(level);
+        if (used) {
             built.root_ = level[0].at;
             built.best_ = level[0].best;
-            built.distinct_ = held.size();
         }
         swap(built);
     }
@@ -202,6 +183,7 @@ public:
 
     void clear() {
         leaves_.clear();
+        sides_.clear();
         nodes_.clear();
         forget_all();
     }
@@ -211,18 +193,18 @@ public:
     void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
         reserved_ = scores;
         const std::size_t levels = static_cast<std::size_t>(height_) + 2 + scores;
+        reserve_sides(leaves_.in_use() + scores + 1, odd_ + scores);
         if (leaves_.spare() > scores && nodes_.spare() >= scores * levels + 2) return;
         const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
         const auto few = [](int capacity) { return static_cast<std::size_t>(fewest(capacity)); };
         const std::size_t leaves = held / few(leaf_capacity_) + 1;
-        leaves_.reserve(std::min(scores, leaves - leaves_.used()) + 1);
+        leaves_.reserve(std::min(scores, leaves - leaves_.in_use()) + 1);
         const std::size_t nodes = leaves / (few(node_capacity_) - 1) + 2;
-        nodes_.reserve(std::min(scores * levels, nodes - nodes_.used()) + 2);
+        nodes_.reserve(std::min(scores * levels, nodes - nodes_.in_use()) + 2);
     }
 
     CutTree copy() const {
-        CutTree made(leaf_capacity_, node_capacity_);
-        made.kernels_ = kernels_;
+        CutTree made(leaf_capacity_, node_capacity_, isa_);
         std::vector<Held> all;
         all.reserve(distinct_);
         scan([&](const Held& held) { all.push_back(held); });
@@ -234,11 +216,11 @@ public:
     void warm(double score) const {
         if (height_ == 0) return;
         Path path;
-        prefetch(descend(score, path));
+        prefetch(descend<BaselineKernels>(score, path));
     }
 
     void swap(CutTree& other) noexcept {
-        std::swap(kernels_, other.kernels_);
+        std::swap(isa_, other.isa_);
         std::swap(leaf_capacity_, other.leaf_capacity_);
         std::swap(node_capacity_, other.node_capacity_);
         std::swap(root_, other.root_);
@@ -247,16 +229,19 @@ public:
         std::swap(best_, other.best_);
         cut_known_ = other.cut_known_ = false;
         std::swap(reserved_, other.reserved_);
+        std::swap(odd_, other.odd_);
         leaves_.swap(other.leaves_);
+        sides_.swap(other.sides_);
         nodes_.swap(other.nodes_);
     }
 
     void check() const {
-        std::size_t seen = 0;
+        std::size_t seen = 0, odd = 0;
         if (root_) {
-            const Subtree root = check(root_, height_, -infinity, infinity, true, seen);
+            const Subtree root = check(root_, height_, -infinity, infinity, true, seen, odd);
             require(root.best == best_, "the best cut of the root is wrong");
         }
+        require(odd == odd_, "the number of odd scores is wrong");
         if (cut_known_) check_cut();
         require(seen == distinct_, "the number of distinct scores is wrong");
         require(!root_ || seen > 0, "an empty tree has a root");
@@ -267,39 +252,51 @@ private:
     // Below every running sum, and so far from the ends that adding one to it is safe.
     static constexpr std::int64_t no_cut = -(std::int64_t{1} << 62);
 
-    struct alignas(64) Leaf {
-        double score[leaf_slots];  // free slots: +inf
-        int used;
-        int unused;
-        std::int64_t zeros[7];            // prefix[-1] is the running sum before the leaf
-        std::int64_t prefix[leaf_slots];  // running sum of z, from the leaf's start; free
-                                          // slots repeat the last one
+    // A single sample with a loss on one side only is known by its z; most are such.
+    static bool plain(const Held& held) {
+        return held.count == 1 && held.below >= 0 && held.above >= 0 &&
+               (held.below == 0 || held.above == 0);
+    }
+
+    // What a leaf keeps besides where one of its scores is not plain.
+    struct alignas(64) Side {
         std::int64_t below[leaf_slots];
         std::uint32_t count[leaf_slots];
 
-        void reset() {
-            std::fill_n(score, leaf_slots, infinity);
-            std::fill_n(zeros, 7, std::int64_t{0});
-            std::fill_n(prefix, leaf_slots, std::int64_t{0});
-            used = 0;
-        }
-        std::int64_t z(int slot) const { return prefix[slot] - (slot ? prefix[slot - 1] : 0); }
-        Held held(int slot) const {
-            return {score[slot], below[slot], below[slot] + z(slot), count[slot]};
-        }
-        // All but the running sums, which move and change in one go.
-        void open(int slot) { move(slot, slot + 1, used++ - slot); }
-        void close(int slot) {
-            move(slot + 1, slot, --used - slot);
-            score[used] = infinity;
-        }
-
-    private:
+        void reset() {}
         void move(int from, int to, int slots) {
             const auto n = static_cast<std::size_t>(slots);
-            std::memmove(score + to, score + from, n * sizeof *score);
             std::memmove(below + to, below + from, n * sizeof *below);
             std::memmove(count + to, count + from, n * sizeof *count);
+        }
+    };
+
+    struct alignas(64) Leaf {
+        int used;
+        int odd;                          // how many scores are not plain
+        Side* side;                       // null when none is odd
+        std::int64_t zeros[6];            // prefix[-1] is the running sum before the leaf
+        std::int64_t prefix[leaf_slots];  // running sum of z, from the leaf's start; free
+                                          // slots repeat the last one
+        double score[leaf_slots];         // free slots: +inf
+
+        void reset() {
+            std::fill_n(score, leaf_slots, infinity);
+            std::fill_n(zeros, 6, std::int64_t{0});
+            std::fill_n(prefix, leaf_slots, std::int64_t{0});
+            used = odd = 0;
+            side = nullptr;
+        }
+        bool holds(int slot, double wanted) const { return slot < used && score[slot] == wanted; }
+        std::int64_t z(int slot) const { return prefix[slot] - (slot ? prefix[slot - 1] : 0); }
+        Held held(int slot) const {
+            const std::int64_t own = z(slot);
+            if (!side) return {score[slot], own < 0 ? -own : 0, own > 0 ? own : 0, 1};
+            return {score[slot], side->below[slot], side->below[slot] + own, side->count[slot]};
+        }
+        void put_side(int slot, const Held& held) {
+            side->below[slot] = held.below;
+            side->count[slot] = held.count;
         }
     };
 
@@ -353,13 +350,14 @@ private:
             meet({cut.upper, -best_});
             return cut;
         }
+        const Kernels& kernels = kernels_for(isa_);
         cut.best = best_;
         cut.has_lower = true;
         const void* at = root_;
         std::int64_t wanted = best_;
         for (int level = height_; level > 0; --level) {
             const Node* node = static_cast<const Node*>(at);
-            const int child = kernels_->node_last(node->best, wanted);
+            const int child = kernels.node_last(node->best, wanted);
             if (child + 1 < node->used) {
                 cut.has_upper = true;
                 cut.upper = first_score(node->child[child + 1], level - 1);
@@ -370,7 +368,7 @@ private:
             at = node->child[child];
         }
         const Leaf* leaf = static_cast<const Leaf*>(at);
-        const int slot = std::min(kernels_->leaf_last(leaf->prefix, wanted), leaf->used - 1);
+        const int slot = std::min(kernels.leaf_last(leaf->prefix, wanted), leaf->used - 1);
         cut.lower = leaf->score[slot];
         if (slot + 1 < leaf->used) {
             cut.has_upper = true;
@@ -391,11 +389,216 @@ private:
         }
     }
 
+    // ---- one change; the path it takes is compiled for each instruction set as one piece ----
+
+#if LIMEN_X86
+    template <class Seen>
+    LIMEN_AVX2 void add_avx2(const Held& held, Seen& seen) {
+        add_by<Avx2Kernels>(held, seen);
+    }
+    template <class Seen>
+    LIMEN_AVX512 void add_avx512(const Held& held, Seen& seen) {
+        add_by<Avx512Kernels>(held, seen);
+    }
+    template <class Seen>
+    LIMEN_AVX2 void add_all_avx2(const Held*& done, const Held* last, Seen& seen) {
+        add_all_by<Avx2Kernels>(done, last, seen);
+    }
+    template <class Seen>
+    LIMEN_AVX512 void add_all_avx512(const Held*& done, const Held* last, Seen& seen) {
+        add_all_by<Avx512Kernels>(done, last, seen);
+    }
+    template <class Allows>
+    LIMEN_AVX2 bool remove_avx2(const Held& held, Allows& allows) {
+        return remove_by<Avx2Kernels>(held, allows);
+    }
+    template <class Allows>
+    LIMEN_AVX512 bool remove_avx512(const Held& held, Allows& allows) {
+        return remove_by<Avx512Kernels>(held, allows);
+    }
+#endif
+
+    template <class K, class Seen>
+    LIMEN_INLINE void add_by(const Held& held, Seen& seen) {
+        Path path;
+        int slot;
+        Leaf* leaf = leaf_for<K>(held, path, slot);
+        const std::int64_t z = held.above - held.below;
+        prepare(leaf, slot, held, seen);
+        shift<K>(path, z);  // before the leaf, which it need not wait for
+        finish(path, put<K>(leaf, slot, held));
+        keep_cut(held.score, z);
+        reserved_ -= reserved_ > 0;
+    }
+
+    // Neighbours mostly go into one leaf or leaves of one node, and the nodes above learn of all of
+    // them at once. Only what can fail is looked for from the root, as they do not know yet what
+    // has changed.
+    template <class K, class Seen>
+    LIMEN_INLINE void add_all_by(const Held*& done, const Held* last, Seen& seen) {
+        while (done != last) {
+            Path path;
+            int slot;
+            Leaf* leaf = leaf_for<K>(*done, path, slot);
+            prepare(leaf, slot, *done, seen);
+            cut_known_ = false;
+            if (path.depth == 0) {
+                best_ = put_run<K>(leaf, slot, done, last, infinity, seen).best;
+                continue;
+            }
+            Node* const node = path.node[--path.depth];
+            const double end = end_of(path);
+            std::int64_t z = 0, best;
+            for (int child = path.child[path.depth];;) {
+                if (child + 1 < node->used) prefetch(static_cast<Leaf*>(node->child[child + 1]));
+                const double next = child + 1 < node->used ? node->separator[child + 1] : end;
+                const Run run = put_run<K>(leaf, slot, done, last, next, seen);
+                z += run.z;
+                best = K::node_add(node->before, node->best, child, run.z, node->used);
+                node->best[child] = node->before[child] + run.best;
+                best = std::max(best, node->best[child]);
+                if (done == last || done->score >= end) break;
+                child = K::node_rank(node->separator, done->score) - 1;
+                leaf = static_cast<Leaf*>(node->child[child]);
+                if (!takes<K>(leaf, slot, *done)) break;
+                seen(Held{done->score, 0, 0, 0});
+            }
+            node->sum += z;
+            shift<K>(path, z);
+            finish(path, best);
+        }
+    }
+
+    struct Run {
+        std::int64_t z, best;
+    };
+
+    // Add to the leaf what lies below `end` and cannot fail. The first is prepared.
+    template <class K, class Seen>
+    LIMEN_INLINE Run put_run(Leaf* leaf, int slot, const Held*& done, const Held* last, double end,
+                             Seen& seen) {
+        for (Run run{0, 0};;) {
+            run.best = put<K>(leaf, slot, *done);
+            run.z += done->above - done->below;
+            if (++done == last || done->score >= end || !takes<K>(leaf, slot, *done)) return run;
+            seen(Held{done->score, 0, 0, 0});
+        }
+    }
+
+    // Whether the leaf can take a score without memory; at which slot.
+    template <class K>
+    LIMEN_INLINE bool takes(const Leaf* leaf, int& slot, const Held& held) const {
+        slot = K::leaf_rank(leaf->score, held.score);
+        return leaf->used < leaf_capacity_ && plain(held) && !leaf->holds(slot, held.score);
+    }
+
+    // The leaf and the slot that the score belongs to, with room for it if it is not held.
+    template <class K>
+    LIMEN_INLINE Leaf* leaf_for(const Held& held, Path& path, int& slot) {
+        if (!root_) {
+            if (!plain(held)) reserve_sides(1, 1);
+            root_ = leaves_.make();
+            height_ = 0;
+        }
+        Leaf* leaf = descend<K>(held.score, path);
+        slot = K::leaf_rank(leaf->score, held.score);
+        while (!leaf->holds(slot, held.score) && leaf->used == leaf_capacity_) {
+            make_room(path);
+            leaf = descend<K>(held.score, path);
+            slot = K::leaf_rank(leaf->score, held.score);
+        }
+        return leaf;
+    }
+
+    // All of an addition that can fail.
+    template <class Seen>
+    LIMEN_INLINE void prepare(Leaf* leaf, int slot, const Held& held, Seen& seen) {
+        if (!leaf->holds(slot, held.score)) {
+            if (!plain(held)) make_odd(leaf);
+            seen(Held{held.score, 0, 0, 0});
+            return;
+        }
+        const Held before = leaf->held(slot);
+        if (held.count > std::numeric_limits<std::uint32_t>::max() - before.count)
+            throw std::overflow_error("more than 4294967295 samples of one score");
+        if (plain(before)) make_odd(leaf);
+        seen(before);
+    }
+
+    // Add to the leaf; the best sum in it.
+    template <class K>
+    LIMEN_INLINE std::int64_t put(Leaf* leaf, int slot, const Held& held) {
+        const std::int64_t z = held.above - held.below;
+        if (leaf->holds(slot, held.score)) {
+            leaf->side->below[slot] += held.below;
+            leaf->side->count[slot] += held.count;
+            return K::leaf_add(leaf->prefix, slot, z);
+        }
+        const std::int64_t best = K::open(leaf->score, leaf->prefix, slot, z);
+        leaf->score[slot] = held.score;
+        if (leaf->side) {
+            leaf->side->move(slot, slot + 1, leaf->used - slot);
+            leaf->put_side(slot, held);
+        }
+        ++leaf->used;
+        ++distinct_;
+        return best;
+    }
+
+    // Where the next child starts, of any node; infinity at the end of the tree.
+    static double end_of(const Path& path) {
+        for (int i = path.depth - 1; i >= 0; --i)
+            if (path.child[i] + 1 < path.node[i]->used)
+                return path.node[i]->separator[path.child[i] + 1];
+        return infinity;
+    }
+
+    template <class K, class Allows>
+    LIMEN_INLINE bool remove_by(const Held& held, Allows& allows) {
+        if (!root_) return false;
+        Path path;
+        Leaf* leaf = descend<K>(held.score, path);
+        const int slot = K::leaf_rank(leaf->score, held.score);
+        if (!leaf->holds(slot, held.score)) return false;
+        const Held before = leaf->held(slot);
+        if (before.count < held.count || !allows(before)) return false;
+        const std::int64_t z = held.above - held.below;
+        std::int64_t best;
+        if (before.count == held.count) {
+            if (distinct_ == 1) {
+                let_go(leaf);
+                return true;
+            }
+            shift<K>(path, -z);
+            --distinct_;
+            if (held.score == cut_.lower || held.score == cut_.upper) cut_known_ = false;
+            best = K::close(leaf->score, leaf->prefix, slot, -z);
+            --leaf->used;
+            if (leaf->side) {
+                leaf->side->move(slot + 1, slot, leaf->used - slot);
+                if (!plain(before)) make_plain(leaf);
+            }
+            if (leaf->used == 0) best = no_cut;
+        } else {
+            const Held after{held.score, before.below - held.below, before.above - held.above,
+                             before.count - held.count};
+            if (plain(before) && !plain(after)) make_odd(leaf);
+            shift<K>(path, -z);
+            if (leaf->side) leaf->put_side(slot, after);
+            if (!plain(before) && plain(after)) make_plain(leaf);
+            best = K::leaf_add(leaf->prefix, slot, -z);
+        }
+        finish(path, best);
+        keep_cut(held.score, -z);
+        if (leaf->used < fewest(leaf_capacity_)) shrink(path);
+        return true;
+    }
+
     // Most changes leave the best cut where it was, which costs less to see than to find out:
     // a change of z at a score shifts all cuts above it alike, so only cuts above a score
     // whose z grows can overtake a cut below it, and only once they have made up its lead.
     // best_ is already up to date.
-    void keep_cut(double score, std::int64_t z) {
+    LIMEN_INLINE void keep_cut(double score, std::int64_t z) {
         if (!cut_known_) return;
         if (cut_.has_lower && score <= cut_.lower) {
             cut_.best += z;
@@ -413,7 +616,7 @@ private:
     // A lead is also one over the cut just below its range: when the first score of a range
     // goes, either its z was not negative, or the range has gained what that score had lost.
     // So a new score at the start of a range brings no closer cut than told.
-    bool still_leads(double score, std::int64_t z) {
+    LIMEN_INLINE bool still_leads(double score, std::int64_t z) {
         if (rivals_used_ == 0 || score < rivals_[rivals_used_ - 1].from) return false;
         bool leads = true;
         for (int i = 0; i < rivals_used_; ++i) {
@@ -424,12 +627,13 @@ private:
         return leads;
     }
 
-    Leaf* descend(double score, Path& path) const {
+    template <class K>
+    LIMEN_INLINE Leaf* descend(double score, Path& path) const {
         void* at = root_;
         path.depth = 0;
         for (int level = height_; level > 0; --level) {
             Node* node = static_cast<Node*>(at);
-            const int child = kernels_->node_rank(node->separator, score) - 1;
+            const int child = K::node_rank(node->separator, score) - 1;
             path.node[path.depth] = node;
             path.child[path.depth++] = child;
             at = node->child[child];
@@ -440,7 +644,7 @@ private:
 
     // A leaf of a large tree is in no near cache, and all its lines are soon needed: ask for
     // them at once instead of one array after the other.
-    static void prefetch(const Leaf* leaf) {
+    LIMEN_INLINE static void prefetch(const Leaf* leaf) {
 #if defined(__GNUC__) || defined(__clang__)
         const char* line = reinterpret_cast<const char*>(leaf);
         for (std::size_t i = 0; i < sizeof(Leaf); i += 64) __builtin_prefetch(line + i, 1);
@@ -450,16 +654,16 @@ private:
     // Tell the nodes of the path that the leaf below them grows by z. They do not wait for
     // each other nor for the leaf, so the processor works on all of them at once; finish()
     // then needs one comparison per node.
-    void shift(Path& path, std::int64_t z) const {
+    template <class K>
+    LIMEN_INLINE void shift(Path& path, std::int64_t z) const {
         for (int i = 0; i < path.depth; ++i) {
             Node* node = path.node[i];
             node->sum += z;
-            path.others[i] =
-                kernels_->node_add(node->before, node->best, path.child[i], z, node->used);
+            path.others[i] = K::node_add(node->before, node->best, path.child[i], z, node->used);
         }
     }
 
-    void finish(const Path& path, std::int64_t best) {
+    LIMEN_INLINE void finish(const Path& path, std::int64_t best) {
         for (int i = path.depth - 1; i >= 0; --i) {
             const int child = path.child[i];
             best += path.node[i]->before[child];
@@ -476,7 +680,16 @@ private:
 
     // ---- changes of shape ----
 
+    // The last score is gone. Memory that was reserved stays.
+    LIMEN_APART void let_go(Leaf* leaf) {
+        if (!reserved_) return clear();
+        give_back_side(leaf);
+        leaves_.give_back(leaf);
+        forget_all();
+    }
+
     void forget_all() {
+        odd_ = 0;
         root_ = nullptr;
         height_ = 0;
         distinct_ = 0;
@@ -484,23 +697,46 @@ private:
         cut_known_ = false;
     }
 
-    Leaf* make(const Leaf*) { return leaves_.make(); }
-    Node* make(const Node*) { return nodes_.make(); }
-    void give_back(Leaf* leaf) { leaves_.give_back(leaf); }
-    void give_back(Node* node) { nodes_.give_back(node); }
+    // Scores that are not plain need a side each at most, and no more than there are leaves. So
+    // many are always there, so that leaves can share and merge without memory.
+    void reserve_sides(std::size_t leaves, std::size_t odd) {
+        const std::size_t needed = std::min(leaves, odd), in_use = sides_.in_use();
+        if (needed > in_use) sides_.reserve(needed - in_use);
+    }
 
-    static double first_of(const Held& held) { return held.score; }
-    static double first_of(const Subtree& child) { return child.first; }
+    // One more score of the leaf will not be plain; it has a side from now on.
+    LIMEN_APART void make_odd(Leaf* leaf) {
+        reserve_sides(leaves_.in_use(), odd_ + 1);
+        ++odd_;
+        if (leaf->odd++) return;
+        Side* const side = sides_.make();
+        for (int i = 0; i < leaf->used; ++i) {
+            const Held held = leaf->held(i);
+            side->below[i] = held.below;
+            side->count[i] = held.count;
+        }
+        leaf->side = side;
+    }
+    LIMEN_APART void make_plain(Leaf* leaf) {
+        --odd_;
+        if (--leaf->odd == 0) give_back_side(leaf);
+    }
+    void give_back_side(Leaf* leaf) {
+        if (leaf->side) sides_.give_back(std::exchange(leaf->side, nullptr));
+    }
 
-    static Subtree fill(Leaf* leaf, const Held* held, int used, double first) {
-        leaf->reset();
+    Subtree fill(Leaf* leaf, const Held* held, int used, double first) {
         Subtree made{leaf, first, 0, lowest};
         for (int i = 0; i < used; ++i) {
             leaf->score[i] = held[i].score;
             leaf->prefix[i] = made.sum += held[i].above - held[i].below;
-            leaf->below[i] = held[i].below;
-            leaf->count[i] = held[i].count;
+            leaf->odd += !plain(held[i]);
             made.best = std::max(made.best, made.sum);
+        }
+        odd_ += static_cast<std::size_t>(leaf->odd);
+        if (leaf->odd) {
+            leaf->side = sides_.make();
+            for (int i = 0; i < used; ++i) leaf->put_side(i, held[i]);
         }
         std::fill(leaf->prefix + used, leaf->prefix + leaf_slots, made.sum);
         leaf->used = used;
@@ -523,11 +759,6 @@ private:
         return made;
     }
 
-    static int unload(const Leaf* leaf, Held* out, double) {
-        for (int i = 0; i < leaf->used; ++i) out[i] = leaf->held(i);
-        return leaf->used;
-    }
-
     static int unload(const Node* node, Subtree* out, double first) {
         for (int i = 0; i < node->used; ++i) {
             const std::int64_t end = i + 1 < node->used ? node->before[i + 1] : node->sum;
@@ -540,20 +771,24 @@ private:
     // Spread the contents of `from` neighbouring children of a node evenly over `to`:
     // 1 to 2 splits, 2 to 2 shares, 2 to 1 merges. The cuts stay the same, so nothing above
     // the node changes.
-    template <class Child, class Entry>
-    void reshape(Node* node, int child, int from, int to) {
-        Subtree children[node_slots + 1];
-        int used = unload(node, children, -infinity);
-        Child* parts[2];
-        Entry entries[2 * leaf_slots];
-        int total = 0;
+    void reshape(const Path& path, int depth, int child, int from, int to) {
+        if (depth == path.depth - 1)
+            reshape_leaves(path.node[depth], child, from, to);
+        else
+            reshape_nodes(path.node[depth], child, from, to);
+    }
+
+    void reshape_nodes(Node* node, int child, int from, int to) {
+        Subtree children[node_slots + 1], entries[2 * node_slots];
+        int used = unload(node, children, -infinity), total = 0;
+        Node* parts[2];
         for (int i = 0; i < from; ++i) {
             const Subtree& part = children[child + i];
-            parts[i] = static_cast<Child*>(part.at);
+            parts[i] = static_cast<Node*>(part.at);
             total += unload(parts[i], entries + total, part.first);
         }
-        for (int i = from; i < to; ++i) parts[i] = make(static_cast<Child*>(nullptr));
-        for (int i = to; i < from; ++i) give_back(parts[i]);
+        for (int i = from; i < to; ++i) parts[i] = nodes_.make();
+        for (int i = to; i < from; ++i) nodes_.give_back(parts[i]);
         std::memmove(children + child + to, children + child + from,
                      sizeof(Subtree) * static_cast<std::size_t>(used - child - from));
         used += to - from;
@@ -561,16 +796,103 @@ private:
         for (int i = 0; i < to; ++i) {
             const int start = total * i / to, end = total * (i + 1) / to;
             children[child + i] =
-                fill(parts[i], entries + start, end - start, i ? first_of(entries[start]) : first);
+                fill(parts[i], entries + start, end - start, i ? entries[start].first : first);
         }
         fill(node, children, used, -infinity);
     }
 
-    void reshape(const Path& path, int depth, int child, int from, int to) {
-        if (depth == path.depth - 1)
-            reshape<Leaf, Held>(path.node[depth], child, from, to);
-        else
-            reshape<Node, Subtree>(path.node[depth], child, from, to);
+    // Leaves change shape far more often: their arrays are copied as they are, and of the node
+    // only what changes is written.
+    void reshape_leaves(Node* node, int child, int from, int to) {
+        Contents all;
+        Leaf* parts[2] = {};
+        for (int i = 0; i < from; ++i) {
+            parts[i] = static_cast<Leaf*>(node->child[child + i]);
+            all.with_sides |= parts[i]->odd > 0;
+        }
+        for (int i = 0; i < from; ++i) {
+            all.append(*parts[i]);
+            give_back_side(parts[i]);
+        }
+        for (int i = to; i < from; ++i) leaves_.give_back(parts[i]);
+        for (int i = from; i < to; ++i) parts[i] = leaves_.make();
+        if (from != to) move_children(node, child + from, child + to);
+        const std::int64_t before = node->before[child];
+        for (int i = 0; i < to; ++i) {
+            const int start = all.used * i / to, end = all.used * (i + 1) / to;
+            const std::int64_t base = start ? all.sum[start - 1] : 0;
+            node->child[child + i] = parts[i];
+            node->best[child + i] = before + base + all.copy(start, end, base, *parts[i]);
+            if (parts[i]->odd) all.copy_side(start, end, *(parts[i]->side = sides_.make()));
+            if (i) node->before[child + i] = before + base;
+            if (i) node->separator[child + i] = all.score[start];
+        }
+    }
+
+    // The entries of one or two leaves on their way into others.
+    struct Contents {
+        double score[2 * leaf_slots];
+        std::int64_t sum[2 * leaf_slots];  // from the start of the first leaf
+        std::int64_t below[2 * leaf_slots];
+        std::uint32_t count[2 * leaf_slots];
+        int used = 0;
+        bool with_sides = false;  // else `below` and `count` are not set
+
+        void append(const Leaf& leaf) {
+            const std::int64_t base = used ? sum[used - 1] : 0;
+            for (int i = 0; i < leaf.used; ++i) {
+                score[used + i] = leaf.score[i];
+                sum[used + i] = base + leaf.prefix[i];
+            }
+            for (int i = 0; with_sides && i < leaf.used; ++i) {
+                const Held held = leaf.held(i);
+                below[used + i] = held.below;
+                count[used + i] = held.count;
+            }
+            used += leaf.used;
+        }
+
+        // All but the side, for which `odd` is set; the best sum, counted from the leaf's start.
+        std::int64_t copy(int start, int end, std::int64_t base, Leaf& leaf) const {
+            leaf.used = end - start;
+            std::int64_t best = lowest;
+            for (int i = 0; i < leaf.used; ++i) {
+                leaf.score[i] = score[start + i];
+                leaf.prefix[i] = sum[start + i] - base;
+                best = std::max(best, leaf.prefix[i]);
+            }
+            std::fill(leaf.score + leaf.used, leaf.score + leaf_slots, infinity);
+            std::fill(leaf.prefix + leaf.used, leaf.prefix + leaf_slots,
+                      leaf.used ? leaf.prefix[leaf.used - 1] : 0);
+            leaf.odd = 0;
+            for (int i = 0; with_sides && i < leaf.used; ++i) {
+                const std::int64_t low = below[start + i];
+                leaf.odd += !plain({leaf.score[i], low, low + leaf.z(i), count[start + i]});
+            }
+            return best;
+        }
+
+        void copy_side(int start, int end, Side& side) const {
+            std::copy(below + start, below + end, side.below);
+            std::copy(count + start, count + end, side.count);
+        }
+    };
+
+    // The children from one place on move to another, next to it; what they leave free is reset.
+    static void move_children(Node* node, int from, int to) {
+        const auto move = [&](auto* values) {
+            std::memmove(values + to, values + from,
+                         static_cast<std::size_t>(node->used - from) * sizeof *values);
+        };
+        move(node->separator);
+        move(node->before);
+        move(node->best);
+        move(node->child);
+        node->used += to - from;
+        if (to > from) return;
+        node->separator[node->used] = std::numeric_limits<double>::quiet_NaN();
+        node->before[node->used] = 0;
+        node->best[node->used] = lowest;
     }
 
     // Put a new root above the old one.
@@ -584,20 +906,21 @@ private:
 
     // One change of shape towards room in the full leaf at the end of the path. All memory
     // is had before anything changes.
-    void make_room(const Path& path) {
+    LIMEN_APART void make_room(const Path& path) {
         leaves_.reserve(1);
+        reserve_sides(leaves_.in_use() + 1, odd_);
         nodes_.reserve(2);
         if (path.depth == 0) {
             const Leaf* leaf = static_cast<const Leaf*>(root_);
             grow(leaf->prefix[leaf->used - 1]);
-            return reshape<Leaf, Held>(static_cast<Node*>(root_), 0, 1, 2);
+            return reshape_leaves(static_cast<Node*>(root_), 0, 1, 2);
         }
         int depth = path.depth - 1;
         if (share_with_neighbour(path.node[depth], path.child[depth])) return;
         while (depth >= 0 && path.node[depth]->used == node_capacity_) --depth;
         if (depth >= 0) return reshape(path, depth, path.child[depth], 1, 2);
         grow(static_cast<const Node*>(root_)->sum);
-        reshape<Node, Subtree>(static_cast<Node*>(root_), 0, 1, 2);
+        reshape_nodes(static_cast<Node*>(root_), 0, 1, 2);
     }
 
     // Sharing before splitting keeps leaves about four fifths full instead of two thirds.
@@ -609,14 +932,14 @@ private:
         const int left = used(child - 1), right = used(child + 1);
         // With a single free slot between them, one of the two would stay full.
         if (std::min(left, right) > leaf_capacity_ - std::max(2, leaf_capacity_ / 8)) return false;
-        reshape<Leaf, Held>(node, left <= right ? child - 1 : child, 2, 2);
+        reshape_leaves(node, left <= right ? child - 1 : child, 2, 2);
         return true;
     }
 
     static int fewest(int capacity) { return std::max(2, capacity / 4); }
 
     // Merge or share what has become too small, from the leaf upwards.
-    void shrink(const Path& path) {
+    LIMEN_APART void shrink(const Path& path) {
         for (int depth = path.depth - 1; depth >= 0; --depth) {
             const Node* node = path.node[depth];
             const bool leaves = depth == path.depth - 1;
@@ -641,16 +964,18 @@ private:
 
     // ---- whole trees ----
 
-    template <class Child, class Entry>
-    std::vector<Subtree> load_level(const std::vector<Entry>& entries, int capacity) {
-        const std::size_t total = entries.size();
-        const std::size_t target = static_cast<std::size_t>(capacity - std::max(1, capacity / 8));
+    // How many entries a loaded leaf or node has.
+    static int filled(int capacity) { return capacity - std::max(1, capacity / 6); }
+
+    std::vector<Subtree> load_nodes(const std::vector<Subtree>& children) {
+        const std::size_t total = children.size();
+        const auto target = static_cast<std::size_t>(filled(node_capacity_));
         const std::size_t parts = (total + target - 1) / target;
         std::vector<Subtree> level(parts);
         for (std::size_t i = 0; i < parts; ++i) {
             const std::size_t start = total * i / parts, end = total * (i + 1) / parts;
-            level[i] = fill(make(static_cast<Child*>(nullptr)), entries.data() + start,
-                            static_cast<int>(end - start), first_of(entries[start]));
+            level[i] = fill(nodes_.make(), children.data() + start, static_cast<int>(end - start),
+                            children[start].first);
         }
         return level;
     }
@@ -669,7 +994,8 @@ private:
     static void scale(void* at, int height, int bits) {
         if (height == 0) {
             Leaf* leaf = static_cast<Leaf*>(at);
-            for (int i = 0; i < leaf->used; ++i) leaf->below[i] = scaled(leaf->below[i], bits);
+            for (int i = 0; leaf->side && i < leaf->used; ++i)
+                leaf->side->below[i] = scaled(leaf->side->below[i], bits);
             for (std::int64_t& sum : leaf->prefix) sum = scaled(sum, bits);
             return;
         }
@@ -706,14 +1032,16 @@ private:
     }
 
     // Recompute sum and best from below, with every score in [low, high).
-    Subtree check(const void* at, int height, double low, double high, bool root,
-                  std::size_t& seen) const {
+    Subtree check(const void* at, int height, double low, double high, bool root, std::size_t& seen,
+                  std::size_t& odd) const {
         Subtree found{nullptr, low, 0, lowest};
         if (height == 0) {
             const Leaf* leaf = static_cast<const Leaf*>(at);
             require(leaf->used <= leaf_capacity_, "a leaf is too full");
             require(root || leaf->used >= fewest(leaf_capacity_), "a leaf is too empty");
-            require(leaf->zeros[6] == 0, "a leaf does not start at 0");
+            require(leaf->zeros[5] == 0, "a leaf does not start at 0");
+            require((leaf->odd > 0) == (leaf->side != nullptr), "a side is missing or left over");
+            int not_plain = 0;
             for (int i = 0; i < leaf_slots; ++i) {
                 if (i >= leaf->used) {
                     require(leaf->score[i] == infinity, "a free slot is not +inf");
@@ -723,12 +1051,15 @@ private:
                 const double score = leaf->score[i];
                 require(i == 0 || leaf->score[i - 1] < score, "scores do not ascend");
                 require(score >= low && (score < high || high == infinity), "a score is astray");
-                require(leaf->count[i] > 0, "a score is held without samples");
+                require(leaf->held(i).count > 0, "a score is held without samples");
+                not_plain += !plain(leaf->held(i));
                 found.sum += leaf->z(i);
                 require(found.sum == leaf->prefix[i], "a running sum is wrong");
                 found.best = std::max(found.best, found.sum);
             }
+            require(not_plain == leaf->odd, "the number of odd scores of a leaf is wrong");
             seen += static_cast<std::size_t>(leaf->used);
+            odd += static_cast<std::size_t>(leaf->odd);
             return found;
         }
         const Node* node = static_cast<const Node*>(at);
@@ -743,7 +1074,7 @@ private:
             }
             const double from = i ? node->separator[i] : low;
             const double to = i + 1 < node->used ? node->separator[i + 1] : high;
-            const Subtree child = check(node->child[i], height - 1, from, to, false, seen);
+            const Subtree child = check(node->child[i], height - 1, from, to, false, seen, odd);
             require(node->before[i] == found.sum, "a child starts at a wrong sum");
             require(node->best[i] == found.sum + child.best, "the best cut of a child is wrong");
             found.best = std::max(found.best, node->best[i]);
@@ -753,7 +1084,7 @@ private:
         return found;
     }
 
-    const Kernels* kernels_ = nullptr;
+    Isa isa_;
     int leaf_capacity_ = leaf_slots, node_capacity_ = node_slots;
     void* root_ = nullptr;  // a leaf when height_ is 0
     int height_ = 0;
@@ -764,7 +1095,9 @@ private:
     mutable Rivals rivals_[most_rivals];
     mutable int rivals_used_ = 0;  // 0 also when nothing is known of them
     std::size_t reserved_ = 0;     // for so many scores memory is kept, even when all are gone
+    std::size_t odd_ = 0;          // how many scores are not plain
     Pool<Leaf> leaves_;
+    Pool<Side> sides_;
     Pool<Node> nodes_;
 };
 

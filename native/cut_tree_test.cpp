@@ -824,6 +824,88 @@ TEST_CASE("additions that memory was reserved for need none, whatever goes in be
         }
 }
 
+// A score that is not plain needs a side of its leaf, and leaves that share may need two for one.
+TEST_CASE("additions of ties and of losses on both sides change nothing without memory") {
+    for (const Capacity& capacity : capacities) {
+        CutTree tree(capacity.leaf, capacity.node);
+        Random random(0);
+        for (int step = 0; step < 400; ++step) {
+            const double score = double(random() % 300);
+            const Held held{score, step % 40 == 0, 1 + step % 2, 1};
+            const std::vector<Held> before = listed(tree);
+            const Cut cut = tree.best();
+            for (long granted = 0; !testing::succeeds_with(granted, [&] { tree.add(held); });
+                 ++granted) {
+                tree.check();
+                CHECK(same(before, listed(tree)));
+                CHECK(same(cut, tree.best()));
+            }
+            tree.check();
+        }
+    }
+}
+
+TEST_CASE("removing needs no memory, however few of the scores are tied or two-sided") {
+    for (Isa isa : supported())
+        for (const Capacity& capacity : capacities)
+            for (const int every : {1, 2, 5, 40}) {
+                CutTree tree(capacity.leaf, capacity.node, isa);
+                Random random(static_cast<std::uint64_t>(every));
+                std::vector<Held> samples;
+                for (int i = 0; i < 600; ++i) {
+                    samples.push_back({double(random() % 1000), i % every == 0, 1, 1});
+                    tree.add(samples.back());
+                }
+                std::shuffle(samples.begin(), samples.end(), random);
+                for (const Held& held : samples) {
+                    CHECK(testing::succeeds_with(0, [&] { tree.remove(held, always); }));
+                    check_sound(tree, isa_name(isa));
+                }
+
+                CHECK(tree.distinct() == 0);
+            }
+}
+
+TEST_CASE("losses may go without their sample, and without memory for it nothing changes") {
+    for (Isa isa : supported()) {
+        CutTree tree(4, 4, isa);
+        for (int i = 0; i < 40; ++i) tree.add({double(i), 0, 8, 1});
+        const Held part{7, 0, 3, 0}, other_side{9, -2, 1, 0}, rest{9, 2, 7, 1};
+
+        CHECK(testing::succeeds_with(0, [&] { tree.remove(part, always); }));
+        CHECK(same(tree.find(7), {7, 0, 5, 1}));
+        check_sound(tree, isa_name(isa));
+        CHECK(!testing::succeeds_with(0, [&] { tree.remove(other_side, always); }));
+        CHECK(same(tree.find(9), {9, 0, 8, 1}));
+        check_sound(tree, isa_name(isa));
+        tree.remove(other_side, always);
+        CHECK(same(tree.find(9), {9, 2, 7, 1}));
+        check_sound(tree, isa_name(isa));
+        CHECK(testing::succeeds_with(0, [&] { tree.remove(rest, always); }));
+        CHECK(tree.distinct() == 39);
+        check_sound(tree, isa_name(isa));
+    }
+}
+
+TEST_CASE("single samples with one loss take at most 28 bytes each, and ties give theirs back") {
+    CutTree tree;
+    Random random(1);
+    std::vector<double> scores;
+    for (int i = 0; i < 400'000; ++i) {
+        scores.push_back(std::uniform_real_distribution<double>()(random));
+        tree.add({scores.back(), i % 2, 1 - i % 2, 1});
+    }
+    const std::size_t once = tree.memory();
+    CHECK(once <= 28 * tree.distinct());
+    for (int i = 0; i < 1000; ++i) {
+        tree.add({scores[0], 1, 0, 1});
+        tree.remove({scores[0], 1, 0, 1}, always);
+    }
+    tree.check();
+
+    CHECK(tree.memory() <= once + 1000);
+}
+
 TEST_CASE("every broken invariant is told apart") {
     struct Damage {
         const char* told;
@@ -837,7 +919,9 @@ TEST_CASE("every broken invariant is told apart") {
         {"scores do not ascend", [](CutTree& t) { leaf(t).score[1] = leaf(t).score[0]; }},
         {"a score is astray", [](CutTree& t) { leaf(t).score[0] = -1000; }},
         {"a score is astray", [](CutTree& t) { leaf(t).score[leaf(t).used - 1] = 1000; }},
-        {"a score is held without samples", [](CutTree& t) { leaf(t).count[0] = 0; }},
+        {"a score is held without samples", [](CutTree& t) { leaf(t).side->count[0] = 0; }},
+        {"a side is missing or left over", [](CutTree& t) { leaf(t).odd = 0; }},
+        {"the number of odd scores of a leaf is wrong", [](CutTree& t) { ++leaf(t).odd; }},
         {"the best cut of a child is wrong", [](CutTree& t) { leaf(t).prefix[0] += 1000; }},
         {"a node is too full", [](CutTree& t) { inner(t).used = 5; }},
         {"a node is too empty", [](CutTree& t) { inner(t).used = 1; }},
@@ -880,7 +964,7 @@ TEST_CASE("a root without scores is a broken tree") {
 // Opening the first slot of a leaf reads the zero before it; a wrong one would enter every sum.
 TEST_CASE("a leaf that does not start at 0 is a broken tree") {
     CutTree tree = three_levels();
-    leaf(tree).zeros[6] = 1;
+    leaf(tree).zeros[5] = 1;
 
     CHECK(complaint(tree).find("a leaf does not start at 0") != std::string::npos);
 }

@@ -8,7 +8,7 @@
 // all it was asked for or tells why and leaves what is held, and so state(), as it was.
 //
 // add, remove               O(log n)
-// add_many, remove_many     O(m) to sort, then O(m log n), or O(n + m) for large batches
+// add_many, remove_many     O(m) to sort, then O(m log n) at most, or O(n + m) for large batches
 //
 // One file although long: tree, totals and binary places change together or not at all, and that
 // is easiest to check where all of it is in view.
@@ -21,8 +21,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -256,6 +258,44 @@ public:
         if (bits)
             for (const Row& row : rows) places.add(places_of(row, bits));
         return hold(joined(rows), rows.size(), static_cast<std::int64_t>(total), bits, places);
+    }
+
+    // The same for samples that cost z_of_0 or z_of_1 each.
+    Refusal add_many(LabelledScores& samples, int bits) {
+        const Wide above = Wide{samples.z_of_0()} * static_cast<Wide>(samples.zeros());
+        const Wide below = Wide{samples.z_of_1()} * static_cast<Wide>(samples.ones());
+        if (!fits(above + below, bits) || samples.size() > most_of_a_score) {
+            std::vector<SignedRow> rows = samples.rows();
+            return add_many(rows, bits);
+        }
+        const auto total = static_cast<std::int64_t>(above + below);
+        Places places;
+        if (bits) {
+            places.add(places_of(0, samples.z_of_0(), bits), samples.zeros());
+            places.add(places_of(samples.z_of_1(), 0, bits), samples.ones());
+        }
+        const auto all = [&](auto&& visit) { samples.joined(visit); };
+        const std::size_t distinct = tree_.distinct();
+        const bool alone = distinct == 0 && std::is_same_v<Tree, CutTree>;
+        if (!alone &&
+            (samples.size() >= distinct / 4 || samples_ + samples.size() > most_of_a_score)) {
+            std::vector<Held> batch;
+            batch.reserve(samples.size());
+            all([&](const Held& held) { batch.push_back(held); });
+            return hold(batch, samples.size(), total, bits, places);
+        }
+        refine(bits);
+        undo_unless_held([&] {
+            if constexpr (std::is_same_v<Tree, CutTree>)
+                if (alone) {
+                    tree_.load_from(all);
+                    summed_ = total;
+                    return;
+                }
+            insert(all);
+        });
+        add_up(samples.size(), static_cast<std::int64_t>(above), total, places);
+        return Refusal::none;
     }
 
     // What is held, taken out so that others can hold it too: in as few places as it needs.
@@ -619,13 +659,21 @@ private:
             if (batch.size() >= tree_.distinct() / 4)
                 load_with(batch, 1);
             else
-                insert(batch);
+                insert([&](auto&& visit) {
+                    for (const Held& held : batch) visit(held);
+                });
         });
+        std::int64_t above = 0;
+        for (const Held& held : batch) above += held.above;
+        add_up(samples, above, total, places);
+        return Refusal::none;
+    }
+
+    void add_up(std::size_t samples, std::int64_t above, std::int64_t total, const Places& places) {
         samples_ += samples;
-        for (const Held& held : batch) above_ += held.above;
+        above_ += above;
         total_ += total;
         places_.add(places);
-        return Refusal::none;
     }
 
     // Memory may run out while samples are added.
@@ -651,18 +699,47 @@ private:
         }
     }
 
-    void insert(const std::vector<Held>& batch) {
+    // Add what `all` shows in ascending order to what it is given.
+    template <class All>
+    void insert(All&& all) {
         const Wide summed = summed_;
-        std::size_t done = 0;
+        std::size_t added = 0;
         try {
-            for (; done < batch.size(); ++done)
-                tree_.add(batch[done],
-                          [&](const Held& before) { summed_ += growth(before, batch[done], 1); });
+            Held waiting[64];
+            std::size_t used = 0;
+            const auto add_waiting = [&] {
+                const Held* done = waiting;
+                try {
+                    add_all(done, waiting + used);
+                } catch (...) {
+                    added += static_cast<std::size_t>(done - waiting);
+                    throw;
+                }
+                added += used;
+                used = 0;
+            };
+            all([&](const Held& held) {
+                waiting[used++] = held;
+                if (used == std::size(waiting)) add_waiting();
+            });
+            add_waiting();
         } catch (...) {
-            while (done > 0) tree_.remove(batch[--done], [](const Held&) { return true; });
+            all([&](const Held& held) {
+                if (added == 0) return;
+                tree_.remove(held, [](const Held&) { return true; });
+                --added;
+            });
             summed_ = summed;
             throw;
         }
+    }
+
+    void add_all(const Held*& done, const Held* last) {
+        const auto seen = [&](const Held& before) { summed_ += growth(before, *done, 1); };
+        if constexpr (std::is_same_v<Tree, CutTree>)
+            tree_.add_all(done, last, seen);
+        else
+            for (; done != last; ++done) tree_.add(*done, seen);
     }
 
     template <class Row>
@@ -699,6 +776,11 @@ private:
 
     // Rebuild the tree from what it holds and a batch, in one pass over both.
     void load_with(const std::vector<Held>& batch, int sign) {
+        if (tree_.distinct() == 0) {
+            tree_.load(batch);
+            for (const Held& held : batch) summed_ += size_of(held);
+            return;
+        }
         std::vector<Held> all;
         all.reserve(tree_.distinct() + (sign > 0 ? batch.size() : 0));
         std::size_t next = 0;

@@ -661,6 +661,88 @@ TEST_CASE("large and small batches beside many samples are the same as one by on
     }
 }
 
+// Samples of the same weight, as scores alone and as rows.
+struct SameWeights {
+    std::vector<SignedRow> rows;
+    LabelledScores scores;
+
+    SameWeights(std::size_t size, double spread, std::int64_t z_of_0, std::int64_t z_of_1,
+                std::uint64_t seed)
+        : scores(size, z_of_0, z_of_1) {
+        Random random(seed);
+        for (std::size_t i = 0; i < size; ++i) {
+            const double score = double(random() % 100'000) * spread;
+            const bool label = random() % 3 == 0;
+            scores.put(score, label);
+            rows.push_back({ordered_bits(score), label ? -z_of_1 : z_of_0});
+        }
+    }
+};
+
+template <class Online, class... Capacities>
+void check_scores_as_rows(Capacities... capacities) {
+    std::uint64_t seed = 4000;
+    for (std::size_t residents : {0u, 1u, 9u, 150u, 3000u})
+        for (std::size_t size : {1u, 2u, 30u, 600u, 2500u})
+            for (double spread : {0.0, 1e-4, 1.0})
+                for (int bits : {0, 3}) {
+                    Online by_scores({}, capacities...), by_rows({}, capacities...);
+                    ++seed;
+                    const std::string note = std::to_string(residents) + " residents, size " +
+                                             std::to_string(size) + with_seed(seed);
+                    SameWeights before(residents, 0.5, 1, 2, seed), more(size, spread, 5, 8, ~seed);
+                    for (Online* online : {&by_scores, &by_rows}) {
+                        std::vector<SignedRow> rows = before.rows;
+                        CHECK_NOTE(online->add_many(rows, 0) == Refusal::none, note);
+                    }
+                    CHECK_NOTE(by_scores.add_many(more.scores, bits) == Refusal::none, note);
+                    std::vector<SignedRow> rows = more.rows;
+                    CHECK_NOTE(by_rows.add_many(rows, bits) == Refusal::none, note);
+                    by_scores.check();
+
+                    CHECK_NOTE(by_scores.state() == by_rows.state(), note);
+                }
+}
+
+TEST_CASE("samples of the same weight may come as scores alone") {
+    for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
+        if (isa_supported(isa)) {
+            check_scores_as_rows<OnlineCut>(4, 4, isa);
+            check_scores_as_rows<OnlineCut>(leaf_slots, node_slots, isa);
+        }
+    check_scores_as_rows<OnlineHull>(4);
+}
+
+TEST_CASE("scores alone are refused where their losses do not fit, and then nothing changes") {
+    OnlineCut cut;
+    SameWeights fine(4, 1, 1, 1, 1);
+    CHECK(cut.add_many(fine.scores, 0) == Refusal::none);
+    const std::string before = cut.state();
+    LabelledScores most(4, most_units / 4, 1);
+    for (int i = 0; i < 4; ++i) most.put(i, false);
+    CHECK(cut.add_many(most, 0) == Refusal::too_large);
+    CHECK(cut.state() == before);
+}
+
+// With many numbers of residents, as for rows below.
+TEST_CASE("scores alone without memory for them change nothing") {
+    for (std::size_t residents = 0; residents < 400; residents += residents < 240 ? 40 : 3)
+        for (std::size_t size : {3u, 9u, 55u}) {
+            OnlineCut cut({}, 4, 4);
+            SameWeights before(residents, 1, 1, 1, residents), more(size, 1e-3, 1, 1, size);
+            if (residents) CHECK(cut.add_many(before.scores, 0) == Refusal::none);
+            const std::string state = cut.state();
+            for (long granted = 0;; ++granted) {
+                const bool enough =
+                    testing::succeeds_with(granted, [&] { cut.add_many(more.scores, 2); });
+                cut.check();
+                if (enough) break;
+                CHECK(cut.state() == state);
+            }
+            CHECK(cut.samples() == residents + size);
+        }
+}
+
 TEST_CASE("zeros of either sign are one score, alone and in batches") {
     OnlineCut cut;
     CHECK(add(cut, {-0.0, 1, 0}) == Refusal::none);

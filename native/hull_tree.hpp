@@ -305,8 +305,8 @@ public:
         if (leaves_.spare() > scores && nodes_.spare() > scores) return;
         const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
         const std::size_t leaves = held / static_cast<std::size_t>(fewest()) + 1;
-        leaves_.reserve(std::min(scores, leaves - leaves_.used()) + 1);
-        nodes_.reserve(std::min(scores, leaves - nodes_.used()) + 1);
+        leaves_.reserve(std::min(scores, leaves - leaves_.in_use()) + 1);
+        nodes_.reserve(std::min(scores, leaves - nodes_.in_use()) + 1);
     }
 
     HullTree copy() const {

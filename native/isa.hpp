@@ -3,8 +3,9 @@
 // Which vector instructions to use, decided once per process.
 //
 // Every kernel is one plain loop, written as an always-inline function and compiled several
-// times under different targets; the loops hold whole numbers and comparisons only, so all
-// targets give the same answer. LIMEN_ISA=sse2|avx2|avx512|generic forces one of them.
+// times under different targets, or spelled out for a target where compilers fall short; the loops
+// hold whole numbers and comparisons only, so all targets give the same answer.
+// LIMEN_ISA=sse2|avx2|avx512|generic forces one of them.
 
 #pragma once
 
@@ -23,8 +24,10 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define LIMEN_INLINE inline __attribute__((always_inline))
+#define LIMEN_APART __attribute__((noinline))
 #else
 #define LIMEN_INLINE inline
+#define LIMEN_APART
 #endif
 
 namespace limen {

@@ -2,20 +2,29 @@
 //
 // The inner loops of the cut tree: fixed trip counts, no branches, whole numbers only.
 //
-// Each is written once and compiled for every instruction set of isa.hpp. A leaf has
-// leaf_slots slots and an inner node node_slots children; the slots in use come first.
+// Plain loops for any processor; wide ones where vectors of 64-bit numbers can be compared. A leaf
+// has leaf_slots slots and an inner node node_slots children; the slots in use come first.
 
 #pragma once
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "isa.hpp"
 
 #if LIMEN_X86
+// GCC 12 takes the operands that these leave undefined on purpose for mistakes.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 
 namespace limen {
@@ -76,6 +85,21 @@ struct PlainLoops {
         return leaf_add(prefix, slot, delta);
     }
 
+    // The same two with the scores of the leaf, which move along. The score of an opened slot is
+    // for the caller to set; closing frees the last slot.
+    static LIMEN_INLINE std::int64_t open(double* scores, std::int64_t* prefix, int slot,
+                                          std::int64_t delta) {
+        std::memmove(scores + slot + 1, scores + slot, bytes_after(slot));
+        return leaf_open(prefix, slot, delta);
+    }
+
+    static LIMEN_INLINE std::int64_t close(double* scores, std::int64_t* prefix, int slot,
+                                           std::int64_t delta) {
+        std::memmove(scores + slot, scores + slot + 1, bytes_after(slot));
+        scores[leaf_slots - 1] = std::numeric_limits<double>::infinity();
+        return leaf_close(prefix, slot, delta);
+    }
+
     template <int slots>
     static LIMEN_INLINE int last_of(const std::int64_t* values, std::int64_t value) {
         int last = slots - 1;
@@ -95,6 +119,11 @@ struct PlainLoops {
         std::int64_t others = child ? *std::max_element(best, best + child) : lowest;
         for (int i = child + 1; i < used; ++i) others = std::max(others, best[i]);
         return others;
+    }
+
+private:
+    static LIMEN_INLINE std::size_t bytes_after(int slot) {
+        return static_cast<std::size_t>(leaf_slots - 1 - slot) * sizeof(double);
     }
 };
 
@@ -282,8 +311,37 @@ struct Avx2Loops : VectorLoops<Vectors4> {
     LIMEN_AVX2 static int node_rank(const double* separators, double score) {
         return count<_CMP_LE_OQ, node_slots>(separators, score);
     }
+    LIMEN_AVX2 static std::int64_t open(double* scores, std::int64_t* prefix, int slot,
+                                        std::int64_t delta) {
+        const std::int64_t* const on = from(slot);
+        LIMEN_UNROLL
+        for (int i = leaf_slots - lanes; i >= 0; i -= lanes) {
+            const __m256d old = _mm256_load_pd(scores + i);
+            const __m256d moved = i ? _mm256_loadu_pd(scores + i - 1)
+                                    : _mm256_permute4x64_pd(old, _MM_SHUFFLE(2, 1, 0, 0));
+            _mm256_store_pd(scores + i, _mm256_blendv_pd(old, moved, mask_at(on + i)));
+        }
+        return leaf_open(prefix, slot, delta);
+    }
+    LIMEN_AVX2 static std::int64_t close(double* scores, std::int64_t* prefix, int slot,
+                                         std::int64_t delta) {
+        const std::int64_t* const on = from(slot);
+        LIMEN_UNROLL
+        for (int i = 0; i < leaf_slots; i += lanes) {
+            const __m256d old = _mm256_load_pd(scores + i);
+            const __m256d moved = i + lanes < leaf_slots
+                                      ? _mm256_loadu_pd(scores + i + 1)
+                                      : _mm256_permute4x64_pd(old, _MM_SHUFFLE(3, 3, 2, 1));
+            _mm256_store_pd(scores + i, _mm256_blendv_pd(old, moved, mask_at(on + i)));
+        }
+        scores[leaf_slots - 1] = std::numeric_limits<double>::infinity();
+        return leaf_close(prefix, slot, delta);
+    }
 
 private:
+    LIMEN_AVX2 static __m256d mask_at(const std::int64_t* mask) {
+        return _mm256_loadu_pd(reinterpret_cast<const double*>(mask));
+    }
     template <int compared, int slots>
     LIMEN_AVX2 static int count(const double* keys, double score) {
         static_assert(slots <= 64);
@@ -297,7 +355,160 @@ private:
         return std::popcount(found);
     }
 };
-using Avx512Loops = VectorLoops<Vectors8>;
+
+// With AVX-512 a comparison is a mask, and masks count, select and find. Compilers take the sum,
+// the maximum and the last place out of a vector of eight through memory, which costs more than
+// the vectors save, so all of it is spelled out.
+struct Avx512Loops {
+    LIMEN_AVX512 static int leaf_rank(const double* keys, double score) {
+        return count<_CMP_LT_OQ, leaf_slots>(keys, score);
+    }
+    LIMEN_AVX512 static int node_rank(const double* separators, double score) {
+        return count<_CMP_LE_OQ, node_slots>(separators, score);
+    }
+    LIMEN_AVX512 static std::int64_t leaf_add(std::int64_t* prefix, int slot, std::int64_t delta) {
+        const __m512i by = _mm512_set1_epi64(delta);
+        const std::uint64_t on = from(slot);
+        Largest largest;
+        LIMEN_UNROLL
+        for (int i = 0; i < leaf_slots; i += 8) {
+            const __m512i old = _mm512_load_si512(prefix + i);
+            const __m512i value = _mm512_mask_add_epi64(old, at(on, i), old, by);
+            _mm512_store_si512(prefix + i, value);
+            largest.see(value, i);
+        }
+        return largest.get();
+    }
+    LIMEN_AVX512 static std::int64_t leaf_open(std::int64_t* prefix, int slot, std::int64_t delta) {
+        return opened<false>(nullptr, prefix, slot, delta);
+    }
+    LIMEN_AVX512 static std::int64_t open(double* scores, std::int64_t* prefix, int slot,
+                                          std::int64_t delta) {
+        return opened<true>(scores, prefix, slot, delta);
+    }
+    LIMEN_AVX512 static std::int64_t leaf_close(std::int64_t* prefix, int slot,
+                                                std::int64_t delta) {
+        return closed<false>(nullptr, prefix, slot, delta);
+    }
+    LIMEN_AVX512 static std::int64_t close(double* scores, std::int64_t* prefix, int slot,
+                                           std::int64_t delta) {
+        return closed<true>(scores, prefix, slot, delta);
+    }
+    template <int slots>
+    LIMEN_AVX512 static int last_of(const std::int64_t* values, std::int64_t value) {
+        const __m512i wanted = _mm512_set1_epi64(value);
+        std::uint64_t found = 0;
+        LIMEN_UNROLL
+        for (int i = 0; i < slots; i += 8)
+            found |= std::uint64_t{_mm512_cmpeq_epi64_mask(_mm512_load_si512(values + i), wanted)}
+                     << i;
+        return 63 - std::countl_zero(found);
+    }
+    LIMEN_AVX512 static std::int64_t node_add(std::int64_t* before, std::int64_t* best, int child,
+                                              std::int64_t delta, int used) {
+        const __m512i by = _mm512_set1_epi64(delta);
+        const std::uint64_t later = from(child + 1) & ~from(used);
+        const std::uint64_t others = ~(std::uint64_t{1} << child);
+        __m512i found = _mm512_set1_epi64(lowest);
+        LIMEN_UNROLL
+        for (int i = 0; i < node_slots; i += 8) {
+            const __m512i start = _mm512_load_si512(before + i), old = _mm512_load_si512(best + i);
+            _mm512_store_si512(before + i, _mm512_mask_add_epi64(start, at(later, i), start, by));
+            const __m512i value = _mm512_mask_add_epi64(old, at(later, i), old, by);
+            _mm512_store_si512(best + i, value);
+            found = _mm512_mask_max_epi64(found, at(others, i), found, value);
+        }
+        return largest_of(found);
+    }
+
+private:
+    // A bit for each slot from this one on, and those of the eight slots at a place.
+    LIMEN_AVX512 static std::uint64_t from(int slot) { return ~std::uint64_t{0} << slot; }
+    LIMEN_AVX512 static __mmask8 at(std::uint64_t slots, int first) {
+        return static_cast<__mmask8>(slots >> first);
+    }
+    LIMEN_AVX512 static std::int64_t largest_of(__m512i values) {
+        const __m256i four =
+            _mm256_max_epi64(_mm512_castsi512_si256(values), _mm512_extracti64x4_epi64(values, 1));
+        const __m128i two =
+            _mm_max_epi64(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
+        return _mm_cvtsi128_si64(_mm_max_epi64(two, _mm_unpackhi_epi64(two, two)));
+    }
+    // In two strands, because each step waits for the one before it.
+    struct Largest {
+        __m512i found[2];
+        LIMEN_AVX512 Largest() { found[0] = found[1] = _mm512_set1_epi64(lowest); }
+        LIMEN_AVX512 void see(__m512i values, int i) {
+            found[i / 8 % 2] = _mm512_max_epi64(found[i / 8 % 2], values);
+        }
+        LIMEN_AVX512 std::int64_t get() const {
+            return largest_of(_mm512_max_epi64(found[0], found[1]));
+        }
+    };
+
+    // What moves by one slot comes out of registers: a load that straddles recent stores waits.
+    template <bool with_scores>
+    LIMEN_AVX512 static std::int64_t opened(double* scores, std::int64_t* prefix, int slot,
+                                            std::int64_t delta) {
+        const __m512i by = _mm512_set1_epi64(delta);
+        const std::uint64_t on = from(slot);
+        __m512i lower = _mm512_setzero_si512(), lower_scores = lower;
+        Largest largest;
+        LIMEN_UNROLL
+        for (int i = 0; i < leaf_slots; i += 8) {
+            const __m512i old = _mm512_load_si512(prefix + i);
+            const __m512i moved = _mm512_alignr_epi64(old, lower, 7);
+            const __m512i value = _mm512_mask_add_epi64(old, at(on, i), moved, by);
+            _mm512_store_si512(prefix + i, value);
+            largest.see(value, i);
+            lower = old;
+            if constexpr (with_scores) {
+                const __m512i here = _mm512_load_si512(scores + i);
+                _mm512_store_si512(
+                    scores + i, _mm512_mask_alignr_epi64(here, at(on, i), here, lower_scores, 7));
+                lower_scores = here;
+            }
+        }
+        return largest.get();
+    }
+    template <bool with_scores>
+    LIMEN_AVX512 static std::int64_t closed(double* scores, std::int64_t* prefix, int slot,
+                                            std::int64_t delta) {
+        const __m512i by = _mm512_set1_epi64(delta);
+        const std::uint64_t on = from(slot);
+        __m512i upper = _mm512_set1_epi64(prefix[leaf_slots - 1]);
+        __m512i upper_scores =
+            _mm512_castpd_si512(_mm512_set1_pd(std::numeric_limits<double>::infinity()));
+        Largest largest;
+        LIMEN_UNROLL
+        for (int i = leaf_slots - 8; i >= 0; i -= 8) {
+            const __m512i old = _mm512_load_si512(prefix + i);
+            const __m512i moved = _mm512_alignr_epi64(upper, old, 1);
+            const __m512i value = _mm512_mask_add_epi64(old, at(on, i), moved, by);
+            _mm512_store_si512(prefix + i, value);
+            largest.see(value, i);
+            upper = old;
+            if constexpr (with_scores) {
+                const __m512i here = _mm512_load_si512(scores + i);
+                _mm512_store_si512(
+                    scores + i, _mm512_mask_alignr_epi64(here, at(on, i), upper_scores, here, 1));
+                upper_scores = here;
+            }
+        }
+        return largest.get();
+    }
+    template <int compared, int slots>
+    LIMEN_AVX512 static int count(const double* keys, double score) {
+        static_assert(slots <= 64);
+        const __m512d wanted = _mm512_set1_pd(score);
+        std::uint64_t found = 0;
+        LIMEN_UNROLL
+        for (int i = 0; i < slots; i += 8)
+            found |= std::uint64_t{_mm512_cmp_pd_mask(_mm512_load_pd(keys + i), wanted, compared)}
+                     << i;
+        return std::popcount(found);
+    }
+};
 #endif
 
 // One set of entry points per instruction set; the loops are inlined into each.
@@ -313,6 +524,12 @@ using Avx512Loops = VectorLoops<Vectors8>;
         }                                                                                     \
         TARGET static std::int64_t leaf_close(std::int64_t* p, int s, std::int64_t d) {       \
             return L::leaf_close(p, s, d);                                                    \
+        }                                                                                     \
+        TARGET static std::int64_t open(double* k, std::int64_t* p, int s, std::int64_t d) {  \
+            return L::open(k, p, s, d);                                                       \
+        }                                                                                     \
+        TARGET static std::int64_t close(double* k, std::int64_t* p, int s, std::int64_t d) { \
+            return L::close(k, p, s, d);                                                      \
         }                                                                                     \
         TARGET static int leaf_last(const std::int64_t* p, std::int64_t v) {                  \
             return L::template last_of<leaf_slots>(p, v);                                     \

@@ -285,6 +285,64 @@ TEST_CASE("adding, opening and closing keep the running sums of any leaf") {
         }
 }
 
+TEST_CASE("opening and closing a slot moves the scores of a leaf with its sums") {
+    using Move = std::int64_t (*)(double*, std::int64_t*, int, std::int64_t);
+    struct Mover {
+        const char* name;
+        Move open, close;
+    };
+    std::vector<Mover> movers = {{"plain", BaselineKernels::open, BaselineKernels::close}};
+#if LIMEN_X86
+    if (isa_supported(Isa::avx2)) movers.push_back({"avx2", Avx2Kernels::open, Avx2Kernels::close});
+    if (isa_supported(Isa::avx512))
+        movers.push_back({"avx512", Avx512Kernels::open, Avx512Kernels::close});
+#endif
+    for (int used = 0; used <= leaf_slots; ++used)
+        for (int slot = 0; slot < leaf_slots && slot <= used; ++slot) {
+            const auto seed = static_cast<std::uint64_t>(1000 * used + slot);
+            Random random(seed);
+            const std::vector<double> scores = ascending(random, used);
+            const Sums start = random_sums(random);
+            const std::int64_t delta = draw(random);
+            struct alignas(64) Guarded {
+                double before[8] = {7, 7, 7, 7, 7, 7, 7, 7}, at[leaf_slots];
+                double behind[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+            } keys;
+            std::fill_n(keys.at, leaf_slots, inf);
+            std::copy(scores.begin(), scores.end(), keys.at);
+            for (const auto& [name, open, close] : movers) {
+                if (used < leaf_slots) {
+                    Sums expected = start, actual = start;
+                    Guarded moved = keys, wanted = keys;
+                    std::copy_backward(keys.at + slot, keys.at + leaf_slots - 1,
+                                       wanted.at + leaf_slots);
+                    wanted.at[slot] = moved.at[slot];
+
+                    CHECK_NOTE(open(moved.at, actual.prefix, slot, delta) ==
+                                   PlainLoops::leaf_open(expected.prefix, slot, delta),
+                               note(name, seed, slot, used));
+                    moved.at[slot] = wanted.at[slot];  // is for the caller to set
+                    CHECK_NOTE(actual == expected, note(name, seed, slot, used));
+                    CHECK_NOTE(std::memcmp(&moved, &wanted, sizeof moved) == 0,
+                               note(name, seed, slot, used));
+                }
+                if (slot < used) {
+                    Sums expected = start, actual = start;
+                    Guarded moved = keys, wanted = keys;
+                    std::copy(keys.at + slot + 1, keys.at + leaf_slots, wanted.at + slot);
+                    wanted.at[leaf_slots - 1] = inf;
+
+                    CHECK_NOTE(close(moved.at, actual.prefix, slot, delta) ==
+                                   PlainLoops::leaf_close(expected.prefix, slot, delta),
+                               note(name, seed, slot, used));
+                    CHECK_NOTE(actual == expected, note(name, seed, slot, used));
+                    CHECK_NOTE(std::memcmp(&moved, &wanted, sizeof moved) == 0,
+                               note(name, seed, slot, used));
+                }
+            }
+        }
+}
+
 TEST_CASE("leaf loops equal the plain ones on any numbers below two to the 62") {
     using Loop = std::int64_t (*)(std::int64_t*, int, std::int64_t);
     for (int round = 0; round < rounds; ++round)

@@ -278,6 +278,7 @@ private:
     }
     bool want(const Sample& sample);
     bool want_faded(const Sample& sample);
+    void want_back(std::uint32_t at);
     bool has_room() const;
     void reserve_trees();
     void forget_demands();

@@ -331,6 +331,7 @@ void Memory<Tree>::plan_label(std::uint32_t at, bool label, const Amount& losses
         return;
     }
     const Entry& entry = entries_[at];
+    want_back(at);
     if (entry.state == EntryState::waiting || is_young(at, label, losses)) return;
     Sample coming = sample(at);
     coming.label = label;
@@ -370,6 +371,9 @@ template <class Tree>
 Done Memory<Tree>::forget(const Id& id) {
     const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
     if (at == Entries::none) return {.yes = false};
+    forget_demands();
+    want_back(at);
+    reserve_trees();
     if (entries_[at].state == EntryState::held) {
         release_entry(at);
         count_cost(at, -price(at));

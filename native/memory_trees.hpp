@@ -61,6 +61,15 @@ bool Memory<Tree>::want_faded(const Sample& sample) {
     return true;
 }
 
+// A sample may be taken back. One that has faded leaves a remainder, for which a tree may need as
+// much memory as for a sample that comes.
+template <class Tree>
+void Memory<Tree>::want_back(std::uint32_t at) {
+    if (!fading() || entries_[at].state != EntryState::held) return;
+    for (std::uint32_t of = entries_[at].group; of != no_group; of = group(of).inside)
+        if (group(of).demand.samples++ == 0) touched_.push_back(of);
+}
+
 template <class Tree>
 bool Memory<Tree>::has_room() const {
     for (const std::uint32_t of : touched_) {

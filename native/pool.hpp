@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the nodes of a tree live: in chunks that double from one node to 64, so that small trees
-// stay small. A node is made and given back in O(1) and keeps its place; giving back never fails,
-// and after reserve() making does not either. T has reset().
+// stay small, and from four megabytes on in huge pages where the system has them: the nodes of one
+// path through a large tree lie far apart, and finding their pages would take as long as reading
+// them. A node is made and given back in O(1) and keeps its place; giving back never fails, and
+// after reserve() making does not either. T has reset().
 
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <utility>
 #include <vector>
+
+#include "huge_pages.hpp"
 
 namespace limen {
 
@@ -20,10 +23,12 @@ public:
     // Make sure that the next `nodes` calls of make() cannot fail.
     void reserve(std::size_t nodes) {
         if (spare() >= nodes) return;
-        const std::size_t size = std::max(nodes, std::min<std::size_t>(64, made_));
+        const bool large = std::max(made_, nodes) * sizeof(T) >= 2 * huge_page;
+        const std::size_t usual = large ? huge_page / sizeof(T) : std::min<std::size_t>(64, made_);
+        const std::size_t size = std::max(nodes, usual);
         free_.reserve(made_ + size);  // so that giving back never allocates
         chunks_.reserve(chunks_.size() + 1);
-        std::unique_ptr<T[]> chunk(new T[size]);
+        Chunk<T> chunk = make_chunk<T>(size, large);
         for (; left_ > 0; --left_) free_.push_back(next_++);
         next_ = chunk.get();
         left_ = size;
@@ -44,6 +49,7 @@ public:
         return made;
     }
     void give_back(T* node) { free_.push_back(node); }
+    std::size_t in_use() const { return made_ - left_ - free_.size(); }
     void clear() {
         chunks_.clear();
         free_.clear();
@@ -51,7 +57,6 @@ public:
     }
     // How many nodes can be made without memory from elsewhere.
     std::size_t spare() const { return left_ + free_.size(); }
-    std::size_t used() const { return made_ - left_ - free_.size(); }
     std::size_t memory() const { return made_ * sizeof(T) + free_.capacity() * sizeof(T*); }
     void swap(Pool& other) noexcept {
         std::swap(chunks_, other.chunks_);
@@ -62,7 +67,7 @@ public:
     }
 
 private:
-    std::vector<std::unique_ptr<T[]>> chunks_;
+    std::vector<Chunk<T>> chunks_;
     std::vector<T*> free_;
     T* next_ = nullptr;
     std::size_t left_ = 0, made_ = 0;

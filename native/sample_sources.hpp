@@ -28,6 +28,9 @@ struct Scores {
 
     LIMEN_INLINE Key key(std::size_t i) const { return key_of(scores[i]); }
 
+    // Whether samples can be taken as they are, but for a nan.
+    static LIMEN_INLINE bool fine(std::size_t, std::size_t) { return true; }
+
     // How far the keys from place `first` on lie above `low`; keys outside of low..high count
     // as the nearer of the two, and nan as low. True when there was a nan.
     LIMEN_INLINE bool offsets(std::size_t first, std::size_t count, Key low, Key high,
@@ -51,9 +54,9 @@ struct Sum {
 };
 
 // All samples of a label have the same z. Count holds n, and is narrow to keep buckets small.
-template <class Count>
+template <class Count, class Label = std::uint8_t>
 struct Labelled : Scores {
-    const std::uint8_t* labels;
+    const Label* labels;
     std::array<std::int64_t, 2> z_of;
 
     using Side = Count;
@@ -62,6 +65,17 @@ struct Labelled : Scores {
     LIMEN_INLINE void add(std::size_t, Side& to) const { ++to; }
     Sum sum(Side of, std::size_t side) const {
         return {static_cast<std::int64_t>(of) * z_of[side], static_cast<std::size_t>(of)};
+    }
+};
+
+// Labels that nobody has looked at yet.
+template <class Label>
+struct Unread : Labelled<std::uint32_t, Label> {
+    LIMEN_INLINE bool fine(std::size_t first, std::size_t count) const {
+        std::uint64_t others = 0;
+        for (std::size_t i = first; i < first + count; ++i)
+            others |= static_cast<std::uint64_t>(this->labels[i]);
+        return others <= 1;
     }
 };
 
@@ -86,6 +100,7 @@ struct Gathered {
 
     using Side = Sum;
     LIMEN_INLINE Key key(std::size_t i) const { return samples[i].key; }
+    static LIMEN_INLINE bool fine(std::size_t, std::size_t) { return true; }
     LIMEN_INLINE std::size_t side(std::size_t i) const { return samples[i].z < 0; }
     LIMEN_INLINE std::int64_t z(std::size_t i) const { return samples[i].z; }
     LIMEN_INLINE void add(std::size_t i, Side& to) const { to.z += samples[i].z, ++to.count; }

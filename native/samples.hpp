@@ -2,9 +2,13 @@
 //
 // Many samples at once: sorted by score, equal scores joined.
 //
-// sorted    O(n): a radix sort on the bits of the score, passes without effect left out
+// sorted    O(n): a radix sort on the bits of the score, passes without effect left out, and all
+//           of them where the rows ascend already
 // joined    O(n)
 // memory    one copy of the rows while sorting
+//
+// A row is as short as what is known of the samples allows, because sorting moves it several
+// times: labelled samples that weigh the same are a score each, one array for each label.
 
 #pragma once
 
@@ -16,6 +20,7 @@
 #include <vector>
 
 #include "cut.hpp"
+#include "huge_pages.hpp"
 #include "score_key.hpp"
 
 namespace limen {
@@ -53,24 +58,43 @@ struct HeldRow {
 };
 
 template <class Row>
-void sort_rows(std::vector<Row>& rows) {
-    const auto earlier = [](const Row& a, const Row& b) { return a.order < b.order; };
-    if (rows.size() < 512) return std::sort(rows.begin(), rows.end(), earlier);
+std::uint64_t order_of(const Row& row) {
+    return row.order;
+}
+inline std::uint64_t order_of(std::uint64_t order) { return order; }
+
+// Sort n rows with room for as many others; where they are then, in either place.
+template <class Row>
+Row* sort_rows(Row* rows, Row* other, std::size_t n) {
+    const auto earlier = [](const Row& a, const Row& b) { return order_of(a) < order_of(b); };
+    if (std::is_sorted(rows, rows + n, earlier)) return rows;
+    if (n < 512) {
+        std::sort(rows, rows + n, earlier);
+        return rows;
+    }
     constexpr int digit_bits = 8, digits = 8, buckets = 1 << digit_bits;
-    std::vector<std::array<std::size_t, buckets>> counts(digits);
-    for (const Row& row : rows)
+    std::array<std::array<std::size_t, buckets>, digits> counts = {};
+    for (std::size_t i = 0; i < n; ++i)
         for (int digit = 0; digit < digits; ++digit)
-            ++counts[static_cast<std::size_t>(digit)][row.order >> (digit * digit_bits) & 255];
-    std::vector<Row> other(rows.size());
+            ++counts[static_cast<std::size_t>(digit)]
+                    [order_of(rows[i]) >> (digit * digit_bits) & 255];
     for (int digit = 0; digit < digits; ++digit) {
         auto& starts = counts[static_cast<std::size_t>(digit)];
         const int shift = digit * digit_bits;
-        if (starts[rows[0].order >> shift & 255] == rows.size()) continue;
+        if (starts[order_of(rows[0]) >> shift & 255] == n) continue;
         std::size_t start = 0;
         for (std::size_t& count : starts) start += std::exchange(count, start);
-        for (const Row& row : rows) other[starts[row.order >> shift & 255]++] = row;
-        rows.swap(other);
+        for (std::size_t i = 0; i < n; ++i)
+            other[starts[order_of(rows[i]) >> shift & 255]++] = rows[i];
+        std::swap(rows, other);
     }
+    return rows;
+}
+
+template <class Row>
+void sort_rows(std::vector<Row>& rows) {
+    std::vector<Row> other(rows.size() < 512 ? 0 : rows.size());
+    if (sort_rows(rows.data(), other.data(), rows.size()) != rows.data()) rows.swap(other);
 }
 
 // Sort the rows and join those of equal score. At most 2^32 - 1 rows.
@@ -91,5 +115,64 @@ std::vector<Held> joined(std::vector<Row>& rows) {
     }
     return held;
 }
+
+// Labelled samples that all weigh the same: nothing but their scores, those of either label in a
+// place of their own.
+class LabelledScores {
+public:
+    // Samples of label 0 cost z_of_0 > 0 above the cut, those of label 1 z_of_1 > 0 below it.
+    LabelledScores(std::size_t n, std::int64_t z_of_0, std::int64_t z_of_1)
+        : orders_(make_chunk<std::uint64_t>(2 * n, n >= huge_page / 32)), ones_(n), size_(n),
+          z_of_0_(z_of_0), z_of_1_(z_of_1) {}
+
+    std::size_t size() const { return size_; }
+    std::int64_t z_of_0() const { return z_of_0_; }
+    std::int64_t z_of_1() const { return z_of_1_; }
+    std::size_t zeros() const { return zeros_; }
+    std::size_t ones() const { return size_ - ones_; }
+
+    // As many as there is room for. Zeros grow from the start and ones from the end, without a
+    // branch, which would be a guess.
+    LIMEN_INLINE void put(double score, bool label) {
+        ones_ -= label;
+        orders_[label ? ones_ : zeros_] = ordered_bits(score);
+        zeros_ += !label;
+    }
+
+    std::vector<SignedRow> rows() const {
+        std::vector<SignedRow> all;
+        all.reserve(size_);
+        for (std::size_t i = 0; i < size_; ++i)
+            all.push_back({orders_[i], i < zeros_ ? z_of_0_ : -z_of_1_});
+        return all;
+    }
+
+    // Every score in ascending order with the sums of its samples: visit(held).
+    template <class Visit>
+    void joined(Visit&& visit) {
+        std::uint64_t* const other = orders_.get() + size_;
+        const std::uint64_t* zero = sort_rows(orders_.get(), other, zeros_);
+        const std::uint64_t* one = sort_rows(orders_.get() + zeros_, other + zeros_, ones());
+        const std::uint64_t *const zeros_end = zero + zeros(), *const ones_end = one + ones();
+        constexpr std::uint64_t past_all = ~std::uint64_t{0};
+        while (zero != zeros_end || one != ones_end) {
+            const std::uint64_t low = zero != zeros_end ? *zero : past_all,
+                                high = one != ones_end ? *one : past_all;
+            const std::uint64_t order = std::min(low, high);
+            std::int64_t counts[2] = {low == order, high == order};
+            zero += counts[0];
+            one += counts[1];
+            for (; zero != zeros_end && *zero == order; ++zero) ++counts[0];
+            for (; one != ones_end && *one == order; ++one) ++counts[1];
+            visit(Held{score_of(order), counts[1] * z_of_1_, counts[0] * z_of_0_,
+                       static_cast<std::uint32_t>(counts[0] + counts[1])});
+        }
+    }
+
+private:
+    Chunk<std::uint64_t> orders_;          // and as much room for sorting
+    std::size_t zeros_ = 0, ones_, size_;  // zeros lie below zeros_, ones from ones_ on
+    std::int64_t z_of_0_, z_of_1_;
+};
 
 }  // namespace limen

@@ -168,3 +168,46 @@ TEST_CASE("rows sorted already, in reverse or but for the last one come out the 
         CHECK(comes_out(ascending) && comes_out(reversed) && comes_out(rotated));
     }
 }
+
+TEST_CASE("scores of either label are joined as the same samples in rows are") {
+    std::uint64_t seed = 3000;
+    for (const Shape& shape : shapes)
+        for (std::size_t size : sizes)
+            for (std::uint64_t ones_of_ten : {0u, 1u, 5u, 10u}) {
+                Random random(++seed);
+                LabelledScores scores(size, 3, 7);
+                std::vector<SignedRow> rows;
+                for (std::size_t i = 0; i < size; ++i) {
+                    const double score = shape.score(random);
+                    const bool label = random() % 10 < ones_of_ten;
+                    scores.put(score, label);
+                    rows.push_back({ordered_bits(score), label ? -7 : 3});
+                }
+                CHECK(scores.zeros() + scores.ones() == size && scores.rows().size() == size);
+                std::vector<SignedRow> same = scores.rows();
+                const std::vector<Held> expected = joined(rows), as_rows = joined(same);
+                for (int again = 0; again < 2; ++again) {  // it may be asked more than once
+                    std::vector<Held> found;
+                    scores.joined([&](const Held& held) { found.push_back(held); });
+                    for (const std::vector<Held>& wanted : {expected, as_rows})
+                        CHECK_NOTE(std::equal(wanted.begin(), wanted.end(), found.begin(),
+                                              found.end(),
+                                              [](const Held& a, const Held& b) {
+                                                  return a.score == b.score && a.below == b.below &&
+                                                         a.above == b.above && a.count == b.count;
+                                              }),
+                                   std::string(shape.name) + ", seed " + std::to_string(seed));
+                }
+            }
+}
+
+TEST_CASE("rows that ascend already are left where they are") {
+    std::vector<std::uint64_t> rows, other(2000);
+    for (std::uint64_t i = 0; i < 2000; ++i) rows.push_back(i / 2);
+
+    CHECK(sort_rows(rows.data(), other.data(), rows.size()) == rows.data());
+    CHECK(other == std::vector<std::uint64_t>(2000));
+    std::swap(rows[7], rows[1999]);
+    const std::uint64_t* sorted = sort_rows(rows.data(), other.data(), rows.size());
+    CHECK(std::is_sorted(sorted, sorted + rows.size()));
+}

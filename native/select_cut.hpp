@@ -42,7 +42,9 @@ namespace limen {
 
 // The best cut, by the sum of z below it.
 struct SelectedCut : Cut {
-    std::size_t nan_at = 0;  // place of the first nan, n when there is none
+    std::size_t nan_at = 0;     // place of the first nan, n when there is none
+    bool refused = false;       // a nan, or a label that is neither 0 nor 1; nothing else holds
+    std::int64_t positive = 0;  // the sum of all positive z
 };
 
 // Sizes measured to be fast. Tests choose tiny ones, so that rare paths become common.
@@ -115,7 +117,7 @@ std::vector<Key> draw(const Source& source, std::size_t wanted) {
     return drawn;
 }
 
-// Adds every sample to its side of its bucket; false when it met a nan.
+// Adds every sample to its side of its bucket; false when it met one that cannot be taken.
 template <class Source>
 struct Tally {
     const Source& source;
@@ -133,6 +135,7 @@ struct Tally {
             if (count == block ? from.offsets(first, block, low, high, offset)
                                : from.offsets(first, count, low, high, offset))
                 return false;
+            if (count == block ? !from.fine(first, block) : !from.fine(first, count)) return false;
             for (std::size_t i = 0; i < count; ++i) {
                 const std::size_t b = BucketMap::bucket(cells, shift, offset[i]);
                 from.add(first + i, sides[2 * b + from.side(first + i)]);
@@ -255,10 +258,11 @@ inline void search_sorted(Sample* samples, std::size_t n, std::int64_t value, Ke
     }
 }
 
-// The same without sorting; false when it met a nan. Needs two samples.
+// The same without sorting, and the sum of all positive z; false when it met a sample that cannot
+// be taken. Needs two samples.
 template <class Source>
 bool search(const Source& source, std::int64_t value, Key end, BestCut& best,
-            const SelectTuning& tuning, Isa isa, int depth = 1) {
+            std::int64_t& positive, const SelectTuning& tuning, Isa isa, int depth = 1) {
     const auto to_draw = std::clamp<std::size_t>(source.n / 16, 2, tuning.max_drawn);
     const auto wanted =
         std::clamp<std::size_t>(source.n / tuning.bucket_size, 2, tuning.max_buckets);
@@ -268,6 +272,7 @@ bool search(const Source& source, std::int64_t value, Key end, BestCut& best,
 
     std::int64_t start = value;
     for (std::size_t b = 0; b < map.size(); ++b) {
+        positive += source.sum(sides[2 * b], 0).z;
         start += source.sum(sides[2 * b], 0).z + source.sum(sides[2 * b + 1], 1).z;
         best.offer(start, map.starts[b + 1]);
     }
@@ -295,6 +300,7 @@ bool search(const Source& source, std::int64_t value, Key end, BestCut& best,
 
     std::sort(survivors.begin(), survivors.end(),
               [](const Survivor& a, const Survivor& b) { return a.bound > b.bound; });
+    std::int64_t ignored = 0;
     for (Survivor& survivor : survivors) {
         const Key stop = map.starts[survivor.bucket + 1];
         if (!best.beaten_by(survivor.bound, stop - 1)) continue;
@@ -304,7 +310,7 @@ bool search(const Source& source, std::int64_t value, Key end, BestCut& best,
         if (inside.n < 2 || inside.n <= tuning.sort_below || depth == tuning.max_depth)
             search_sorted(inside.samples, inside.n, survivor.value, stop, best);
         else
-            search(inside, survivor.value, stop, best, tuning, isa, depth + 1);
+            search(inside, survivor.value, stop, best, ignored, tuning, isa, depth + 1);
     }
     return true;
 }
@@ -356,19 +362,19 @@ SelectedCut select(const Source& source, const SelectTuning& tuning, Isa isa) {
     const std::size_t n = source.n;
     SelectedCut cut;
     BestCut best;
-    bool nan = false;
     if (n < 2 || n <= tuning.sort_below) {
         std::vector<Sample> samples(n);
         for (std::size_t i = 0; i < n; ++i) {
             samples[i] = {source.key(i), source.z(i)};
-            nan |= !is_score(samples[i].key);
+            cut.refused |= !is_score(samples[i].key) || !source.fine(i, 1);
+            cut.positive += samples[i].z > 0 ? samples[i].z : 0;
         }
         search_sorted(samples.data(), n, 0, past_all, best);
     } else {
-        nan = !search(source, 0, past_all, best, tuning, isa);
+        cut.refused = !search(source, 0, past_all, best, cut.positive, tuning, isa);
     }
-    cut.nan_at = nan ? run(isa, FirstNan{source.scores, n}) : n;
-    if (nan) return cut;
+    cut.nan_at = cut.refused ? run(isa, FirstNan{source.scores, n}) : n;
+    if (cut.refused) return cut;
     std::array<Key, 2> sides = {best.lower, best.at};
     if (!best.has_neighbours) sides = run(isa, Neighbours{source.scores, n, best.at});
     cut.best = best.value;
@@ -394,6 +400,15 @@ inline SelectedCut select_cut(const double* scores, const std::uint8_t* labels, 
     if (n <= std::numeric_limits<std::uint32_t>::max())
         return select(Labelled<std::uint32_t>{{scores, n}, labels, {z_of_0, z_of_1}}, tuning, isa);
     return select(Labelled<std::uint64_t>{{scores, n}, labels, {z_of_0, z_of_1}}, tuning, isa);
+}
+
+// The same for labels of any whole type that nobody has looked at; n < 2^32.
+template <class Label>
+SelectedCut select_unread(const double* scores, const Label* labels, std::size_t n,
+                          std::int64_t z_of_0, std::int64_t z_of_1, const SelectTuning& tuning = {},
+                          Isa isa = active_isa()) {
+    using namespace select_detail;
+    return select(Unread<Label>{{{scores, n}, labels, {z_of_0, z_of_1}}}, tuning, isa);
 }
 
 inline SelectedCut select_cut(const double* scores, const std::int64_t* z, std::size_t n,

@@ -13,6 +13,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "testing.hpp"
 
@@ -23,6 +24,7 @@ using namespace limen;
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 constexpr double tiny = std::numeric_limits<double>::denorm_min();
+constexpr std::int64_t lowest_of_all = std::numeric_limits<std::int64_t>::min();
 
 using Random = std::mt19937_64;
 using Doubles = std::vector<double>;
@@ -419,6 +421,44 @@ TEST_CASE("arrays that change during the search give some cut, and no memory is 
                 const SelectedCut cut = select(source, tuning, isa);
                 CHECK(cut.nan_at <= n);
             }
+}
+
+template <class Label>
+void check_unread(const std::vector<Label>& wrong) {
+    Random random(650000);
+    for (std::size_t n : {1u, 2u, 100u, 511u, 513u, 1000u, 3000u}) {
+        Doubles scores;
+        std::vector<std::uint8_t> bytes;
+        std::vector<Label> labels;
+        std::int64_t positive = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            scores.push_back(normal(random));
+            bytes.push_back(random() % 3 == 0);
+            labels.push_back(static_cast<Label>(bytes.back()));
+            positive += bytes.back() ? 0 : 3;
+        }
+        for (Isa isa : supported())
+            for (const SelectTuning& tuning : tunings) {
+                const auto unread = [&] {
+                    return select_unread(scores.data(), labels.data(), n, 3, -4, tuning, isa);
+                };
+                const SelectedCut cut = unread();
+                CHECK(!cut.refused && cut.positive == positive);
+                CHECK(same(cut, select_cut(scores.data(), bytes.data(), n, 3, -4, tuning, isa)));
+                const std::size_t at = random() % n;
+                const Label kept = std::exchange(labels[at], wrong[random() % wrong.size()]);
+                CHECK(unread().refused && unread().nan_at == n);
+                labels[at] = kept;
+                const double score = std::exchange(scores[at], not_a_number);
+                CHECK(unread().refused && unread().nan_at == at);
+                scores[at] = score;
+            }
+    }
+}
+
+TEST_CASE("labels that nobody has looked at are read as they are, and refused unless 0 or 1") {
+    check_unread<std::uint8_t>({2, 128, 255});
+    check_unread<std::int64_t>({2, -1, std::int64_t{1} << 32, lowest_of_all});
 }
 
 TEST_CASE("any label byte that is not 0 is a 1") {

@@ -299,3 +299,69 @@ def test_a_cost_that_no_sample_pays_may_be_any_size(label):
 
     assert 0 == found.loss
     assert (-math.inf if label else math.inf) == found.threshold
+
+
+def usual(n, dtype=np.int64):
+    """Arrays that need no conversion: contiguous float64 scores, and labels of this type."""
+    rng = np.random.default_rng(n)
+    scores = rng.random(n)
+    return scores, (rng.random(n) < scores).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.bool_, np.uint8, np.int32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 100, 513, 5000])
+def test_plain_arrays_give_what_the_same_lists_give(n, dtype):
+    scores, labels = usual(n, dtype)
+    costs = {"false_positive": 0.1, "false_negative": 0.3, "unit": Fraction(1, 7)}
+    for options in ({}, costs):
+        expected = optimal_threshold(scores.tolist(), labels.astype(int).tolist(), **options)
+
+        assert optimal_threshold(scores, labels, **options) == expected
+
+
+def test_arrays_of_any_layout_give_what_plain_ones_give():
+    scores, labels = usual(600)
+    best = optimal_threshold(scores, labels)
+    shifted = np.zeros(601 * 8, dtype=np.uint8)
+    shifted[1:4801] = scores.view(np.uint8)
+    wide = np.repeat(scores, 2)
+    backwards = scores[::-1].copy()
+    for same in (
+        wide[::2],
+        backwards[::-1],
+        shifted[1:4801].view(np.float64),
+        scores.astype(">f8"),
+        np.ma.masked_array(scores),
+    ):
+        assert optimal_threshold(same, labels) == best
+        assert optimal_threshold(scores.copy(), np.repeat(labels, 3)[::3]) == best
+    mask = (labels * 255).astype(np.uint8).view(np.bool_)
+
+    assert optimal_threshold(scores, mask) == best
+
+
+@pytest.mark.parametrize("n", [4, 3000])
+def test_plain_arrays_are_refused_in_the_words_that_lists_are(n):
+    scores, labels = usual(n)
+    unordered = scores.copy()
+    unordered[n - 1] = math.nan
+    wrong = labels.copy()
+    wrong[n - 2] = 2
+    masked = np.ma.masked_array(scores, mask=labels == labels[0])
+    for refused, told in (
+        ((unordered, labels), rf"scores\[{n - 1}\] is nan"),
+        ((scores, wrong), rf"got 2 at labels\[{n - 2}\]"),
+        ((scores, labels[1:]), f"scores has {n}, labels has {n - 1}"),
+        ((scores.reshape(2, -1), labels), "scores must be one-dimensional"),
+        ((masked, labels), r"scores\[0\] is masked"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            optimal_threshold(*refused)
+    with pytest.raises(OverflowError):
+        optimal_threshold(scores, labels, false_positive=2**62 - 1, false_negative=2**62 - 2)
+
+
+def test_no_samples_have_no_threshold_of_their_own_also_as_arrays():
+    empty = np.array([])
+
+    assert optimal_threshold(empty, empty.astype(np.int64)) == optimal_threshold([], [])

@@ -195,6 +195,51 @@ def test_a_child_forked_during_a_batch_can_use_the_object() -> None:
 # Arrays that another thread changes meanwhile. The answer is that of no array; the rest is sound.
 
 
+LONG = {
+    "a curve": lambda model: model.curve(),
+    "bytes": lambda model: model._state(),
+    "blocks": lambda model: model._blocks(),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (limen.OnlineThreshold, "a curve"),
+        (limen.OnlineThreshold, "bytes"),
+        (limen.OnlineCalibrator, "a curve"),
+        (limen.OnlineCalibrator, "blocks"),
+    ],
+)
+def test_other_threads_run_while_a_large_object_is_read(model, name) -> None:
+    scores = np.arange(100_000.0)
+    busy = model()
+    busy.update_many(scores, np.ones(100_000, int), np.arange(1, 100_001))
+    busy.update_many(scores, np.zeros(100_000, int), np.arange(100_000, 0, -1))
+    moves, done = [0], threading.Event()
+
+    def move() -> None:
+        while not done.wait(0.0002):
+            moves[0] += 1
+
+    other = threading.Thread(target=move)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(30)  # nobody is made to let others run: it must be done by itself
+    try:
+        other.start()
+        for _ in range(300):
+            before = moves[0]
+            LONG[name](busy)
+            if moves[0] > before:
+                break
+        else:
+            pytest.fail("no other thread ran")
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        other.join()
+
+
 def while_changing(change, work, times: int) -> None:
     stop = threading.Event()
 

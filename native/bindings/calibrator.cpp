@@ -138,7 +138,7 @@ nb::tuple block_columns(const std::vector<Block>& blocks, const LossScale& scale
 
 nb::tuple held_blocks(Calibrator& model) {
     std::vector<Block> blocks;
-    const int bits = model.locked([&](const OnlineHull& held) {
+    const int bits = model.locked_for_long([&](const OnlineHull& held) {
         held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
         return held.bits();
     });
@@ -175,7 +175,7 @@ nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
     std::vector<double> lower, upper, threshold;
     std::vector<std::int64_t> below, above;
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    const int bits = model.locked([&](const OnlineHull& held) {
+    const int bits = model.locked_for_long([&](const OnlineHull& held) {
         walk(held, [&](const HullCut& cut) {
             lower.push_back(cut.has_lower ? cut.lower : none);
             upper.push_back(cut.has_upper ? cut.upper : none);

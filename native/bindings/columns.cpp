@@ -40,6 +40,42 @@ nb::tuple select_threshold(Array<double> scores, Array<std::uint8_t> labels, nb:
                     });
 }
 
+// The answer for arrays as NumPy has them most often, without converting, copying or explaining
+// anything; None where there is something to convert or to explain.
+template <class Label, class Given = Label>
+nb::object select_arrays_of(nb::handle scores, nb::handle labels, const Costs& costs,
+                            const Unit& unit, const LossScale& scale) {
+    Array<double> xs;
+    Array<Given> ys;
+    if (!nb::try_cast(labels, ys, false) || !nb::try_cast(scores, xs, false) ||
+        xs.shape(0) != ys.shape(0) ||
+        reinterpret_cast<std::uintptr_t>(xs.data()) % alignof(double) ||
+        reinterpret_cast<std::uintptr_t>(ys.data()) % alignof(Label))
+        return nb::none();
+    std::optional<Selection> found;
+    {
+        nb::gil_scoped_release released;
+        found = select_unread(xs.data(), reinterpret_cast<const Label*>(ys.data()), xs.shape(0),
+                              costs, Measure(unit));
+    }
+    if (!found) return nb::none();
+    return optimum(found->cut, scale(found->loss, found->bits));
+}
+
+nb::object select_arrays(nb::handle scores, nb::handle labels, std::int64_t false_positive,
+                         std::int64_t false_negative, std::int64_t unit_numerator,
+                         std::int64_t unit_denominator, std::int64_t loss_numerator,
+                         std::int64_t loss_denominator) {
+    const Costs costs{false_positive, false_negative};
+    const Unit unit = unit_of(unit_numerator, unit_denominator);
+    const LossScale scale{loss_numerator, loss_denominator};
+    nb::object found = select_arrays_of<std::int64_t>(scores, labels, costs, unit, scale);
+    if (found.is_none())
+        found = select_arrays_of<std::uint8_t, bool>(scores, labels, costs, unit, scale);
+    if (found.is_none()) found = select_arrays_of<std::uint8_t>(scores, labels, costs, unit, scale);
+    return found;
+}
+
 nb::tuple select_losses(Array<double> scores, nb::object below, nb::object above,
                         std::int64_t unit_numerator, std::int64_t unit_denominator,
                         std::int64_t loss_numerator, std::int64_t loss_denominator) {
@@ -77,6 +113,7 @@ nb::tuple labels_from(Array<T> labels) {
 void bind_columns(nb::module_& module) {
     module.def("select_threshold", &select_threshold, nb::arg(), nb::arg(), nb::arg().none(),
                nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
+    module.def("select_arrays", &select_arrays);
     module.def("select_losses", &select_losses);
     module.def("threshold_of", [](std::optional<double> lower, std::optional<double> upper) {
         return threshold_of(

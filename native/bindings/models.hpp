@@ -32,6 +32,13 @@ public:
         return body(held);
     }
 
+    // The same for what takes long: other threads run meanwhile.
+    template <class Body>
+    auto locked_for_long(Body&& body) {
+        ObjectLock::LongGuard guard(lock);
+        return body(held);
+    }
+
     // What there is to say about a refusal, while the object is locked; `size` is about the sum
     // of the losses asked for.
     Denial denial(Refusal refusal, double score, int bits, double size) const {

@@ -55,11 +55,23 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
     if (trouble) refuse(trouble, model.held.unit(), outcome);
 }
 
+// Samples that weigh 1 each, the common batch, in less memory and time; false when it takes a row
+// for each of them to see what is to be done or said.
+template <class T>
+bool hold_scores(T& model, const Array<double>& scores, const Array<std::uint8_t>& labels) {
+    ObjectLock::LongGuard guard(model.lock);
+    const int bits = model.held.bits();
+    auto given = labelled_scores(scores.data(), labels.data(), scores.shape(0), model.costs,
+                                 model.held, bits);
+    return given && model.held.add_many(*given, bits) == Refusal::none;
+}
+
 template <class T>
 void labelled_many(nb::handle self, Array<double> scores, Array<std::uint8_t> labels,
                    nb::object weights, bool adding) {
     T& model = checked<T>(self);
     const OwnedColumn owned(weights, "weights");
+    if (adding && owned.column.ones() && hold_scores(model, scores, labels)) return;
     apply_rows<SignedRow>(
         model, scores.data(), adding, [&](int& bits, std::vector<SignedRow>& rows) {
             return labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
@@ -72,7 +84,7 @@ template <class T, class Sum>
 nb::tuple curve_columns(T& model, const LossScale& scale, Sum&& sum) {
     std::vector<double> thresholds, losses;
     std::vector<Wide> units;
-    const int bits = model.locked([&](const auto& held) {
+    const int bits = model.locked_for_long([&](const auto& held) {
         thresholds.reserve(held.distinct() + 1);
         units.reserve(held.distinct() + 1);
         held.curve([&](const Losses& missed, const Gap& cut) {
@@ -120,7 +132,7 @@ void merge(T& model, nb::list others) {
 
 template <class T>
 nb::bytes state(T& model) {
-    const std::string bytes = model.locked([](const auto& held) { return held.state(); });
+    const std::string bytes = model.locked_for_long([](const auto& held) { return held.state(); });
     return nb::bytes(bytes.data(), bytes.size());
 }
 
@@ -128,7 +140,7 @@ template <class T>
 void restore(T& model, nb::bytes given) {
     const std::string bytes(given.c_str(), given.size());
     bool sound = true;
-    const char* owner = model.locked([&](auto& held) {
+    const char* owner = model.locked_for_long([&](auto& held) {
         if (!model.owner) sound = held.restore(bytes, T::one_sided);
         return model.owner;
     });
@@ -159,7 +171,7 @@ void bind_shared(nb::class_<T>& type) {
         .def("_merge", [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
         .def("_fade",
              [](nb::handle self, int bits) {
-                 checked<T>(self).locked([=](auto& held) { held.fade(bits); });
+                 checked<T>(self).locked_for_long([=](auto& held) { held.fade(bits); });
              })
         .def("_restore", [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
         .def("_check", with_held<T>([](const auto& held) { held.check(); }))

@@ -290,6 +290,17 @@ def select_threshold(
     loss_denominator: int,
     /,
 ) -> tuple[float | None, float | None, float]: ...
+def select_arrays(
+    scores: NDArray[Any],
+    labels: NDArray[Any],
+    false_positive: int,
+    false_negative: int,
+    unit_numerator: int,
+    unit_denominator: int,
+    loss_numerator: int,
+    loss_denominator: int,
+    /,
+) -> tuple[float | None, float | None, float] | None: ...
 def select_losses(
     scores: NDArray[np.float64],
     below: NDArray[np.int64] | NDArray[np.float64],

@@ -6,11 +6,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from limen import _core
 from limen.columns import samples_with_labels, samples_with_losses
 from limen.online import OnlineThreshold
 from limen.optimum import LossCurve, Optimum
-from limen.units import exact_costs, exact_unit, unit_parts
+from limen.units import cost_parts, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -55,10 +57,14 @@ def optimal_threshold(
     >>> optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], false_negative=5)
     <Optimum: threshold 0.175, lower 0.1, upper 0.25, loss 1.0>
     """
-    positive, negative, scale = exact_costs(false_positive, false_negative)
-    parts = unit_parts(exact_unit(unit), scale)
+    parts = cost_parts(false_positive, false_negative, unit)
+    # Plain arrays of the usual types need no conversion, which takes longer than a small search.
+    if weights is None and type(scores) is np.ndarray and type(labels) is np.ndarray:
+        found = _core.select_arrays(scores, labels, *parts)
+        if found is not None:
+            return Optimum(*found)
     samples = samples_with_labels(scores, labels, weights)
-    return Optimum(*_core.select_threshold(*samples, positive, negative, *parts))
+    return Optimum(*_core.select_threshold(*samples, *parts))
 
 
 def optimal_cut(

@@ -10,7 +10,7 @@ from limen import _core
 from limen.columns import samples_with_losses
 from limen.model import Held, Labelled
 from limen.optimum import Deciding, LossCurve, Optimum
-from limen.units import Cost, exact_costs, exact_unit, unit_parts
+from limen.units import Cost, cost_parts, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,9 +110,8 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
     def __init__(
         self, *, false_positive: Cost = 1, false_negative: Cost = 1, unit: Cost | None = None
     ) -> None:
-        positive, negative, scale = exact_costs(false_positive, false_negative)
-        parts = unit_parts(exact_unit(unit), scale)
-        _core.Threshold.__init__(self, positive, negative, *parts, *self._capacities)
+        parts = cost_parts(false_positive, false_negative, unit)
+        _core.Threshold.__init__(self, *parts, *self._capacities)
         self._given = {
             "false_positive": false_positive,
             "false_negative": false_negative,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cost",
     "as_weights",
+    "cost_parts",
     "exact_bound",
     "exact_costs",
     "exact_positive",
@@ -127,6 +128,28 @@ def _exact_costs(false_positive: Cost, false_negative: Cost) -> tuple[int, int, 
             "needs whole numbers of 2**62 or more. Choose costs with fewer digits."
         )
     return positive, negative, scale
+
+
+def cost_parts(
+    false_positive: Cost, false_negative: Cost, unit: Cost | None
+) -> tuple[int, int, int, int, int, int]:
+    """Return the two whole costs, then the parts of the unit as `unit_parts` does.
+
+    >>> cost_parts(0.1, 0.3, None)
+    (1, 3, 0, 0, 1, 10)
+    """
+    try:
+        return _cost_parts(false_positive, false_negative, unit)
+    except TypeError:  # as in exact_costs
+        return _cost_parts.__wrapped__(false_positive, false_negative, unit)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _cost_parts(
+    false_positive: Cost, false_negative: Cost, unit: Cost | None
+) -> tuple[int, int, int, int, int, int]:
+    positive, negative, scale = exact_costs(false_positive, false_negative)
+    return (positive, negative, *unit_parts(exact_unit(unit), scale))
 
 
 def unequal(false_positive: Any, false_negative: Any) -> bool:
