@@ -18,7 +18,7 @@ from benchmarks import (
     trust_questions,
     tuner_questions,
 )
-from benchmarks.machine import machine
+from benchmarks.machine import folder_of, machine
 from benchmarks.timing import Finding
 
 QUESTIONS = (

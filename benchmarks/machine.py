@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from limen import _core
-
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -26,14 +24,23 @@ def processor() -> str:
     return found.group(1).strip() if found else platform.machine()
 
 
-def machine(*packages: str) -> dict[str, str]:
-    """The date, the machine, and the versions of NumPy, limen and the packages named."""
+def here() -> dict[str, str]:
+    """The date and the machine."""
     return {
         "date": datetime.date.today().isoformat(),
         "processor": processor(),
         "cores": str(os.cpu_count()),
-        "instruction set in use": _core.isa,
         "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def machine(*packages: str) -> dict[str, str]:
+    """The date, the machine, and the versions of NumPy, limen and the packages named."""
+    from limen import _core  # here, because the trees alone are measured without limen installed
+
+    return {
+        **here(),
+        "instruction set in use": _core.isa,
         "python": platform.python_version(),
         **{name: version(name) for name in ("numpy", *packages, "limen")},
     }

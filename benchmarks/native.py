@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import Any
 
-from benchmarks import machine
+from benchmarks.machine import folder_of, here
 
 
 def line(found: dict[str, Any]) -> str:
@@ -44,11 +44,11 @@ def main() -> int:
         return run.returncode
     if not options.dry:
         described = {
-            **machine.describe(),
+            **here(),
             "command": "make bench-native",
             "clock": "thread CPU time, contenders in turns",
         }
-        folder = machine.folder(described)
+        folder = folder_of(described)
         raw = {"machine": described, "findings": found}
         (folder / "native.json").write_text(json.dumps(raw, indent=1) + "\n")
         setup = "\n".join(f"- {key}: {value}" for key, value in described.items())

@@ -60,6 +60,7 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
 template <class T>
 bool hold_scores(T& model, const Array<double>& scores, const Array<std::uint8_t>& labels) {
     ObjectLock::LongGuard guard(model.lock);
+    if (model.owner) return false;  // which apply_rows refuses
     const int bits = model.held.bits();
     auto given = labelled_scores(scores.data(), labels.data(), scores.shape(0), model.costs,
                                  model.held, bits);
