@@ -76,12 +76,12 @@ tests_of = $(patsubst %,tests/test_%.py,$(1))
 
 ## The Python tests that reach deepest into the core, under the same sanitizers; at length all.
 python-sanitize: build/asan/installed
-	$(call sanitized,asan,$(if $(LIMEN_THOROUGH),,$(call tests_of,arithmetic batch calibrator columns extremes merge semantics storage venn_abers)))
+	$(call sanitized,asan,$(if $(LIMEN_THOROUGH),,$(call tests_of,arithmetic batch calibrator columns extremes merge semantics service storage venn_abers)))
 
 ## Threads that share one object, under the thread sanitizer. It sees what the core reads and
 ## writes, and every lock, that of Python too; what NumPy reads and writes it does not see.
 thread-sanitize: build/tsan/installed
-	$(call sanitized,tsan,-k thread $(call tests_of,semantics merge calibrator ledger venn_abers))
+	$(call sanitized,tsan,-k thread $(call tests_of,semantics merge calibrator ledger locks venn_abers))
 
 lint: $(VENV)/check
 	$(BIN)/ruff check .
