@@ -146,17 +146,31 @@ public:
     // Of the cheapest cut, at the costs of the account.
     Wide loss(std::uint32_t of = 0) const;
     double threshold(std::uint32_t of = 0) const;
+    // The group that answers for this one: it holds enough samples, or is the one of all.
+    std::uint32_t answering(std::uint32_t of) const {
+        while (of != 0 && group(of).held->samples() < settings_.at_least) of = group(of).inside;
+        return of;
+    }
+    // Fading by time: let a group without events drop what has faded by now. O(n) at most.
+    void refresh(std::uint32_t of);
     // Fading: what the sums of a group are to be divided by, and the cost in units of today.
     double scale(std::uint32_t of = 0) const;
+    // Where a sample of the group is held with its own weight: it moves when weights are divided.
+    std::optional<std::int64_t> base(std::uint32_t of = 0) const { return group(of).base; }
     double faded_cost() const;
 
-    MemoryColumns columns() const;
+    // Of these groups those that hold a sample or that an entry names, and the ones around them,
+    // in this order. False when one of them is missing.
+    bool used(const std::vector<std::uint32_t>& order, std::vector<std::uint32_t>& found) const;
+    // Groups are numbered by their place in `order`; where it is empty, all as they are.
+    MemoryColumns columns(const std::vector<std::uint32_t>& order = {}) const;
     // Become what columns() described, with the same settings. The model must hold what it held
     // then; over last_n and last_period it must be empty instead, and is filled with the samples
     // of the entries. False, and unchanged, when these columns describe no such memory.
     bool restore(const MemoryColumns& columns);
-    // Know what another memory with the same settings knows too; that one stays as it is.
-    Done merge(const Memory& other);
+    // Know what another memory with the same settings knows too; that one stays as it is. Its
+    // group i is our group into[i]; where `into` is empty, groups are the same.
+    Done merge(const Memory& other, std::vector<std::uint32_t> into = {});
 
     void check() const;
 
@@ -276,8 +290,8 @@ private:
                losses_of(amount, label, losses) &&
                group(0).held->has_plain_room(losses.below + losses.above) && !entries_.full(1);
     }
-    bool want(const Sample& sample);
-    bool want_faded(const Sample& sample);
+    bool want(const Sample& sample, const Time* front = nullptr);
+    bool want_faded(const Sample& sample, const Time* front);
     bool has_room() const;
     void reserve_trees();
     void forget_demands();
@@ -294,6 +308,8 @@ private:
     double now(double base) const;
     bool is_late(const Time& time) const { return clock_ && time < *clock_; }
     bool divides_for(const Time& moment, bool& far) const;
+    bool lags(std::uint32_t of, const Time& moment) const;
+    void divide_groups(std::uint32_t of);
     void advance_fading(const Time& moment);
     static Done refused(MemoryRefusal refusal, std::size_t row = 0) {
         Done done;
@@ -374,7 +390,7 @@ private:
 
     // ---- memory_columns.hpp, memory_check.hpp ----
 
-    std::vector<std::uint32_t> ordered() const;
+    std::vector<std::uint32_t> ordered(const std::vector<std::uint32_t>& places) const;
     void put_places(const std::vector<std::uint32_t>& order, MemoryColumns& out) const;
     bool has_shape(const MemoryColumns& in) const;
     bool is_possible(const MemoryColumns& in, std::size_t i) const;
@@ -382,8 +398,13 @@ private:
     bool take_entry(const MemoryColumns& in, std::size_t i);
     void take_lines(const MemoryColumns& in);
     bool fill_trees();
-    bool held_rows(std::uint32_t of, std::vector<LossRow>& rows, int& bits) const;
-    bool holds_entries(std::uint32_t of) const;
+    // The samples of the entries that a group holds, in `bits` places.
+    struct HeldRows {
+        std::vector<LossRow> rows;
+        int bits = 0;
+    };
+    bool held_rows(std::vector<HeldRows>& of_groups) const;
+    bool trees_hold_entries() const;
     const char* fault_of(std::uint32_t at) const;
     Wide cost_of_held() const;
     // Whether no sample stays whose entry is gone.
@@ -393,10 +414,11 @@ private:
 
     // ---- memory_merge.hpp ----
 
-    bool is_like(const Memory& other) const;
+    bool is_like(const Memory& other, const std::vector<std::uint32_t>& into) const;
     void catch_up(const Time& moment);
-    typename HeldSamples<Tree>::Part part_of(const Memory& other, std::uint32_t of) const;
-    void take_over(const Memory& other);
+    typename HeldSamples<Tree>::Part part_of(const Memory& other, std::uint32_t of,
+                                             std::uint32_t into) const;
+    void take_over(const Memory& other, const std::vector<std::uint32_t>& into);
     void take_sums(const Memory& other);
 
     // A copy with trees of its own, and taking over what became of it.

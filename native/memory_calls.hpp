@@ -80,12 +80,14 @@ public:
 
     // For a sample of this place and time. O(n), every ten half-lives.
     void prepare(const Sample& coming) {
-        if (!of_.fading() || (of_.settings_.by_time && of_.is_late(coming.time))) return;
+        if (!of_.fading()) return;
+        const bool late = of_.settings_.by_time && of_.is_late(coming.time);
+        const Time& time = late ? *of_.clock_ : coming.time;
         for (std::uint32_t in = coming.group; in != no_group; in = of_.group(in).inside) {
             Group& group = of_.group(in);
             double ahead;
             std::int64_t bits;
-            if (!group.base || !of_.lives_.position(coming.count, coming.time, of_.origin_,
+            if (!group.base || !of_.lives_.position(coming.count, time, of_.origin_,
                                                     static_cast<double>(*group.base), ahead))
                 continue;
             const int divide = HalfLives::to_divide(ahead, bits);
@@ -216,18 +218,19 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
     MemoryRefusal refusal = MemoryRefusal::none;
     if (!has_moment(time, moment, refusal)) return refused(refusal);
     Division division(*this);
-    if (fading() && !too_far_ahead(moment) && !too_old(moment) &&
-        (settings_.by_time || (at != Entries::none && !stays_young(at, amount, moment))))
-        division.prepare({score, false, amount, in, count_, moment});
+    const bool refuses = too_far_ahead(moment) || too_old(moment);
+    if (fading_by_time() ||
+        (by_number() && !refuses && at != Entries::none && !stays_young(at, amount, moment)))
+        division.prepare({score, false, amount, in, count_, refuses ? *clock_ : moment});
     forget_demands();
     Needs needs;
-    if (!too_far_ahead(moment) && !too_old(moment)) refusal = plan_tick(moment, needs);
+    if (!refuses) refusal = plan_tick(moment, needs);
     if (refusal != MemoryRefusal::none) return refused(refusal);
     needs.entries = needs.ids = 1;
     ++needs.scored;
     if (at != Entries::none) {
         const Amount holds = settings_.labelled ? amount : entries_.amount(at);
-        if (!want({score, entries_[at].label, holds, in, count_ + needs.entering, moment}))
+        if (!want({score, entries_[at].label, holds, in, count_ + needs.entering, moment}, &moment))
             needs.copy = true;
         ++needs.entering;
     }
@@ -260,7 +263,8 @@ Done Memory<Tree>::record(const Id& id, std::uint32_t hash, std::uint32_t at, do
         tick(moment);
         counts_ = counts;
     }
-    if (answer < 0) answer = score >= threshold(in);
+    if (fading_by_time()) divide_groups(in);
+    if (answer < 0) answer = score >= threshold(answering(in));
     if (refuses) {
         ++refused_;
         return {.yes = false, .answer = answer};

@@ -84,7 +84,7 @@ MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs) {
             Sample coming = sample(at);
             // Nobody knows yet in which order they come: at most after all the others.
             if (by_number() && !entries_[at].placed) coming.count += needs.entering;
-            if (!want(coming)) needs.copy = true;
+            if (!want(coming, &moment)) needs.copy = true;
         });
     }
     return MemoryRefusal::none;

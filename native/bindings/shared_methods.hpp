@@ -47,7 +47,7 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
             denial = model.denial(refusal, missing, bits, size_of(rows, model.held.unit(), bits));
     };
     {
-        ObjectLock::LongGuard guard(model.lock);
+        ObjectLock::LongGuard guard(*model.lock);
         work();
     }
     const char* outcome = adding ? nothing_added : nothing_changed;
@@ -100,7 +100,7 @@ void merge(T& model, nb::list others) {
     int bits = 0;
     for (nb::handle other : others) {
         T& from = checked<T>(other);
-        ObjectLock::LongGuard guard(from.lock);
+        ObjectLock::LongGuard guard(*from.lock);
         parts.push_back(from.held.part());
         bits = std::max(bits, parts.back().bits);
         size += static_cast<double>(parts.back().total) *
@@ -108,7 +108,7 @@ void merge(T& model, nb::list others) {
     }
     Denial denial;
     {
-        ObjectLock::LongGuard guard(model.lock);
+        ObjectLock::LongGuard guard(*model.lock);
         bits = std::max(bits, model.held.bits());
         if (model.owner)
             denial = model.owned();
@@ -155,6 +155,7 @@ template <class T>
 void bind_shared(nb::class_<T>& type) {
     type.def_prop_rw("_given", method<T>([](T& model) { return model.given; }),
                      [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
+        .def_prop_ro("_group", method<T>([](T& model) { return model.group; }))
         .def("_state", method<T>([](T& model) { return state(model); }))
         .def("_merge", [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
         .def("_fade",
