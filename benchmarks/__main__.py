@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks import (
     calibrator_questions,
     cli_questions,
+    ledger_questions,
     questions,
     remembering_questions,
     trust_questions,
@@ -25,6 +26,7 @@ QUESTIONS = (
     *questions.QUESTIONS,
     *calibrator_questions.QUESTIONS,
     *remembering_questions.QUESTIONS,
+    *ledger_questions.QUESTIONS,
     *trust_questions.QUESTIONS,
     *tuner_questions.QUESTIONS,
     *cli_questions.QUESTIONS,

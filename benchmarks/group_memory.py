@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import gc
 import json
-import platform
-import re
 import subprocess
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import limen
+from benchmarks.machine import write
 
 RESULT = Path(__file__).parent / "results" / "groups" / "memory.json"
 MODELS = {"OnlineThreshold": limen.OnlineThreshold, "OnlineCalibrator": limen.OnlineCalibrator}
@@ -78,11 +76,6 @@ def measure(kind: str, samples: int, groups: int) -> dict[str, float]:
     }
 
 
-def processor() -> str:
-    found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    return found.group(1).strip() if found else platform.machine()
-
-
 def main() -> None:
     if len(sys.argv) > 1:
         kind, samples, groups = sys.argv[1:]
@@ -96,16 +89,7 @@ def main() -> None:
             key = f"{kind}, {groups:,} groups of {samples}"
             found[key] = json.loads(done.stdout)
             print(key, found[key], flush=True)
-    machine = {
-        "processor": processor(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "command": "python -m benchmarks.group_memory",
-    }
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    result = {"machine": machine, "found": found}
-    RESULT.write_text(json.dumps(result, indent=1) + "\n")
+    write(RESULT, {"command": "python -m benchmarks.group_memory", "found": found})
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def last_n_steps() -> Iterator[Finding]:
         f"{HELD:,}",
         runs,
         "update",
-        3,
+        1.5,
         "ns per sample",
     )
     if Rolling is not None:
@@ -118,7 +118,7 @@ def last_period_steps() -> Iterator[Finding]:
         f"{HELD:,}",
         runs,
         "update",
-        3,
+        2,
         "ns per event",
     )
 
@@ -161,7 +161,7 @@ def fading_steps() -> Iterator[Finding]:
         f"{len(fading):,}",
         runs,
         "update",
-        None,
+        2.5,
         "ns per sample",
     )
 

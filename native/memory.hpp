@@ -296,6 +296,8 @@ private:
     void reserve_trees();
     void forget_demands();
     void hold(const Sample& sample);
+    void hold_pending();
+    bool add_pending();
     void release(const Sample& sample);
     bool hold_faded(const Sample& sample);
     bool hold_faded(Group& in, const Sample& sample);
@@ -395,7 +397,8 @@ private:
     bool has_shape(const MemoryColumns& in) const;
     bool is_possible(const MemoryColumns& in, std::size_t i) const;
     bool take(const MemoryColumns& in);
-    bool take_entry(const MemoryColumns& in, std::size_t i);
+    static Id id_in(const MemoryColumns& in, std::size_t i);
+    bool take_entry(const MemoryColumns& in, std::size_t i, bool is_new);
     void take_lines(const MemoryColumns& in);
     bool fill_trees();
     // The samples of the entries that a group holds, in `bits` places.
@@ -433,6 +436,9 @@ private:
     Entries entries_;
     HalfLives lives_;
 
+    // Of a batch: samples that go into the tree together, unless one has to leave before.
+    std::vector<Sample> pending_;
+    bool gathers_ = false;
     MemoryRefusal refusal_ = MemoryRefusal::none;  // in a copy: why it is not kept
 };
 

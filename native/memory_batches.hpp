@@ -285,10 +285,17 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
     entries_.reserve_amount(unusual);
     if (rows.times) entries_.reserve_as_of();
     std::vector<NameCopy> names = copy_names(rows, found);
+    // A window that is full lets one go for each that comes, and groups have trees of their own.
+    const bool gathers = !fading() && groups_.size() == 1 &&
+                         (!last_n() || entries_.count(EntryState::held) + rows.rows <= settings_.n);
+    std::vector<Sample> pending;
+    if (gathers) pending.reserve(rows.rows);
     return perform(needs, [&](Memory& in) {
         constexpr std::size_t ahead = 8;
+        in.pending_.swap(pending);
+        in.gathers_ = gathers && &in == this;  // a copy tells which row is refused
         for (std::size_t i = 0; i < rows.rows; ++i) {
-            if (i + ahead < rows.rows && found[i + ahead] != Entries::none) {
+            if (!in.gathers_ && i + ahead < rows.rows && found[i + ahead] != Entries::none) {
                 const Entry& soon = in.entries_[found[i + ahead]];
                 in.group(in.last_n() ? 0 : soon.group).held->warm(soon.score);
             }
@@ -300,7 +307,9 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
             if (in.refusal_ != MemoryRefusal::none) return refused(in.refusal_, i);
             if (scored) scored[i] = done.yes;
         }
-        return Done{};
+        in.hold_pending();
+        in.pending_.swap(pending);  // its memory goes with this call
+        return in.refusal_ == MemoryRefusal::none ? Done{} : refused(in.refusal_);
     });
 }
 

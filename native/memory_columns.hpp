@@ -243,25 +243,35 @@ bool Memory<Tree>::take(const MemoryColumns& in) {
     entries_.reserve(in.rows(), in.known());
     if (!in.firsts.empty()) entries_.reserve_amount({2, 0, 0});
     if (!in.as_of.empty()) entries_.reserve_as_of();
-    for (std::size_t i = 0; i < in.rows(); ++i)
-        if (!is_possible(in, i) || !take_entry(in, i)) return false;
+    constexpr std::size_t ahead = 16;
+    bool ascending = true;  // so far: then no id came before
+    for (std::size_t i = 0; i < in.rows(); ++i) {
+        if (i + ahead < in.known()) entries_.warm_slot(entries_.hash_of(id_in(in, i + ahead)));
+        if (i > 0 && i < in.known())
+            ascending = ascending && compare(id_in(in, i - 1), id_in(in, i)) < 0;
+        if (!is_possible(in, i) || !take_entry(in, i, ascending)) return false;
+    }
     take_lines(in);
     return true;
 }
 
 template <class Tree>
-bool Memory<Tree>::take_entry(const MemoryColumns& in, std::size_t i) {
+Id Memory<Tree>::id_in(const MemoryColumns& in, std::size_t i) {
+    if (in.id_kinds[i] == Id::number_kind) return Id::of(in.id_numbers[i]);
+    const std::uint64_t from = i ? in.id_ends[i - 1] : 0;
+    return Id::of(in.id_kinds[i], in.id_bytes.data() + from, in.id_ends[i] - from);
+}
+
+template <class Tree>
+bool Memory<Tree>::take_entry(const MemoryColumns& in, std::size_t i, bool is_new) {
     const auto state = static_cast<EntryState>(in.states[i]);
     Id id;
     std::uint32_t hash = 0;
     const bool known = i < in.known();
     if (known) {
-        const std::uint64_t from = i ? in.id_ends[i - 1] : 0;
-        id = in.id_kinds[i] == Id::number_kind
-                 ? Id::of(in.id_numbers[i])
-                 : Id::of(in.id_kinds[i], in.id_bytes.data() + from, in.id_ends[i] - from);
+        id = id_in(in, i);
         hash = entries_.hash_of(id);
-        if (entries_.find(id, hash) != Entries::none) return false;
+        if (!is_new && entries_.find(id, hash) != Entries::none) return false;
     }
     NameCopy name;
     if (known) name = NameCopy(id);

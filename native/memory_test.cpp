@@ -455,3 +455,51 @@ TEST_CASE("a call that finds no memory changes nothing") {
     std::printf("        %ld steps, %ld failed allocations\n", steps, failures);
     CHECK(failures > 1000);
 }
+
+TEST_CASE("labels of a large batch are those one by one, wherever memory runs out") {
+    constexpr std::size_t rows = 300;
+    for (const Keep keep : {Keep::all, Keep::last_n, Keep::last_period}) {
+        MemorySettings settings;
+        settings.keep = keep;
+        settings.n = 200;
+        settings.period = Time::whole(250);
+        settings.maturity = Time::whole(40);
+        std::vector<Id> ids;
+        std::vector<double> scores;
+        std::vector<std::uint8_t> labels;
+        for (std::size_t i = 0; i < rows; ++i) {
+            ids.push_back(Id::of(static_cast<std::int64_t>(i * 7 % (rows - 20))));  // some twice
+            scores.push_back(static_cast<double>(i * 37 % 101));
+            labels.push_back(i % 3 == 0);
+        }
+        const auto scored = [&](Memory<CutTree>& memory) {
+            for (std::size_t i = 0; i < rows - 20; ++i) {
+                const Time time = Time::whole(static_cast<std::int64_t>(i));
+                memory.score(Id::of(static_cast<std::int64_t>(i)), scores[i], {}, &time, i % 2);
+            }
+        };
+        HeldSamples<CutTree> tree(Unit{}, 4, 4);
+        Memory<CutTree> single(tree, settings);
+        scored(single);
+        for (std::size_t i = 0; i < rows; ++i) single.label(ids[i], labels[i] != 0, {});
+        BatchColumns batch;
+        batch.rows = rows;
+        batch.ids = ids.data();
+        batch.labels = labels.data();
+        long failures = 0;
+        for (long granted = 0; granted < 60; ++granted) {
+            HeldSamples<CutTree> other(Unit{}, 4, 4);
+            Memory<CutTree> many(other, settings);
+            scored(many);
+            const MemoryColumns before = many.columns();
+            const std::string state = other.state();
+            const bool done = succeeds_with(granted, [&] { many.label_many(batch, nullptr); });
+            many.check();
+            failures += !done;
+            CHECK(many.columns() == (done ? single.columns() : before));
+            CHECK(other.state() == (done ? tree.state() : state));
+        }
+        CHECK(failures > 3);
+        CHECK(failures < 60);
+    }
+}

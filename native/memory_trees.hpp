@@ -94,6 +94,7 @@ void Memory<Tree>::forget_demands() {
 template <class Tree>
 void Memory<Tree>::hold(const Sample& sample) {
     if (is_empty(sample.amount)) return;
+    if (gathers_) return pending_.push_back(sample);  // into memory that was reserved
     Losses own;
     if (!losses_of(sample.amount, sample.label, own)) return refuse(MemoryRefusal::too_large);
     for (std::uint32_t of = sample.group; of != no_group; of = group(of).inside) {
@@ -111,8 +112,42 @@ void Memory<Tree>::hold(const Sample& sample) {
     }
 }
 
+// Samples that were gathered go into the tree: sorted and together, which is faster, or one by one,
+// for which all memory is had.
+template <class Tree>
+void Memory<Tree>::hold_pending() {
+    gathers_ = false;
+    if (!add_pending())
+        for (const Sample& sample : pending_) hold(sample);
+    pending_.clear();
+}
+
+template <class Tree>
+bool Memory<Tree>::add_pending() {
+    constexpr std::size_t many = 64;
+    if (pending_.size() < many) return false;
+    HeldSamples<Tree>& held = *group(0).held;
+    try {
+        int bits = held.bits();
+        for (const Sample& sample : pending_) bits = std::max(bits, int{sample.amount.bits});
+        std::vector<LossRow> rows;
+        rows.reserve(pending_.size());
+        for (const Sample& sample : pending_) {
+            Losses losses;
+            if (!losses_of(sample.amount, sample.label, losses) ||
+                !shifted(losses, bits - sample.amount.bits))
+                return false;
+            rows.push_back({ordered_bits(sample.score), {losses.below, losses.above}});
+        }
+        return held.add_many(rows, bits) == Refusal::none;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
 template <class Tree>
 void Memory<Tree>::release(const Sample& sample) {
+    if (!pending_.empty()) hold_pending();
     Losses own;
     if (is_empty(sample.amount) || !losses_of(sample.amount, sample.label, own)) return;
     for (std::uint32_t of = sample.group; of != no_group; of = group(of).inside) {

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interrupts import HalfwayError, interrupted, require_whole
+from interrupts import interrupted, require_whole
 
 import limen
 from limen import (
@@ -526,7 +526,6 @@ def test_a_merge_that_does_not_fit_changes_nothing() -> None:
     assert before == grouped.to_bytes()
 
 
-@pytest.mark.skipif(not hasattr(LastPeriod, "merge"), reason="windows cannot be merged yet")
 def test_merged_windows_have_one_clock() -> None:
     early, late = (
         Grouped(LastPeriod(OnlineThreshold(), 10)),
@@ -714,11 +713,6 @@ def test_an_interrupt_while_an_error_is_taken_back_leaves_all_as_before() -> Non
         lambda: LastPeriod(OnlineThreshold(), 60),
         lambda: Fading(OnlineThreshold(), 20, by="time"),
     ],
-)
-@pytest.mark.xfail(
-    strict=True,
-    raises=HalfwayError,
-    reason="Memory: a window changes in several steps of Python, and takes nothing back",
 )
 def test_an_interrupt_leaves_windows_of_groups_as_before_or_as_after(make: Any) -> None:
     named = {} if isinstance(make(), LastN) else {"time": 90}

@@ -89,7 +89,7 @@ def test_labels_may_be_as_of_datetimes_where_scores_have_no_times():
     back = from_bytes(ledger.to_bytes())
     for each in (ledger, back):
         each.label("a", 0, as_of=START.replace(tzinfo=UTC) - HOUR)
-        with pytest.raises(TypeError, match="as_of is .* time zone"):
+        with pytest.raises(TypeError, match=r"as_of is .* time zone"):
             each.label("a", 0, as_of=START)
         with pytest.raises(TypeError, match=r"as_of\[0\] must be a datetime"):
             each.label_many(["a"], [0], as_of=[3])
@@ -321,7 +321,7 @@ def test_ids_and_times_come_out_of_frames(library):
             r"scores\[1\] is nan",
         ),
         (lambda it: it.score_many(["x", None], [0.5, 0.5]), TypeError, r"ids\[1\] is None"),
-        (lambda it: it.score_many(["x", "a"], [0.5, 0.7]), ValueError, "'a' has score 0.5"),
+        (lambda it: it.score_many(["x", "a"], [0.5, 0.7]), ValueError, r"'a' has score 0\.5"),
         (lambda it: it.score_many(["x"], [0.5, 0.7]), ValueError, "ids has 1, scores has 2"),
         (lambda it: it.score_many(["x"], [0.5], [1, 2]), ValueError, "times has 2"),
         (

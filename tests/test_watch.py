@@ -189,6 +189,38 @@ def test_scores_and_labels_apart_are_joined_as_the_ledger_does() -> None:
     assert len(lines) >= 20
 
 
+BAD_ROWS = {
+    "none": "",
+    "no label": "2026-03-20T00:00:00,new,0.5,maybe\n",
+    "no number": "2026-03-20T00:00:00,new,high,1\n",
+    "neither": "2026-03-20T00:00:00,new,,\n",
+    "no id": "2026-03-20T00:00:00,,0.5,1\n",
+    "nan": "2026-03-20T00:00:00,new,nan,1\n",
+    "no time": "soon,new,0.5,1\n",
+    "another score": "2026-03-02T00:00:00,site 1,2.5,\n",
+    "both": "2026-03-20T00:00:00,new,0.5,1\n",
+}
+
+
+@pytest.mark.parametrize("bad", BAD_ROWS)
+@pytest.mark.parametrize("arguments", [JOINED, ("--id-column", "id")])
+def test_plain_rows_joined_by_id_give_the_lines_that_quoted_ones_give(bad, arguments) -> None:
+    """A quote in any row sends all of them the long way, one by one."""
+    names = ("time", "id", "score", "label")
+    rows = [
+        ",".join(json.loads(row).get(name, "") for name in names)
+        for row in events().split("\n")
+        if row
+    ]
+    plain = "\n".join([",".join(names), *rows[:500]]) + "\n" + BAD_ROWS[bad] + "\n".join(rows[500:])
+    first, rest = plain.split("\n", 1)
+    time, name, others = rest.split(",", 2)
+    Path("plain.csv").write_text(plain)
+    Path("quoted.csv").write_text(f'{first}\n{time},"{name}",{others}')
+
+    assert watched("plain.csv", *arguments) == watched("quoted.csv", *arguments)
+
+
 def test_the_state_is_a_model_that_python_loads() -> None:
     Path("in.csv").write_text(phishing_csv())
     watched("in.csv", "--state", "kept.limen", "--last-n", "100")

@@ -7,6 +7,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -20,6 +21,9 @@
 #include "times.hpp"
 
 namespace limen::bindings {
+
+// Read also by those who have not locked the object yet.
+using SharedCalendar = std::atomic<Calendar>;
 
 // What a memory needs of a model of limen. It holds as long as the model lives.
 struct ModelParts {
@@ -60,14 +64,16 @@ public:
     void adopt(const MemorySettings& settings, const LossScale& account, std::optional<bool> dated);
 
     // While locked: whether a time can be compared with earlier ones of this calendar.
-    bool comparable(const Moment& moment, Calendar Keeper::*calendar) const {
-        return this->*calendar == Calendar::unknown || this->*calendar == moment.calendar;
+    bool comparable(const Moment& moment, SharedCalendar Keeper::*calendar) const {
+        const Calendar known = this->*calendar;
+        return known == Calendar::unknown || known == moment.calendar;
     }
     // What periods or earlier times say that a time must be. Read without a lock: what another
     // thread makes of it meanwhile shows in comparable().
-    std::optional<bool> must_be_dated(Calendar Keeper::*calendar = &Keeper::times) const {
-        if (dated_ || this->*calendar == Calendar::unknown) return dated_;
-        return this->*calendar != Calendar::numbers;
+    std::optional<bool> must_be_dated(SharedCalendar Keeper::*calendar = &Keeper::times) const {
+        const Calendar known = this->*calendar;
+        if (dated_ || known == Calendar::unknown) return dated_;
+        return known != Calendar::numbers;
     }
     std::size_t samples(std::uint32_t of = 0) const {
         const ModelParts& in = model(of);
@@ -95,7 +101,7 @@ public:
     double number(Wide units) const { return account_(units, unit().automatic ? finest_bits : 0); }
 
     // What times are, and those at which labels were determined; changed while locked.
-    Calendar times = Calendar::unknown, as_of = Calendar::unknown;
+    SharedCalendar times = Calendar::unknown, as_of = Calendar::unknown;
     Amount one;  // a weight of 1
     Refusal one_refusal = Refusal::none;
 
@@ -137,7 +143,7 @@ inline Keeper& keeper_of(Window& window) {
 struct Asked {
     const char* outcome;       // what became of the call
     PyObject* time = nullptr;  // as it was given
-    Calendar Keeper::*calendar = &Keeper::times;
+    SharedCalendar Keeper::*calendar = &Keeper::times;
     double size = 0;  // about the losses asked for
     PyObject* id = nullptr;
     double score = 0;
@@ -173,7 +179,8 @@ LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Ac
         if (!window.adopted && (!moment || keeper.comparable(*moment, asked.calendar))) [[likely]] {
             done = keeper.with(act);
             if (done.refusal == MemoryRefusal::none) [[likely]] {
-                if (moment) keeper.*asked.calendar = moment->calendar;
+                if (moment && keeper.*asked.calendar != moment->calendar)
+                    keeper.*asked.calendar = moment->calendar;
                 return done;
             }
         }

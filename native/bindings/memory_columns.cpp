@@ -237,7 +237,8 @@ using Flags = NewArray<std::uint8_t>;  // one byte each
 // Act on all rows, without the interpreter. What is refused is shown by its row.
 template <class Act>
 void attempt_many(Window& window, const Batch& batch, const MomentColumn& moments,
-                  const Moment* moment, Act&& act, Calendar Keeper::*calendar = &Keeper::times) {
+                  const Moment* moment, Act&& act,
+                  SharedCalendar Keeper::*calendar = &Keeper::times) {
     Asked asked{nothing_changed};
     asked.calendar = calendar;
     asked.size = batch.amounts.size;

@@ -121,7 +121,7 @@ class Rows:
         if '"' in together or "\r" in together:
             return None
         rows = [line.split(self._delimiter) for line in lines]
-        return None if any(len(row) != self._width for row in rows) else rows
+        return rows if {*map(len, rows)} <= {self._width} else None
 
     def _by_columns(self, score: int, label: int) -> Callable[[list[list[str]]], bool]:
         """Make the short way for rows that hold both score and label."""
@@ -135,57 +135,55 @@ class Rows:
             labels = [label_of(row[label]) for row in rows]
             if None in labels or any(map(isnan, scores)):
                 return False
-            update = model.update
-            self._each(zip(scores, labels, strict=True), lambda sample: update(*sample))
+            self._each(zip(scores, labels, strict=True), model.update)
             return True
 
         return at_once
 
     def _joined_by_columns(self, places: dict[str, int]) -> Callable[[list[list[str]]], bool]:
         """Make the short way for rows that hold a score, a label or both, joined by id."""
-        model, output = self._model, self._output
+        model, output, label_of = self._model, self._output, self._label_of
         score, label, id = places["score"], places["label"], places["id"]
         when = places.get("time")
-        score_of, label_of, forget, advance = model.score, model.label, model.forget, model.advance
+        add_score, add_label, advance = model.score, model.label, model.advance
 
-        def apply(row: tuple[str, float | None, int | None, Any]) -> None:
-            name, value, known, time = row
+        def apply(name: str, value: float | None, known: int | None, time: Any) -> None:
             if value is None:
                 if time is not None:
                     advance(time)
-                label_of(name, known)
+                add_label(name, known)
             elif known is None:
-                score_of(name, value, time)
+                add_score(name, value, time)
             else:
                 new = name not in model
-                score_of(name, value, time)
+                add_score(name, value, time)
                 try:
-                    label_of(name, known)
+                    add_label(name, known)
                 except BaseException:
                     if new:
-                        forget(name)  # a score whose label cannot count
+                        model.forget(name)  # a score whose label cannot count
                     raise
             if time is not None:
                 output.time = time
 
         def at_once(rows: list[list[str]]) -> bool:
             names = [row[id] for row in rows]
+            known = {text: label_of(text) for text in {row[label] for row in rows} - {""}}
+            if "" in names or None in known.values():
+                return False
             try:
                 values = [float(row[score]) if row[score] else None for row in rows]
             except ValueError:
                 return False
-            labels = [self._label_of(row[label]) if row[label] else None for row in rows]
-            times = (
-                [None] * len(rows)
-                if when is None
-                else [self._plain_time(row[when]) for row in rows]
-            )
-            if "" in names or any(value != value for value in values):
+            labels = [known.get(row[label]) for row in rows]
+            if any(map(isnan, filter(None, values))) or (None, None) in zip(
+                values, labels, strict=True
+            ):
                 return False
-            if any(time is False for time in times):
-                return False
-            for row, value, known in zip(rows, values, labels, strict=True):
-                if known is None and (row[label] or value is None):
+            times = [None] * len(rows)
+            if when is not None:
+                times = [self._plain_time(row[when]) for row in rows]
+                if any(time is False for time in times):
                     return False
             self._each(zip(names, values, labels, times, strict=True), apply)
             return True
@@ -201,7 +199,7 @@ class Rows:
             return False
         return moment
 
-    def _each(self, rows: Iterable[Any], apply: Callable[[Any], Any]) -> None:
+    def _each(self, rows: Iterable[tuple[Any, ...]], apply: Callable[..., Any]) -> None:
         """Apply rows one by one, and add a line after each that changes the threshold."""
         place, output, inner = self._place, self._output, self._model
         while isinstance(inner, Memory):
@@ -209,7 +207,7 @@ class Rows:
         last, number = output.threshold, place.number
         for row in rows:
             try:
-                apply(row)
+                apply(*row)
             except (TypeError, ValueError, OverflowError) as error:
                 place.number = number
                 place.refuse(str(error))

@@ -66,7 +66,7 @@ class Grouped(Storable, Answers, kind="Grouped"):
     stay in memory.
 
     An error leaves all groups as they were. So does an interrupt, or it comes after the call, where
-    `update` of the model is native, as it is for the models of limen, but not for windows. Let one
+    the method of the model is native: all of limen's models, and `update` of its windows. Let one
     thread at a time change it; others may read. With a clock, reading is a change.
 
     Examples

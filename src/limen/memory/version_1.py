@@ -47,7 +47,7 @@ def fading_columns(parts: dict[str, Any]) -> dict[str, Any]:
     """Describe samples that fade: what the model holds, and in which terms."""
     base = parts["base"]
     if base is not None and (type(base) is not float or not base.is_integer()):
-        raise ValueError("no samples fade like that")
+        raise ValueError("samples that began to fade in the middle of a half-life")
     names = ("count", "newest", "origin", "refused", "spent", "spent_at")
     return {
         **_nothing(),
@@ -82,18 +82,19 @@ def ledger_columns(parts: dict[str, Any]) -> dict[str, Any]:
         "state": None,
     }
     kind = None if window is None else window._kind
+    ordered = kind == "LastN"
     if window is None:
         found["state"] = inner._state()
     elif kind == "Fading":
-        kept, by_number = window.snapshot(), window.settings["by"] == "samples"
+        kept, ordered = window.snapshot(), window.settings["by"] == "samples"
         for name in ("state", "bases", "count", "spent", "spent_at", "origin", "refused"):
             found[name] = kept[name]
-        found["places"] = found["places"] - 1 if by_number else None
+        found["places"] = found["places"] - 1
     elif kind == "LastPeriod":
         found["refused"] = window.refused
-    if kind not in ("LastN", "Fading"):
+    if not ordered:
         found["places"] = None
-    if kind != "LastN" or parts["maturity"] is None:
+    if not ordered or parts["maturity"] is None:
         found["turns"] = None
     return found
 
@@ -107,7 +108,8 @@ def _nothing() -> dict[str, Any]:
             *("as_of", "as_of_kinds", "state", "max_ahead", "horizon"),
         )
     )
-    nothing |= dict.fromkeys(("expired", "refused", "count", "cost", "ever", "calendar", "as_of_calendar"), 0)
+    counts = ("expired", "refused", "count", "cost", "ever", "calendar", "as_of_calendar")
+    nothing |= dict.fromkeys(counts, 0)
     ids = np.empty(0, np.int64)
     return nothing | {"bases": (), "spent": 0.0, "spent_at": 0.0, "ids": ids}
 
