@@ -311,6 +311,10 @@ private:
     bool is_late(const Time& time) const { return clock_ && time < *clock_; }
     bool divides_for(const Time& moment, bool& far) const;
     bool lags(std::uint32_t of, const Time& moment) const;
+    bool chain_lags(std::uint32_t of, const Time& moment) const {
+        while (of != no_group && !lags(of, moment)) of = group(of).inside;
+        return of != no_group;
+    }
     void divide_groups(std::uint32_t of);
     void advance_fading(const Time& moment);
     static Done refused(MemoryRefusal refusal, std::size_t row = 0) {
@@ -360,6 +364,7 @@ private:
 
     // ---- memory_calls.hpp: what each call does once nothing can fail ----
 
+    bool changes(std::uint32_t at, bool label, const Amount& losses, const Time* as_of) const;
     bool has_outcome(std::uint32_t at, bool label, const Amount& losses) const;
     bool stays_young(std::uint32_t at, const Amount& weight, const Time& moment) const;
     Done known_score(std::uint32_t at, double score, const Amount& weight, std::uint32_t in) const;

@@ -294,19 +294,29 @@ Done Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Ti
     const Amount losses = settings_.labelled ? normal({}) : normal(given);
     const std::uint32_t hash = entries_.hash_of(id), at = entries_.find(id, hash);
     Division division(*this);
-    if (fading() && at != Entries::none && entries_[at].state != EntryState::waiting &&
-        !has_outcome(at, label, losses) && !is_young(at, label, losses) &&
-        !is_empty(settings_.labelled ? entries_.amount(at) : losses))
+    const bool changing = at != Entries::none && changes(at, label, losses, as_of);
+    if (changing &&
+        (fading_by_time() || (by_number() && !is_young(at, label, losses) &&
+                              !is_empty(settings_.labelled ? entries_.amount(at) : losses))))
         division.prepare(sample(at));
     forget_demands();
     Needs needs;
-    plan_label(at, label, losses, needs);
+    if (at == Entries::none || changing) plan_label(at, label, losses, needs);
     entries_.reserve_amount(losses);
     if (as_of) entries_.reserve_as_of();
     NameCopy name;
     if (at == Entries::none) name = NameCopy(id);
     return division.kept_if(perform(
         needs, [&](Memory& in) { return in.put_label(id, hash, at, label, losses, as_of, name); }));
+}
+
+// Whether the sample of an entry is not what it was after this label.
+template <class Tree>
+bool Memory<Tree>::changes(std::uint32_t at, bool label, const Amount& losses,
+                           const Time* as_of) const {
+    const Entry& entry = entries_[at];
+    const bool outdated = as_of && entry.as_of && *as_of < entries_.as_of(at);
+    return entry.state != EntryState::waiting && !outdated && !has_outcome(at, label, losses);
 }
 
 template <class Tree>
@@ -335,7 +345,9 @@ void Memory<Tree>::plan_label(std::uint32_t at, bool label, const Amount& losses
         return;
     }
     const Entry& entry = entries_[at];
-    if (entry.state == EntryState::waiting || is_young(at, label, losses)) return;
+    if (entry.state == EntryState::waiting) return;
+    if (fading_by_time() && chain_lags(entry.group, *clock_)) needs.copy = true;
+    if (is_young(at, label, losses)) return;
     Sample coming = sample(at);
     coming.label = label;
     if (!settings_.labelled) coming.amount = losses;
@@ -363,6 +375,7 @@ Done Memory<Tree>::put_label(const Id& id, std::uint32_t hash, std::uint32_t at,
         return {.yes = false};
     }
     if (!has_outcome(at, label, losses)) {
+        if (fading_by_time()) divide_groups(entry.group);
         change(at, label, losses);
         settle_one(at);
         warm_next();

@@ -147,9 +147,14 @@ class Memory(Storable):
         if not isinstance(innermost(parts["model"]), Held) or len(innermost(parts["model"])):
             raise ValueError("a memory whose model holds samples of its own")
         memory = cls.__new__(cls)
-        memory._begin(parts["model"], {name: parts[name] for name in cls._settings})
+        memory._begin(cls._model_of(parts), {name: parts[name] for name in cls._settings})
         memory._restore(parts)
         return memory
+
+    @classmethod
+    def _model_of(cls, parts: dict[str, Any]) -> Any:
+        """Return the model that is described, still without samples."""
+        return parts["model"]
 
     @classmethod
     def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from limen.memory.fading import Fading
 from limen.memory.version_1 import ledger_columns
 from limen.memory.windows import LastPeriod
 from limen.model import Labelled
+from limen.storage.packing import whole_number
 from limen.times import Period, as_period, as_time_column, require_one_kind
 from limen.units import exact_costs, exact_unit, unit_parts
 
@@ -193,18 +194,22 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
         return places_in(self, other)
 
     def _shell(self) -> Any:
-        if not has_groups(self.model):
-            return super()._shell()
+        return self.model._models.empty if has_groups(self.model) else super()._shell()
+
+    @classmethod
+    def _model_of(cls, parts: dict[str, Any]) -> Any:
+        if "paths" not in parts:
+            return parts["model"]
         from limen.groups.grouped import Grouped
 
-        return Grouped(self.model._models.empty, at_least=self.model.at_least)
+        return Grouped(parts["model"], at_least=whole_number(parts, "at_least", least=1))
 
     def _columns(self) -> dict[str, Any]:
         if not has_groups(self.model):
             return super()._columns()
         from limen.memory.grouped import columns_of_groups
 
-        return columns_of_groups(self)
+        return {"at_least": self.model.at_least, **columns_of_groups(self)}
 
     def _restore(self, columns: dict[str, Any]) -> None:
         if has_groups(self.model):
