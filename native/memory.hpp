@@ -183,6 +183,9 @@ private:
         Wide size = 0;  // in 2^-sum_bits units
         int bits = 0;
     };
+    // A copy with trees of its own, and taking over what became of it.
+    struct Copy;
+    class Division;
     struct Group {
         std::uint32_t inside;
         HeldSamples<Tree>* held;
@@ -300,7 +303,7 @@ private:
     bool add_pending();
     void release(const Sample& sample);
     bool hold_faded(const Sample& sample);
-    bool hold_faded(Group& in, const Sample& sample);
+    bool hold_faded(std::uint32_t of, const Sample& sample);
     void release_faded(const Sample& sample);
     bool scaled(const Sample& sample, double ahead, double (&numbers)[2]) const;
     Refusal measure(const HeldSamples<Tree>& held, const Sample& sample, const double (&numbers)[2],
@@ -310,11 +313,17 @@ private:
     double now(double base) const;
     bool is_late(const Time& time) const { return clock_ && time < *clock_; }
     bool divides_for(const Time& moment, bool& far) const;
+    // Where nothing is held but in group 0, weights have no base yet: it will be that of group 0.
+    bool has_no_base(std::uint32_t of) const { return of != 0 && group(of).held->samples() == 0; }
+    std::optional<std::int64_t> base_of(std::uint32_t of) const {
+        return group(has_no_base(of) ? 0 : of).base;
+    }
     bool lags(std::uint32_t of, const Time& moment) const;
     bool chain_lags(std::uint32_t of, const Time& moment) const {
         while (of != no_group && !lags(of, moment)) of = group(of).inside;
         return of != no_group;
     }
+    void divide_group(std::uint32_t of);
     void divide_groups(std::uint32_t of);
     void advance_fading(const Time& moment);
     static Done refused(MemoryRefusal refusal, std::size_t row = 0) {
@@ -341,7 +350,7 @@ private:
         return period && edge < time;
     }
     bool is_young(std::uint32_t at, bool label, const Amount& amount) const;
-    MemoryRefusal plan_tick(const Time& moment, Needs& needs);
+    MemoryRefusal plan_tick(const Time& moment, Needs& needs, Division* division = nullptr);
     void reserve(const Needs& needs);
     void set_clock(const Time& moment);
     void tick(const Time& moment);
@@ -429,9 +438,6 @@ private:
     void take_over(const Memory& other, const std::vector<std::uint32_t>& into);
     void take_sums(const Memory& other);
 
-    // A copy with trees of its own, and taking over what became of it.
-    struct Copy;
-    class Division;
     void swap(Memory& other) noexcept;
 
     MemorySettings settings_;

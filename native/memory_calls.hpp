@@ -87,8 +87,9 @@ public:
             Group& group = of_.group(in);
             double ahead;
             std::int64_t bits;
-            if (!group.base || !of_.lives_.position(coming.count, time, of_.origin_,
-                                                    static_cast<double>(*group.base), ahead))
+            if (of_.has_no_base(in) || !group.base ||
+                !of_.lives_.position(coming.count, time, of_.origin_,
+                                     static_cast<double>(*group.base), ahead))
                 continue;
             const int divide = HalfLives::to_divide(ahead, bits);
             if (divide == 0) continue;
@@ -224,7 +225,7 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
         division.prepare({score, false, amount, in, count_, refuses ? *clock_ : moment});
     forget_demands();
     Needs needs;
-    if (!refuses) refusal = plan_tick(moment, needs);
+    if (!refuses) refusal = plan_tick(moment, needs, &division);
     if (refusal != MemoryRefusal::none) return refused(refusal);
     needs.entries = needs.ids = 1;
     ++needs.scored;
@@ -402,7 +403,7 @@ Done Memory<Tree>::advance(const Time& time) {
     if (fading_by_time()) division.prepare({0, false, {}, 0, 0, time});
     forget_demands();
     Needs needs;
-    const MemoryRefusal refusal = plan_tick(time, needs);
+    const MemoryRefusal refusal = plan_tick(time, needs, &division);
     if (refusal != MemoryRefusal::none) return refused(refusal);
     return division.kept_if(perform(needs, [&](Memory& in) {
         in.tick(time);

@@ -125,7 +125,8 @@ MemoryColumns Memory<Tree>::columns(const std::vector<std::uint32_t>& group_orde
     out.spent = spent_;
     out.spent_at = spent_at_;
     if (fading())
-        for (const std::uint32_t of : numbers) out.bases.push_back(group(of).base);
+        for (const std::uint32_t of : numbers)
+            out.bases.push_back(has_no_base(of) ? std::nullopt : group(of).base);
     return out;
 }
 

@@ -62,7 +62,7 @@ void Memory<Tree>::set_clock(const Time& moment) {
 
 // What it will take to let it be this late.
 template <class Tree>
-MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs) {
+MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs, Division* division) {
     if (!moves(moment)) return MemoryRefusal::none;
     if (last_period() && !(before(moment, settings_.period) < moment))
         return MemoryRefusal::far_time;
@@ -84,6 +84,8 @@ MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs) {
             Sample coming = sample(at);
             // Nobody knows yet in which order they come: at most after all the others.
             if (by_number() && !entries_[at].placed) coming.count += needs.entering;
+            if (division && fading_by_time())
+                division->prepare({0, false, {}, coming.group, 0, moment});
             if (!want(coming, &moment)) needs.copy = true;
         });
     }

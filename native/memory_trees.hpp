@@ -47,7 +47,7 @@ bool Memory<Tree>::want_faded(const Sample& sample, const Time* front) {
     if (front && (!latest || *latest < *front)) latest = front;
     for (std::uint32_t of = sample.group; of != no_group; of = group(of).inside) {
         Group& in = group(of);
-        const double base = in.base ? static_cast<double>(*in.base) : -HalfLives::low;
+        const double base = static_cast<double>(base_of(of).value_or(-HalfLives::low));
         double ahead, numbers[2];
         if (!lives_.position(sample.count, sample.time, origin_, base, ahead)) return false;
         if (ahead >= HalfLives::high) return false;
@@ -225,13 +225,16 @@ template <class Tree>
 bool Memory<Tree>::hold_faded(const Sample& sample) {
     bool counts = true;
     for (std::uint32_t of = sample.group; of != no_group; of = group(of).inside)
-        counts = hold_faded(group(of), sample);
+        counts = hold_faded(of, sample);
     return counts;
 }
 
 template <class Tree>
-bool Memory<Tree>::hold_faded(Group& in, const Sample& sample) {
+bool Memory<Tree>::hold_faded(std::uint32_t of, const Sample& sample) {
+    Group& in = group(of);
     HeldSamples<Tree>& held = *in.held;
+    if (settings_.by_time && clock_) divide_group(of);
+    in.base = base_of(of);
     std::int64_t base = in.base.value_or(-HalfLives::low), bits;
     const auto from = [&] { return static_cast<double>(base); };
     const bool late = settings_.by_time && is_late(sample.time);
@@ -240,9 +243,8 @@ bool Memory<Tree>::hold_faded(Group& in, const Sample& sample) {
         refuse(MemoryRefusal::far_time);
         return false;
     }
-    const double front = late ? now(from()) : ahead;
-    if (front >= HalfLives::high) {  // only in a copy
-        held.fade(HalfLives::to_divide(front, bits));
+    if (!late && ahead >= HalfLives::high) {  // only in a copy
+        held.fade(HalfLives::to_divide(ahead, bits));
         in.base = base += bits;
         ahead = position(sample, from());
     }
@@ -301,21 +303,25 @@ bool Memory<Tree>::divides_for(const Time& moment, bool& far) const {
 template <class Tree>
 bool Memory<Tree>::lags(std::uint32_t of, const Time& moment) const {
     double ahead;
-    return group(of).base &&
+    return !has_no_base(of) && group(of).base &&
            (!lives_.position(0, moment, origin_, static_cast<double>(*group(of).base), ahead) ||
             ahead >= HalfLives::high);
 }
 
-// Divide the weights of a group and of those around it, where that is due: only in a copy.
+// Divide the weights of a group where that is due: only in a copy.
+template <class Tree>
+void Memory<Tree>::divide_group(std::uint32_t of) {
+    if (!lags(of, *clock_)) return;
+    Group& in = group(of);
+    std::int64_t bits;
+    in.held->fade(HalfLives::to_divide(now(static_cast<double>(*in.base)), bits));
+    *in.base += bits;
+}
+
+// The same for those around it, too.
 template <class Tree>
 void Memory<Tree>::divide_groups(std::uint32_t of) {
-    for (; of != no_group && clock_; of = group(of).inside) {
-        Group& in = group(of);
-        if (!lags(of, *clock_)) continue;
-        std::int64_t bits;
-        in.held->fade(HalfLives::to_divide(now(static_cast<double>(*in.base)), bits));
-        *in.base += bits;
-    }
+    for (; of != no_group && clock_; of = group(of).inside) divide_group(of);
 }
 
 template <class Tree>

@@ -133,7 +133,7 @@ class GroupsMachine(LedgerMachine):
     def directly(self, group):
         with pytest.raises(TypeError, match="belong to a Ledger"):
             self.ledger.model.update(group, 0.5, 1)
-        with pytest.raises(RuntimeError, match="belongs to a (Ledger|LastPeriod)"):
+        with pytest.raises(RuntimeError, match=r"belongs to a (Ledger|LastPeriod)"):
             innermost(self.ledger.model.model(group)).update(0.5, *[1] * (1 + self.cuts))
 
     @invariant()
