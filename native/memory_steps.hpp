@@ -86,6 +86,8 @@ MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs, Division
             if (by_number() && !entries_[at].placed) coming.count += needs.entering;
             if (division && fading_by_time())
                 division->prepare({0, false, {}, coming.group, 0, moment});
+            else if (fading_by_time() && chain_lags(coming.group, moment))
+                needs.copy = true;
             if (!want(coming, &moment)) needs.copy = true;
         });
     }
@@ -143,6 +145,7 @@ void Memory<Tree>::settle() {
         while (young_.first(entries_, maturity_edge_, place)) {
             young_.pop(entries_);
             if (entries_[place.at].state != EntryState::young) continue;
+            if (fading_by_time()) divide_groups(entries_[place.at].group);
             enter(place.at);
             settle_one(place.at);
         }

@@ -239,7 +239,8 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
     ) -> NDArray[np.uint8]:
         """Record many scores and return the answers: all of them, or on an error none.
 
-        The same as `score` one by one. O(log n) each.
+        The same as `score` one by one. Over groups, `groups` are the groups of the scores: values,
+        tuples, or the rows of several columns. O(log n) each.
 
         >>> from limen import Ledger, OnlineThreshold
         >>> ledger = Ledger(OnlineThreshold())
