@@ -323,6 +323,21 @@ def test_a_batch_is_the_same_as_one_by_one(make: Any, seed: int) -> None:
         assert many.to_bytes() == single.to_bytes()
 
 
+def test_an_idle_group_fades_also_where_its_negative_comes_of_age_too_late() -> None:
+    def ledger() -> Ledger:
+        made = Ledger(Grouped(Fading(OnlineThreshold(), 1, by="time")), maturity=2)
+        made.score_many(["p", "n"], [0.5, 0.25], [0, 0], groups=["idle", "idle"])
+        made.label_many(["p", "n"], [1, 0])
+        return made
+
+    single, many = ledger(), ledger()
+    single.score("x", 0.5, 60, group="busy")
+    many.score_many(["x"], [0.5], [60], groups=["busy"])
+
+    assert single.refused == 1
+    assert single.to_bytes() == many.to_bytes()
+
+
 # ---- one by one ----
 
 
