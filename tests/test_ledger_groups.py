@@ -378,7 +378,8 @@ def test_a_small_group_is_answered_for_by_the_next_larger_one() -> None:
         ledger.score(id, score, group=group)
         ledger.label(id, label)
 
-    assert ledger.score("new", 0.5, group=("de", "bonn")) == 1  # by Germany
+    assert ledger.score("low", 0.25, group=("de", "bonn")) == 0  # by Germany, not by one sample
+    assert ledger.score("new", 0.5, group=("de", "bonn")) == 1
     assert ledger.score("other", 0.5, group=("fr", "nice")) == 0  # by France
     assert ledger.score("unknown", 0.5, group="at") == 0  # by all
     assert ledger.model.source(("de", "bonn")) == ("de",)
