@@ -146,17 +146,31 @@ public:
     // Of the cheapest cut, at the costs of the account.
     Wide loss(std::uint32_t of = 0) const;
     double threshold(std::uint32_t of = 0) const;
+    // The group that answers for this one: it holds enough samples, or is the one of all.
+    std::uint32_t answering(std::uint32_t of) const {
+        while (of != 0 && group(of).held->samples() < settings_.at_least) of = group(of).inside;
+        return of;
+    }
+    // Fading by time: let a group without events drop what has faded by now. O(n) at most.
+    void refresh(std::uint32_t of);
     // Fading: what the sums of a group are to be divided by, and the cost in units of today.
     double scale(std::uint32_t of = 0) const;
+    // Where a sample of the group is held with its own weight: it moves when weights are divided.
+    std::optional<std::int64_t> base(std::uint32_t of = 0) const { return group(of).base; }
     double faded_cost() const;
 
-    MemoryColumns columns() const;
+    // Of these groups those that hold a sample or that an entry names, and the ones around them,
+    // in this order. False when one of them is missing.
+    bool used(const std::vector<std::uint32_t>& order, std::vector<std::uint32_t>& found) const;
+    // Groups are numbered by their place in `order`; where it is empty, all as they are.
+    MemoryColumns columns(const std::vector<std::uint32_t>& order = {}) const;
     // Become what columns() described, with the same settings. The model must hold what it held
     // then; over last_n and last_period it must be empty instead, and is filled with the samples
     // of the entries. False, and unchanged, when these columns describe no such memory.
     bool restore(const MemoryColumns& columns);
-    // Know what another memory with the same settings knows too; that one stays as it is.
-    Done merge(const Memory& other);
+    // Know what another memory with the same settings knows too; that one stays as it is. Its
+    // group i is our group into[i]; where `into` is empty, groups are the same.
+    Done merge(const Memory& other, std::vector<std::uint32_t> into = {});
 
     void check() const;
 
@@ -169,6 +183,9 @@ private:
         Wide size = 0;  // in 2^-sum_bits units
         int bits = 0;
     };
+    // A copy with trees of its own, and taking over what became of it.
+    struct Copy;
+    class Division;
     struct Group {
         std::uint32_t inside;
         HeldSamples<Tree>* held;
@@ -276,8 +293,8 @@ private:
                losses_of(amount, label, losses) &&
                group(0).held->has_plain_room(losses.below + losses.above) && !entries_.full(1);
     }
-    bool want(const Sample& sample);
-    bool want_faded(const Sample& sample);
+    bool want(const Sample& sample, const Time* front = nullptr);
+    bool want_faded(const Sample& sample, const Time* front);
     void want_back(std::uint32_t at);
     bool has_room() const;
     void reserve_trees();
@@ -287,7 +304,7 @@ private:
     bool add_pending();
     void release(const Sample& sample);
     bool hold_faded(const Sample& sample);
-    bool hold_faded(Group& in, const Sample& sample);
+    bool hold_faded(std::uint32_t of, const Sample& sample);
     void release_faded(const Sample& sample);
     bool scaled(const Sample& sample, double ahead, double (&numbers)[2]) const;
     Refusal measure(const HeldSamples<Tree>& held, const Sample& sample, const double (&numbers)[2],
@@ -297,6 +314,18 @@ private:
     double now(double base) const;
     bool is_late(const Time& time) const { return clock_ && time < *clock_; }
     bool divides_for(const Time& moment, bool& far) const;
+    // Where nothing is held but in group 0, weights have no base yet: it will be that of group 0.
+    bool has_no_base(std::uint32_t of) const { return of != 0 && group(of).held->samples() == 0; }
+    std::optional<std::int64_t> base_of(std::uint32_t of) const {
+        return group(has_no_base(of) ? 0 : of).base;
+    }
+    bool lags(std::uint32_t of, const Time& moment) const;
+    bool chain_lags(std::uint32_t of, const Time& moment) const {
+        while (of != no_group && !lags(of, moment)) of = group(of).inside;
+        return of != no_group;
+    }
+    void divide_group(std::uint32_t of);
+    void divide_groups(std::uint32_t of);
     void advance_fading(const Time& moment);
     static Done refused(MemoryRefusal refusal, std::size_t row = 0) {
         Done done;
@@ -322,7 +351,7 @@ private:
         return period && edge < time;
     }
     bool is_young(std::uint32_t at, bool label, const Amount& amount) const;
-    MemoryRefusal plan_tick(const Time& moment, Needs& needs);
+    MemoryRefusal plan_tick(const Time& moment, Needs& needs, Division* division = nullptr);
     void reserve(const Needs& needs);
     void set_clock(const Time& moment);
     void tick(const Time& moment);
@@ -345,6 +374,7 @@ private:
 
     // ---- memory_calls.hpp: what each call does once nothing can fail ----
 
+    bool changes(std::uint32_t at, bool label, const Amount& losses, const Time* as_of) const;
     bool has_outcome(std::uint32_t at, bool label, const Amount& losses) const;
     bool stays_young(std::uint32_t at, const Amount& weight, const Time& moment) const;
     Done known_score(std::uint32_t at, double score, const Amount& weight, std::uint32_t in) const;
@@ -377,7 +407,7 @@ private:
 
     // ---- memory_columns.hpp, memory_check.hpp ----
 
-    std::vector<std::uint32_t> ordered() const;
+    std::vector<std::uint32_t> ordered(const std::vector<std::uint32_t>& places) const;
     void put_places(const std::vector<std::uint32_t>& order, MemoryColumns& out) const;
     bool has_shape(const MemoryColumns& in) const;
     bool is_possible(const MemoryColumns& in, std::size_t i) const;
@@ -386,8 +416,13 @@ private:
     bool take_entry(const MemoryColumns& in, std::size_t i, bool is_new);
     void take_lines(const MemoryColumns& in);
     bool fill_trees();
-    bool held_rows(std::uint32_t of, std::vector<LossRow>& rows, int& bits) const;
-    bool holds_entries(std::uint32_t of) const;
+    // The samples of the entries that a group holds, in `bits` places.
+    struct HeldRows {
+        std::vector<LossRow> rows;
+        int bits = 0;
+    };
+    bool held_rows(std::vector<HeldRows>& of_groups) const;
+    bool trees_hold_entries() const;
     const char* fault_of(std::uint32_t at) const;
     Wide cost_of_held() const;
     // Whether no sample stays whose entry is gone.
@@ -397,15 +432,13 @@ private:
 
     // ---- memory_merge.hpp ----
 
-    bool is_like(const Memory& other) const;
+    bool is_like(const Memory& other, const std::vector<std::uint32_t>& into) const;
     void catch_up(const Time& moment);
-    typename HeldSamples<Tree>::Part part_of(const Memory& other, std::uint32_t of) const;
-    void take_over(const Memory& other);
+    typename HeldSamples<Tree>::Part part_of(const Memory& other, std::uint32_t of,
+                                             std::uint32_t into) const;
+    void take_over(const Memory& other, const std::vector<std::uint32_t>& into);
     void take_sums(const Memory& other);
 
-    // A copy with trees of its own, and taking over what became of it.
-    struct Copy;
-    class Division;
     void swap(Memory& other) noexcept;
 
     MemorySettings settings_;

@@ -216,6 +216,8 @@ void Memory<Tree>::plan_scores(const BatchColumns& rows, const std::vector<std::
         ++needs.entering;
     }
     if (fading_by_time() && !origin_) needs.copy = true;
+    for (std::size_t i = 0; fading_by_time() && rows.groups && latest && i < rows.rows; ++i)
+        if (!needs.copy) needs.copy = chain_lags(rows.groups[i], *latest);
     if (latest && plan_tick(*latest, needs) != MemoryRefusal::none) needs.copy = true;
     if (contradicts_itself(rows, hashes)) needs.copy = true;
     needs.scored += rows.rows;

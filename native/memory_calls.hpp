@@ -80,13 +80,16 @@ public:
 
     // For a sample of this place and time. O(n), every ten half-lives.
     void prepare(const Sample& coming) {
-        if (!of_.fading() || (of_.settings_.by_time && of_.is_late(coming.time))) return;
+        if (!of_.fading()) return;
+        const bool late = of_.settings_.by_time && of_.is_late(coming.time);
+        const Time& time = late ? *of_.clock_ : coming.time;
         for (std::uint32_t in = coming.group; in != no_group; in = of_.group(in).inside) {
             Group& group = of_.group(in);
             double ahead;
             std::int64_t bits;
-            if (!group.base || !of_.lives_.position(coming.count, coming.time, of_.origin_,
-                                                    static_cast<double>(*group.base), ahead))
+            if (of_.has_no_base(in) || !group.base ||
+                !of_.lives_.position(coming.count, time, of_.origin_,
+                                     static_cast<double>(*group.base), ahead))
                 continue;
             const int divide = HalfLives::to_divide(ahead, bits);
             if (divide == 0) continue;
@@ -216,18 +219,19 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
     MemoryRefusal refusal = MemoryRefusal::none;
     if (!has_moment(time, moment, refusal)) return refused(refusal);
     Division division(*this);
-    if (fading() && !too_far_ahead(moment) && !too_old(moment) &&
-        (settings_.by_time || (at != Entries::none && !stays_young(at, amount, moment))))
-        division.prepare({score, false, amount, in, count_, moment});
+    const bool refuses = too_far_ahead(moment) || too_old(moment);
+    if (fading_by_time() ||
+        (by_number() && !refuses && at != Entries::none && !stays_young(at, amount, moment)))
+        division.prepare({score, false, amount, in, count_, refuses ? *clock_ : moment});
     forget_demands();
     Needs needs;
-    if (!too_far_ahead(moment) && !too_old(moment)) refusal = plan_tick(moment, needs);
+    if (!refuses) refusal = plan_tick(moment, needs, &division);
     if (refusal != MemoryRefusal::none) return refused(refusal);
     needs.entries = needs.ids = 1;
     ++needs.scored;
     if (at != Entries::none) {
         const Amount holds = settings_.labelled ? amount : entries_.amount(at);
-        if (!want({score, entries_[at].label, holds, in, count_ + needs.entering, moment}))
+        if (!want({score, entries_[at].label, holds, in, count_ + needs.entering, moment}, &moment))
             needs.copy = true;
         ++needs.entering;
     }
@@ -260,7 +264,8 @@ Done Memory<Tree>::record(const Id& id, std::uint32_t hash, std::uint32_t at, do
         tick(moment);
         counts_ = counts;
     }
-    if (answer < 0) answer = score >= threshold(in);
+    if (fading_by_time()) divide_groups(in);
+    if (answer < 0) answer = score >= threshold(answering(in));
     if (refuses) {
         ++refused_;
         return {.yes = false, .answer = answer};
@@ -290,19 +295,29 @@ Done Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Ti
     const Amount losses = settings_.labelled ? normal({}) : normal(given);
     const std::uint32_t hash = entries_.hash_of(id), at = entries_.find(id, hash);
     Division division(*this);
-    if (fading() && at != Entries::none && entries_[at].state != EntryState::waiting &&
-        !has_outcome(at, label, losses) && !is_young(at, label, losses) &&
-        !is_empty(settings_.labelled ? entries_.amount(at) : losses))
+    const bool changing = at != Entries::none && changes(at, label, losses, as_of);
+    if (changing &&
+        (fading_by_time() || (by_number() && !is_young(at, label, losses) &&
+                              !is_empty(settings_.labelled ? entries_.amount(at) : losses))))
         division.prepare(sample(at));
     forget_demands();
     Needs needs;
-    plan_label(at, label, losses, needs);
+    if (at == Entries::none || changing) plan_label(at, label, losses, needs);
     entries_.reserve_amount(losses);
     if (as_of) entries_.reserve_as_of();
     NameCopy name;
     if (at == Entries::none) name = NameCopy(id);
     return division.kept_if(perform(
         needs, [&](Memory& in) { return in.put_label(id, hash, at, label, losses, as_of, name); }));
+}
+
+// Whether the sample of an entry is not what it was after this label.
+template <class Tree>
+bool Memory<Tree>::changes(std::uint32_t at, bool label, const Amount& losses,
+                           const Time* as_of) const {
+    const Entry& entry = entries_[at];
+    const bool outdated = as_of && entry.as_of && *as_of < entries_.as_of(at);
+    return entry.state != EntryState::waiting && !outdated && !has_outcome(at, label, losses);
 }
 
 template <class Tree>
@@ -332,7 +347,9 @@ void Memory<Tree>::plan_label(std::uint32_t at, bool label, const Amount& losses
     }
     const Entry& entry = entries_[at];
     want_back(at);
-    if (entry.state == EntryState::waiting || is_young(at, label, losses)) return;
+    if (entry.state == EntryState::waiting) return;
+    if (fading_by_time() && chain_lags(entry.group, *clock_)) needs.copy = true;
+    if (is_young(at, label, losses)) return;
     Sample coming = sample(at);
     coming.label = label;
     if (!settings_.labelled) coming.amount = losses;
@@ -360,6 +377,7 @@ Done Memory<Tree>::put_label(const Id& id, std::uint32_t hash, std::uint32_t at,
         return {.yes = false};
     }
     if (!has_outcome(at, label, losses)) {
+        if (fading_by_time()) divide_groups(entry.group);
         change(at, label, losses);
         settle_one(at);
         warm_next();
@@ -389,7 +407,7 @@ Done Memory<Tree>::advance(const Time& time) {
     if (fading_by_time()) division.prepare({0, false, {}, 0, 0, time});
     forget_demands();
     Needs needs;
-    const MemoryRefusal refusal = plan_tick(time, needs);
+    const MemoryRefusal refusal = plan_tick(time, needs, &division);
     if (refusal != MemoryRefusal::none) return refused(refusal);
     return division.kept_if(perform(needs, [&](Memory& in) {
         in.tick(time);

@@ -11,43 +11,48 @@
 
 namespace limen {
 
-// The samples of the entries that a group holds, in `bits` places; false when one is too large.
+// The samples that each group holds by the entries; false when one is too large.
 template <class Tree>
-bool Memory<Tree>::held_rows(std::uint32_t of, std::vector<LossRow>& rows, int& bits) const {
-    rows.clear();
-    bits = group(of).held->bits();
+bool Memory<Tree>::held_rows(std::vector<HeldRows>& of_groups) const {
+    of_groups.assign(groups_.size(), {});
+    for (std::size_t of = 0; of < groups_.size(); ++of)
+        of_groups[of].bits = groups_[of].held->bits();
     const auto each = [&](auto&& visit) {
         for (std::uint32_t at = 0; at < entries_.made(); ++at) {
             if (entries_[at].state != EntryState::held) continue;
-            std::uint32_t in = last_n() ? 0 : entries_[at].group;
-            while (in != no_group && in != of) in = group(in).inside;
-            if (in == of) visit(at);
+            std::uint32_t of = last_n() ? 0 : entries_[at].group;
+            for (; of != no_group; of = group(of).inside) visit(at, of_groups[of]);
         }
     };
-    each([&](std::uint32_t at) {
-        if (entries_[at].bits > bits) bits = entries_[at].bits;
+    each([&](std::uint32_t at, HeldRows& held) {
+        if (entries_[at].bits > held.bits) held.bits = entries_[at].bits;
     });
     bool fits = true;
-    each([&](std::uint32_t at) {
+    each([&](std::uint32_t at, HeldRows& held) {
         Losses losses;
         const Amount amount = entries_.amount(at);
         fits = fits && losses_of(amount, entries_[at].label, losses) &&
-               shifted(losses, bits - amount.bits);
-        rows.push_back({ordered_bits(entries_[at].score), {losses.below, losses.above}});
+               shifted(losses, held.bits - amount.bits);
+        held.rows.push_back({ordered_bits(entries_[at].score), {losses.below, losses.above}});
     });
     return fits;
 }
 
-// Whether a tree holds the samples of its entries; where every sample has an entry, nothing else.
+// Whether all trees hold the samples of their entries; where every sample has an entry, nothing
+// else.
 template <class Tree>
-bool Memory<Tree>::holds_entries(std::uint32_t of) const {
-    std::vector<LossRow> rows;
-    int bits;
-    double missing;
-    if (!held_rows(of, rows, bits)) return false;
-    HeldSamples<Tree> rest = group(of).held->copy();
-    if (rest.remove_many(rows, bits, settings_.labelled, missing) != Refusal::none) return false;
-    return rest.samples() == 0 || !all_have_entries();
+bool Memory<Tree>::trees_hold_entries() const {
+    std::vector<HeldRows> of_groups;
+    if (!held_rows(of_groups)) return false;
+    for (std::size_t of = 0; of < groups_.size(); ++of) {
+        HeldRows& own = of_groups[of];
+        double missing;
+        HeldSamples<Tree> rest = groups_[of].held->copy();
+        if (rest.remove_many(own.rows, own.bits, settings_.labelled, missing) != Refusal::none)
+            return false;
+        if (rest.samples() != 0 && all_have_entries()) return false;
+    }
+    return true;
 }
 
 // What is wrong with an entry by itself; null when nothing is.
@@ -124,9 +129,7 @@ void Memory<Tree>::check() const {
                 "a sample has no place in line");
     }
     require(!all_have_entries() || cost_of_held() == cost_, "the cost is wrong");
-    if (!fading())
-        for (std::uint32_t of = 0; of < groups_.size(); ++of)
-            require(holds_entries(of), "a tree holds other samples than the entries");
+    require(fading() || trees_hold_entries(), "a tree holds other samples than the entries");
 }
 
 }  // namespace limen

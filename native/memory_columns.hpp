@@ -13,9 +13,33 @@ namespace limen {
 
 // ---- out ----
 
-// The entries in an order that depends on nothing but what they are.
 template <class Tree>
-std::vector<std::uint32_t> Memory<Tree>::ordered() const {
+bool Memory<Tree>::used(const std::vector<std::uint32_t>& order,
+                        std::vector<std::uint32_t>& found) const {
+    std::vector<bool> is_used(groups_.size(), false);
+    const auto use = [&](std::uint32_t of) {
+        for (; of != no_group && !is_used[of]; of = group(of).inside) is_used[of] = true;
+    };
+    use(0);
+    for (std::uint32_t of = 0; of < groups_.size(); ++of)
+        if (group(of).held->samples() > 0) use(of);
+    for (std::uint32_t at = 0; at < entries_.made(); ++at)
+        if (entries_[at].state != EntryState::gone && !last_n()) use(entries_[at].group);
+    std::size_t missing = 0;
+    for (const bool is : is_used) missing += is;
+    found.clear();
+    for (const std::uint32_t of : order)
+        if (of < groups_.size() && is_used[of]) {
+            found.push_back(of);
+            is_used[of] = false;
+            --missing;
+        }
+    return missing == 0;
+}
+
+// The entries in an order that depends on nothing but what they are; groups have these places.
+template <class Tree>
+std::vector<std::uint32_t> Memory<Tree>::ordered(const std::vector<std::uint32_t>& places) const {
     std::vector<std::uint32_t> order;
     order.reserve(entries_.size());
     for (std::uint32_t at = 0; at < entries_.made(); ++at)
@@ -40,7 +64,7 @@ std::vector<std::uint32_t> Memory<Tree>::ordered() const {
                   if (!(x.moment() == y.moment())) return x.moment() < y.moment();
                   const auto all = [&](std::uint32_t at, const Entry& of) {
                       const Amount amount = entries_.amount(at);
-                      return std::tuple(of.state, of.score, of.answer, of.label, of.group,
+                      return std::tuple(of.state, of.score, of.answer, of.label, places[of.group],
                                         amount.bits, amount.first, amount.second, of.real);
                   };
                   return all(a, x) < all(b, y);
@@ -49,9 +73,13 @@ std::vector<std::uint32_t> Memory<Tree>::ordered() const {
 }
 
 template <class Tree>
-MemoryColumns Memory<Tree>::columns() const {
+MemoryColumns Memory<Tree>::columns(const std::vector<std::uint32_t>& group_order) const {
     MemoryColumns out;
-    const std::vector<std::uint32_t> order = ordered();
+    std::vector<std::uint32_t> numbers = group_order, places(groups_.size());
+    for (std::uint32_t of = 0; group_order.empty() && of < groups_.size(); ++of)
+        numbers.push_back(of);
+    for (std::uint32_t i = 0; i < numbers.size(); ++i) places[numbers[i]] = i;
+    const std::vector<std::uint32_t> order = ordered(places);
     bool amounts = false, as_of = false, groups = false;
     for (const std::uint32_t at : order) {
         const Entry& entry = entries_[at];
@@ -76,7 +104,7 @@ MemoryColumns Memory<Tree>::columns() const {
         out.bits.push_back(amount.bits);
         out.as_of.push_back(entry.as_of ? entries_.as_of(at).bits : 0);
         out.as_of_kinds.push_back(!entry.as_of ? std::uint8_t{2} : entry.as_of_real);
-        out.groups.push_back(last_n() ? 0 : entry.group);
+        out.groups.push_back(last_n() ? 0 : places[entry.group]);
         amounts = amounts || !settings_.labelled || !(amount == normal({}));
         as_of = as_of || entry.as_of;
         groups = groups || out.groups.back() != 0;
@@ -97,7 +125,8 @@ MemoryColumns Memory<Tree>::columns() const {
     out.spent = spent_;
     out.spent_at = spent_at_;
     if (fading())
-        for (const Group& group : groups_) out.bases.push_back(group.base);
+        for (const std::uint32_t of : numbers)
+            out.bases.push_back(has_no_base(of) ? std::nullopt : group(of).base);
     return out;
 }
 
@@ -302,12 +331,12 @@ void Memory<Tree>::take_lines(const MemoryColumns& in) {
 // Fill the trees of a window with the samples of its entries.
 template <class Tree>
 bool Memory<Tree>::fill_trees() {
-    std::vector<LossRow> rows;
-    for (std::uint32_t of = 0; of < groups_.size(); ++of) {
-        int bits;
-        if (group(of).held->samples() != 0 || !held_rows(of, rows, bits) ||
-            group(of).held->add_many(rows, bits) != Refusal::none)
-            return false;
+    std::vector<HeldRows> of_groups;
+    if (!held_rows(of_groups)) return false;
+    for (std::size_t of = 0; of < groups_.size(); ++of) {
+        HeldRows& own = of_groups[of];
+        HeldSamples<Tree>& held = *groups_[of].held;
+        if (held.samples() != 0 || held.add_many(own.rows, own.bits) != Refusal::none) return false;
     }
     return true;
 }
@@ -322,9 +351,7 @@ bool Memory<Tree>::restore(const MemoryColumns& in) {
     // What entries are by themselves was looked at; now whether trees and sums are theirs.
     if (last_n() && memory.entries_.count(EntryState::held) > settings_.n) return false;
     if (all_have_entries() && memory.cost_of_held() != memory.cost_) return false;
-    if (settings_.keep == Keep::all)
-        for (std::uint32_t of = 0; of < groups_.size(); ++of)
-            if (!memory.holds_entries(of)) return false;
+    if (settings_.keep == Keep::all && !memory.trees_hold_entries()) return false;
     swap(memory);
     return true;
 }

@@ -500,3 +500,95 @@ TEST_CASE("every group fades, and one clock goes for all") {
         }
     }
 }
+
+TEST_CASE("groups fade alike in batches and one by one, and not where memory runs out") {
+    long failures = 0;
+    for (unsigned seed = 0; seed < static_cast<unsigned>(effort(4, 40)); ++seed) {
+        std::mt19937 random(seed);
+        const auto draw = [&](unsigned to) { return static_cast<std::int64_t>(random() % to); };
+        MemorySettings settings;
+        settings.keep = Keep::fading;
+        settings.by_time = true;
+        settings.period = Time::whole(1 + draw(3));
+        settings.at_least = 2;
+        if (draw(2)) settings.maturity = Time::whole(4);
+        std::vector<HeldSamples<CutTree>> trees;
+        for (int i = 0; i < 8; ++i) trees.push_back(small_tree<CutTree>({}, {}));
+        Memory<CutTree> singles(trees[0], settings), batches(trees[4], settings);
+        for (std::size_t i = 1; i < 4; ++i) {
+            singles.add_group(trees[i], i == 2);  // 2 is inside of 1
+            batches.add_group(trees[4 + i], i == 2);
+        }
+        const auto states = [&](std::size_t first) {
+            std::string all;
+            for (std::size_t i = first; i < first + 4; ++i) all += trees[i].state();
+            return all;
+        };
+        // Either it happens, or nothing is changed.
+        const auto attempt = [&](Memory<CutTree>& memory, std::size_t first, auto&& act) {
+            const MemoryColumns before = memory.columns();
+            const std::string held = states(first);
+            for (long granted = 0; !succeeds_with(granted, act); ++granted, ++failures) {
+                CHECK(memory.columns() == before);
+                CHECK(states(first) == held);
+            }
+            memory.check();
+        };
+        std::int64_t clock = 0, next = 0;
+        for (int step = 0; step < 40; ++step) {
+            const auto n = static_cast<std::size_t>(1 + draw(4));
+            const bool scoring = draw(2) || next == 0;
+            if (draw(4) == 0) clock += 15 * draw(3);
+            std::vector<Id> ids;
+            std::vector<double> scores;
+            std::vector<std::uint8_t> labels, out(n), one(n);
+            std::vector<std::int64_t> times, weights;
+            std::vector<std::uint32_t> groups;
+            std::vector<std::uint8_t> bits(n, Amount::real);
+            for (std::size_t i = 0; i < n; ++i) {
+                ids.push_back(Id::of(scoring ? next++ : draw(static_cast<unsigned>(next + 3))));
+                scores.push_back(static_cast<double>(draw(8)));
+                labels.push_back(static_cast<std::uint8_t>(draw(2)));
+                times.push_back(std::max<std::int64_t>(0, clock + draw(8) - 4));
+                weights.push_back(bits_of(static_cast<double>(draw(4)) / 2));
+                groups.push_back(static_cast<std::uint32_t>(draw(4)));
+            }
+            BatchColumns rows;
+            rows.rows = n;
+            rows.ids = ids.data();
+            rows.scores = scores.data();
+            rows.labels = labels.data();
+            rows.firsts = weights.data();
+            rows.bits = bits.data();
+            rows.groups = groups.data();
+            if (scoring) rows.times = times.data();
+            attempt(batches, 4, [&] {
+                const Done done = scoring ? batches.score_many(rows, out.data(), nullptr)
+                                          : batches.label_many(rows, out.data());
+                CHECK(done.refusal == MemoryRefusal::none);
+            });
+            for (std::size_t i = 0; i < n; ++i) {
+                const Time time = Time::whole(times[i]);
+                attempt(singles, 0, [&] {
+                    const Done done = scoring ? singles.score(ids[i], scores[i], rows.amount(i),
+                                                              &time, -1, groups[i])
+                                              : singles.label(ids[i], labels[i], {});
+                    CHECK(out[i] == (scoring ? done.answer : done.yes));
+                });
+            }
+            if (draw(3) == 0) {
+                const Time time = Time::whole(clock += draw(30));
+                attempt(singles, 0, [&] { singles.advance(time); });
+                attempt(batches, 4, [&] { batches.advance(time); });
+            }
+            if (draw(3) == 0) {
+                const auto of = static_cast<std::uint32_t>(draw(4));
+                attempt(singles, 0, [&] { singles.refresh(of); });
+                attempt(batches, 4, [&] { batches.refresh(of); });
+            }
+            CHECK_NOTE(batches.columns() == singles.columns(), "seed " + std::to_string(seed));
+            CHECK(states(0) == states(4));
+        }
+    }
+    CHECK(failures > effort(100, 1000));
+}

@@ -9,26 +9,29 @@
 namespace limen {
 
 template <class Tree>
-bool Memory<Tree>::is_like(const Memory& other) const {
+bool Memory<Tree>::is_like(const Memory& other, const std::vector<std::uint32_t>& into) const {
     const MemorySettings &a = settings_, &b = other.settings_;
     const Unit &x = group(0).held->unit(), &y = other.group(0).held->unit();
     const auto same = [](const Costs& c, const Costs& d) {
         return c.false_positive == d.false_positive && c.false_negative == d.false_negative;
     };
-    if (groups_.size() != other.groups_.size()) return false;
-    for (std::size_t i = 0; i < groups_.size(); ++i)
-        if (groups_[i].inside != other.groups_[i].inside) return false;
-    return a.keep == b.keep && a.n == b.n && a.period == b.period && a.by_time == b.by_time &&
-           a.labelled == b.labelled && same(a.costs, b.costs) && same(a.account, b.account) &&
-           a.time_to_live == b.time_to_live && a.maturity == b.maturity &&
-           a.correctable == b.correctable && a.horizon == b.horizon && a.max_ahead == b.max_ahead &&
-           x.automatic == y.automatic && x.numerator == y.numerator &&
+    if (into.size() != other.groups_.size() || into[0] != 0) return false;
+    for (std::size_t i = 1; i < into.size(); ++i)
+        if (into[i] >= groups_.size() || groups_[into[i]].inside != into[other.groups_[i].inside])
+            return false;
+    return a.keep == b.keep && a.at_least == b.at_least && a.n == b.n && a.period == b.period &&
+           a.by_time == b.by_time && a.labelled == b.labelled && same(a.costs, b.costs) &&
+           same(a.account, b.account) && a.time_to_live == b.time_to_live &&
+           a.maturity == b.maturity && a.correctable == b.correctable && a.horizon == b.horizon &&
+           a.max_ahead == b.max_ahead && x.automatic == y.automatic && x.numerator == y.numerator &&
            x.denominator == y.denominator;
 }
 
 template <class Tree>
-Done Memory<Tree>::merge(const Memory& other) {
-    if (!is_like(other)) return refused(MemoryRefusal::not_alike);
+Done Memory<Tree>::merge(const Memory& other, std::vector<std::uint32_t> into) {
+    if (into.empty())
+        for (std::uint32_t of = 0; of < groups_.size(); ++of) into.push_back(of);
+    if (!is_like(other, into)) return refused(MemoryRefusal::not_alike);
     // Without times nothing tells what came before what.
     const bool steps = (counts_ == true && other.clock_) || (other.counts_ == true && clock_);
     if (last_n() || by_number() || steps) return refused(MemoryRefusal::not_merged);
@@ -45,7 +48,7 @@ Done Memory<Tree>::merge(const Memory& other) {
         ours.memory.catch_up(*latest);
         theirs.memory.catch_up(*latest);
     }
-    ours.memory.take_over(theirs.memory);
+    ours.memory.take_over(theirs.memory, into);
     for (const Memory* memory : {&ours.memory, &theirs.memory})
         if (memory->refusal_ != MemoryRefusal::none) return refused(memory->refusal_);
     swap(ours.memory);
@@ -72,13 +75,13 @@ void Memory<Tree>::catch_up(const Time& moment) {
 
 // What a group of another memory holds, in our terms.
 template <class Tree>
-typename HeldSamples<Tree>::Part Memory<Tree>::part_of(const Memory& other,
-                                                       std::uint32_t of) const {
+typename HeldSamples<Tree>::Part Memory<Tree>::part_of(const Memory& other, std::uint32_t of,
+                                                       std::uint32_t into) const {
     auto part = other.group(of).held->part();
     if (!fading() || part.samples == 0) return part;
     double ahead;
     lives_.position(0, *other.origin_, origin_, 0, ahead);
-    ahead += static_cast<double>(*other.group(of).base - *group(of).base);
+    ahead += static_cast<double>(*other.group(of).base - *group(into).base);
     const double factor = std::pow(2.0, ahead + sum_bits() - part.bits);
     std::vector<Held> all;
     all.swap(part.held);
@@ -97,10 +100,10 @@ typename HeldSamples<Tree>::Part Memory<Tree>::part_of(const Memory& other,
 
 // Both clocks show the same.
 template <class Tree>
-void Memory<Tree>::take_over(const Memory& other) {
-    for (std::uint32_t of = 0; of < groups_.size(); ++of)
-        refuse(group(of).held->merge({part_of(other, of)}));
-    const std::vector<std::uint32_t> order = other.ordered();
+void Memory<Tree>::take_over(const Memory& other, const std::vector<std::uint32_t>& into) {
+    for (std::uint32_t of = 0; of < into.size(); ++of)
+        refuse(group(into[of]).held->merge({part_of(other, of, into[of])}));
+    const std::vector<std::uint32_t> order = other.ordered(into);
     Needs needs;
     needs.entries = needs.ids = needs.scored = needs.entering = order.size();
     if (entries_.full(needs.entries)) return refuse(MemoryRefusal::too_many);
@@ -121,7 +124,7 @@ void Memory<Tree>::take_over(const Memory& other) {
         made.answer = entry.answer;
         made.label = entry.label;
         made.labelled = entry.labelled;
-        made.group = entry.group;
+        made.group = into[entry.group];
         const Time time = entry.moment();
         entries_.set_time(at, entry.timed ? &time : nullptr);
         entries_.set_amount(at, other.entries_.amount(from));

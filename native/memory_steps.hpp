@@ -62,7 +62,7 @@ void Memory<Tree>::set_clock(const Time& moment) {
 
 // What it will take to let it be this late.
 template <class Tree>
-MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs) {
+MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs, Division* division) {
     if (!moves(moment)) return MemoryRefusal::none;
     if (last_period() && !(before(moment, settings_.period) < moment))
         return MemoryRefusal::far_time;
@@ -84,7 +84,11 @@ MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs) {
             Sample coming = sample(at);
             // Nobody knows yet in which order they come: at most after all the others.
             if (by_number() && !entries_[at].placed) coming.count += needs.entering;
-            if (!want(coming)) needs.copy = true;
+            if (division && fading_by_time())
+                division->prepare({0, false, {}, coming.group, 0, moment});
+            else if (fading_by_time() && chain_lags(coming.group, moment))
+                needs.copy = true;
+            if (!want(coming, &moment)) needs.copy = true;
         });
     }
     return MemoryRefusal::none;
@@ -141,6 +145,7 @@ void Memory<Tree>::settle() {
         while (young_.first(entries_, maturity_edge_, place)) {
             young_.pop(entries_);
             if (entries_[place.at].state != EntryState::young) continue;
+            if (fading_by_time()) divide_groups(entries_[place.at].group);
             enter(place.at);
             settle_one(place.at);
         }

@@ -46,6 +46,7 @@ struct MemorySettings {
     // score may be. Without ids none of them may be given.
     std::optional<Time> time_to_live, maturity, correctable, horizon;
     std::optional<Time> max_ahead;  // how far after the newest time an event may be
+    std::uint64_t at_least = 0;     // how many samples a group needs to answer for itself
 };
 
 // An id. The kinds are the caller's: ids of two kinds are never the same.

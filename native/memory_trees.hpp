@@ -22,9 +22,9 @@ typename Memory<Tree>::Sample Memory<Tree>::sample(std::uint32_t at) const {
 
 // A sample may be added; false when its losses are too large for any tree.
 template <class Tree>
-bool Memory<Tree>::want(const Sample& sample) {
+bool Memory<Tree>::want(const Sample& sample, const Time* front) {
     if (is_empty(sample.amount)) return true;
-    if (fading()) return want_faded(sample);
+    if (fading()) return want_faded(sample, front);
     Losses losses;
     if (!losses_of(sample.amount, sample.label, losses)) return false;
     const Wide size = (Wide{losses.below < 0 ? -losses.below : losses.below} +
@@ -39,15 +39,19 @@ bool Memory<Tree>::want(const Sample& sample) {
     return true;
 }
 
-// The same at its place in time; false also when weights have to be divided first.
+// The same at its place in time; false also when weights have to be divided first, by the clock
+// or by a later time to which it will be moved.
 template <class Tree>
-bool Memory<Tree>::want_faded(const Sample& sample) {
+bool Memory<Tree>::want_faded(const Sample& sample, const Time* front) {
+    const Time* latest = clock_ ? &*clock_ : nullptr;
+    if (front && (!latest || *latest < *front)) latest = front;
     for (std::uint32_t of = sample.group; of != no_group; of = group(of).inside) {
         Group& in = group(of);
-        const double base = in.base ? static_cast<double>(*in.base) : -HalfLives::low;
+        const double base = static_cast<double>(base_of(of).value_or(-HalfLives::low));
         double ahead, numbers[2];
         if (!lives_.position(sample.count, sample.time, origin_, base, ahead)) return false;
         if (ahead >= HalfLives::high) return false;
+        if (settings_.by_time && latest && lags(of, *latest)) return false;
         if (!scaled(sample, ahead, numbers)) continue;
         int bits = 0;
         Losses losses;
@@ -230,13 +234,16 @@ template <class Tree>
 bool Memory<Tree>::hold_faded(const Sample& sample) {
     bool counts = true;
     for (std::uint32_t of = sample.group; of != no_group; of = group(of).inside)
-        counts = hold_faded(group(of), sample);
+        counts = hold_faded(of, sample);
     return counts;
 }
 
 template <class Tree>
-bool Memory<Tree>::hold_faded(Group& in, const Sample& sample) {
+bool Memory<Tree>::hold_faded(std::uint32_t of, const Sample& sample) {
+    Group& in = group(of);
     HeldSamples<Tree>& held = *in.held;
+    if (settings_.by_time && clock_) divide_group(of);
+    in.base = base_of(of);
     std::int64_t base = in.base.value_or(-HalfLives::low), bits;
     const auto from = [&] { return static_cast<double>(base); };
     const bool late = settings_.by_time && is_late(sample.time);
@@ -299,6 +306,39 @@ bool Memory<Tree>::divides_for(const Time& moment, bool& far) const {
     double ahead;
     far = !lives_.position(0, moment, origin_, base, ahead);
     return !far && ahead >= HalfLives::high && in.base;
+}
+
+// Whether the weights of a group are to be divided before it is looked at or added to then.
+template <class Tree>
+bool Memory<Tree>::lags(std::uint32_t of, const Time& moment) const {
+    double ahead;
+    return !has_no_base(of) && group(of).base &&
+           (!lives_.position(0, moment, origin_, static_cast<double>(*group(of).base), ahead) ||
+            ahead >= HalfLives::high);
+}
+
+// Divide the weights of a group where that is due: only in a copy.
+template <class Tree>
+void Memory<Tree>::divide_group(std::uint32_t of) {
+    if (!lags(of, *clock_)) return;
+    Group& in = group(of);
+    std::int64_t bits;
+    in.held->fade(HalfLives::to_divide(now(static_cast<double>(*in.base)), bits));
+    *in.base += bits;
+}
+
+// The same for those around it, too.
+template <class Tree>
+void Memory<Tree>::divide_groups(std::uint32_t of) {
+    for (; of != no_group && clock_; of = group(of).inside) divide_group(of);
+}
+
+template <class Tree>
+void Memory<Tree>::refresh(std::uint32_t of) {
+    if (!fading_by_time() || !clock_) return;
+    Division division(*this);
+    division.prepare({0, false, {}, of, 0, *clock_});
+    division.kept_if({});
 }
 
 // All have aged: the base of group 0 follows at once, others when they are needed.

@@ -190,11 +190,11 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 *("horizon", "max_ahead", "false_positive", "false_negative"),
             ],
         ),
-        (limen.Ledger.score, ["self", "id", "score", "time", "weight", "answer"]),
+        (limen.Ledger.score, ["self", "id", "score", "time", "weight", "answer", "group"]),
         (limen.Ledger.label, ["self", "id", "outcome", "as_of", "named"]),
         (
             limen.Ledger.score_many,
-            ["self", "ids", "scores", "times", "weights", "answers"],
+            ["self", "ids", "scores", "times", "weights", "answers", "groups"],
         ),
         (limen.Ledger.label_many, ["self", "ids", "outcomes", "as_of"]),
         (limen.Ledger.forget, ["self", "id"]),
@@ -288,7 +288,12 @@ def test_costs_units_and_other_settings_go_by_name_everywhere() -> None:
 def test_columns_come_in_one_order_everywhere() -> None:
     order = ["groups", "y_true", "y_score", "scores", "labels", "below", "above", "weights"]
     for name, function in public_functions().items():
-        given = [each for each in inspect.signature(function).parameters if each in order]
+        given = [
+            parameter.name
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.name in order
+            if parameter.name != "groups" or parameter.kind is not parameter.KEYWORD_ONLY
+        ]
 
         assert sorted(given, key=order.index) == given, name
 

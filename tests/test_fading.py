@@ -384,3 +384,77 @@ def test_a_ledger_joins_corrects_and_forgets_what_fades(data, by) -> None:
     cost = faded_cost(entries, now, half_life)
     assert math.isclose(cost, ledger.cost, abs_tol=1e-9)
     assert math.isclose(cost - losses.min(), ledger.regret, abs_tol=margin)
+
+
+class DividedMeanwhile:
+    """A model to which another thread comes between its answer and the scale of its sums."""
+
+    meanwhile: Any = None
+
+    def _answered(self, found: Any) -> Any:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return found
+
+
+class DividedThreshold(DividedMeanwhile, OnlineThreshold):
+    @property
+    def loss(self) -> float:
+        return self._answered(super().loss)
+
+    @property
+    def optimum(self) -> Any:
+        return self._answered(super().optimum)
+
+    def curve(self) -> Any:
+        return self._answered(super().curve())
+
+
+class DividedCalibrator(DividedMeanwhile, OnlineCalibrator):
+    def optimum(self, **costs: Any) -> Any:
+        return self._answered(super().optimum(**costs))
+
+    def confusion(self, threshold: float) -> Any:
+        return self._answered(super().confusion(threshold))
+
+    def roc_hull(self) -> Any:
+        return self._answered(super().roc_hull())
+
+    def blocks(self) -> Any:
+        return self._answered(super().blocks())
+
+    def best(self, metric: Any, **demands: Any) -> Any:
+        return self._answered(super().best(metric, **demands))
+
+    def _probability_interval(self, *given: Any) -> Any:
+        return self._answered(super()._probability_interval(*given))
+
+
+@pytest.mark.parametrize(
+    ("model", "read"),
+    [
+        (DividedThreshold, lambda f: f.loss),
+        (DividedThreshold, lambda f: f.optimum.loss),
+        (DividedThreshold, lambda f: f.curve().losses.tolist()),
+        (DividedCalibrator, lambda f: f.optimum(false_negative=5).loss),
+        (DividedCalibrator, lambda f: tuple(f.confusion(0.5))),
+        (DividedCalibrator, lambda f: f.roc_hull().fn.tolist()),
+        (DividedCalibrator, lambda f: f.blocks().weight.tolist()),
+        (DividedCalibrator, lambda f: tuple(f.best("f1").confusion)),
+        (DividedCalibrator, lambda f: f.best(lambda tp, fp, fn, tn: tp - fp).value),
+        (DividedCalibrator, lambda f: f.probability_interval(0.5)),
+    ],
+)
+def test_a_sum_is_right_while_another_thread_lets_all_be_divided(model: Any, read: Any) -> None:
+    fading = Fading(model(), 8, by="time")
+    for time in range(60):
+        fading.update(time % 7 / 8, time * 3 % 5 < 2, time=time)
+    later = fading.copy()
+    later.advance(100)
+    fading.model.meanwhile = lambda: fading.advance(100)
+
+    found = read(fading)
+
+    assert fading._base() > 0  # all was divided meanwhile
+    assert found == pytest.approx(read(later), rel=1e-3, abs=1e-9)

@@ -56,6 +56,7 @@ class Event:
         self.answer: Any = None
         self.outcome: Any = None
         self.turn = -1  # which score this was
+        self.group: Any = None
 
 
 class SlowLedger:
@@ -161,13 +162,16 @@ class SlowLedger:
             self.clock = time
             self.settle()
 
-    def record(self, id: Any, score: Any, weight: Any, time: Any, answer: int) -> None:
+    def record(
+        self, id: Any, score: Any, weight: Any, time: Any, answer: int, group: Any = None
+    ) -> None:
         event = self.known.get(id)
         if event is None:
             event = self.known[id] = Event(id)
             self.events.append(event)
         event.score, event.weight, event.time, event.answer = score, weight, time, answer
-        event.turn = self.turns = self.turns + 1
+        event.turn, event.group = self.turns + 1, group
+        self.turns += 1
         if event.outcome is None:
             event.state = "open"
         else:
@@ -271,8 +275,13 @@ class LedgerMachine(RuleBasedStateMachine):
             model.update(*self.sample(event))
         return model
 
-    def one_score(self, id, score, weight, steps, answer):
+    def threshold(self, group):
+        """The one that answers to a score."""
+        return self.fresh().threshold
+
+    def one_score(self, id, score, weight, steps, answer, group=None):
         """A score so many steps after the clock."""
+        named = {} if group is None else {"group": group}
         clock = self.slow.clock
         if self.times == "steps":
             given, time = None, 1 if clock is None else clock + 1
@@ -282,17 +291,17 @@ class LedgerMachine(RuleBasedStateMachine):
             given = time = (START if clock is None else clock) + steps * HOUR
         event = self.slow.known.get(id)
         if event is not None and event.state != "waiting":
-            if (event.score, event.weight) == (score, weight):
-                assert event.answer == self.ledger.score(id, score, given, weight)
+            if (event.score, event.weight, event.group) == (score, weight, group):
+                assert event.answer == self.ledger.score(id, score, given, weight, **named)
             else:
                 with pytest.raises(ValueError, match="already"):
-                    self.ledger.score(id, score, given, weight)
+                    self.ledger.score(id, score, given, weight, **named)
             return
         self.slow.tick(time)
-        expected = int(score >= self.fresh().threshold) if answer is None else answer
+        expected = int(score >= self.threshold(group)) if answer is None else answer
 
-        assert expected == self.ledger.score(id, score, given, weight, answer=answer)
-        self.slow.record(id, score, weight, time, expected)
+        assert expected == self.ledger.score(id, score, given, weight, answer=answer, **named)
+        self.slow.record(id, score, weight, time, expected, group)
 
     def one_label(self, id, outcome):
         assert self.slow.label(id, outcome) == self.ledger.label(id, *outcome)

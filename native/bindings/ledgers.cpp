@@ -14,7 +14,7 @@ namespace limen::bindings {
 
 namespace {
 
-constexpr const char* score_names[] = {"id", "score", "time", "weight", "answer"};
+constexpr const char* score_names[] = {"id", "score", "time", "weight", "answer", "group"};
 
 // 0, 1, or -1 where the threshold decides.
 int to_answer(PyObject* given) {
@@ -39,16 +39,33 @@ Amount to_score_weight(const Keeper& keeper, nb::handle model, PyObject* given, 
     return {};
 }
 
+// The number of the group of a score, which is made where it is new: all before any lock.
+std::uint32_t to_group(PyObject* self, const Keeper& keeper, PyObject* given) {
+    const bool known = given && given != Py_None;
+    if (!keeper.grouped()) {
+        if (!known) return 0;
+        refuse(PyExc_TypeError, "group is " + shown(given) +
+                                    ", but the model has no groups. Make a Ledger(Grouped(...)), "
+                                    "or leave it out." +
+                                    nothing_changed);
+    }
+    if (!known)
+        refuse(PyExc_TypeError, std::string("group is missing: the model has groups. Give each "
+                                            "score the group that it belongs to.") +
+                                    nothing_changed);
+    return nb::cast<std::uint32_t>(nb::handle(self).attr("_number")(nb::handle(given)));
+}
+
 PyObject* ledger_score(PyObject* self, PyObject* const* given, Py_ssize_t count,
                        PyObject* keywords) {
     return guarded([&]() -> PyObject* {
         LedgerBook& ledger = instance<LedgerBook>(self);
         const Keeper& keeper = keeper_of(ledger);
-        PyObject* args[5] = {nullptr, nullptr, nullptr, nullptr, nullptr};
+        PyObject* args[6] = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
         if (!keywords && count >= 2 && count <= 4)
             std::copy(given, given + count, args);
         else
-            parse({"score", score_names, 5, 4, 2}, given, count, keywords, args);
+            parse({"score", score_names, 6, 4, 2}, given, count, keywords, args);
         Asked asked{nothing_changed};
         asked.score = to_score(args[1], nothing_added);
         asked.amount = to_score_weight(keeper, ledger.model, args[3], asked.size);
@@ -60,11 +77,13 @@ PyObject* ledger_score(PyObject* self, PyObject* const* given, Py_ssize_t count,
         if (timed) moment = to_moment(args[2], keeper.must_be_dated(), "time");
         asked.time = args[2];
         const bool missing = !timed && keeper.must_be_dated().value_or(false);
+        asked.group = args[5];
+        asked.number = to_group(self, keeper, args[5]);
         const Done done = attempt<ObjectLock::Guard>(
             ledger, missing ? nullptr : &moment, asked, [&](auto& memory) {
                 if (missing && !memory.has_score(id)) return Done{MemoryRefusal::no_time};
                 return memory.score(id, asked.score, asked.amount, timed ? &moment.time : nullptr,
-                                    answer);
+                                    answer, asked.number);
             });
         return PyLong_FromLong(done.answer);
     });
@@ -187,12 +206,12 @@ double answers_regret(LedgerBook& ledger) {
 
 PyMethodDef ledger_methods[] = {
     LIMEN_FAST("score", ledger_score,
-               "score($self, id, score, time=None, weight=1, *, answer=None)\n--\n\n"
+               "score($self, id, score, time=None, weight=1, *, answer=None, group=None)\n--\n\n"
                "Record a score and return the answer to it by the threshold of this moment. "
                "O(log n).\n\n"
                "Where something else decided, say a threshold that is reviewed first, pass the "
                "`answer`\nthat was given. The same score again changes nothing and returns the "
-               "same answer.\n\n"
+               "same answer.\nOver groups, give the `group` that it belongs to.\n\n"
                ">>> from limen import Ledger, OnlineThreshold\n"
                ">>> ledger = Ledger(OnlineThreshold())\n"
                ">>> ledger.score(\"a\", 0.9, answer=1)\n"
@@ -267,9 +286,11 @@ void adopt_window(Window& window, const MemorySettings& settings, const LossScal
 }
 
 // `periods` are time_to_live, maturity, correctable, horizon, max_ahead and the window's own.
-void begin_ledger(LedgerBook* self, nb::handle model, nb::tuple periods, nb::tuple costs) {
+// `groups` is None, or what shows the groups, of which `model` is that of all samples.
+void begin_ledger(LedgerBook* self, nb::handle model, nb::tuple periods, nb::tuple costs,
+                  nb::handle groups, std::uint64_t at_least) {
     LedgerBook ledger;
-    ledger.model = nb::borrow(model);
+    ledger.model = nb::borrow(groups.is_none() ? model : groups);
     const bool over_window = nb::isinstance<Window>(model) && !nb::isinstance<LedgerBook>(model);
     if (over_window)
         ledger.keeper = instance<Window>(model.ptr()).keeper;
@@ -281,6 +302,7 @@ void begin_ledger(LedgerBook* self, nb::handle model, nb::tuple periods, nb::tup
     const std::optional<bool> dated =
         set_periods(periods, {&settings.time_to_live, &settings.maturity, &settings.correctable,
                               &settings.horizon, &settings.max_ahead, &own});
+    settings.at_least = at_least;
     LossScale account = keeper.account();
     set_account(costs, settings, account);
     if (over_window) {
@@ -289,7 +311,24 @@ void begin_ledger(LedgerBook* self, nb::handle model, nb::tuple periods, nb::tup
         keeper.adopt(settings, account, dated);
         keeper.claim("Ledger");
     }
+    if (!groups.is_none())
+        keeper.begin_groups(over_window ? instance<Window>(model.ptr()).model : nb::borrow(model));
     new (self) LedgerBook(std::move(ledger));
+}
+
+// Take a new model or window, which nobody else has, for a group inside of another.
+std::uint32_t add_group(nb::handle self, nb::handle model, std::uint32_t inside) {
+    LedgerBook& ledger = checked<LedgerBook>(self);
+    Keeper& keeper = keeper_of(ledger);
+    if (!nb::isinstance<Window>(model))
+        return keeper.add_group(nb::borrow(model), inside, "Ledger");
+    Window& window = instance<Window>(model.ptr());
+    const char* owner = parts_of(window.model).belonging->owner;
+    window.keeper.reset();  // the model is free again
+    window.group = keeper.add_group(window.model, inside, owner);
+    window.keeper = ledger.keeper;
+    window.adopted = true;
+    return window.group;
 }
 
 }  // namespace
@@ -298,7 +337,10 @@ nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module) {
     auto ledger =
         memory_class<LedgerBook>(module, "Ledger", ledger_methods, ledger_length,
                                  {Py_sq_contains, reinterpret_cast<void*>(&ledger_contains)});
-    ledger.def("__init__", &begin_ledger)
+    ledger
+        .def("__init__", &begin_ledger, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
+             nb::arg())
+        .def("_add_group", &add_group)
         .def_prop_ro("cost", method<LedgerBook>(&answers_cost),
                      "What the answers given cost, for the samples that count now. O(1).")
         .def_prop_ro("cost_ever", method<LedgerBook>(&answers_cost_ever),

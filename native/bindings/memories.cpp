@@ -19,8 +19,7 @@ ModelParts parts_in(T& model, bool labelled, Costs costs) {
         parts.cut = &model.held;
     else
         parts.hull = &model.held;
-    parts.lock = &model.lock;
-    parts.owner = &model.owner;
+    parts.belonging = &model;
     parts.unit = model.held.unit();
     parts.scale = model.scale;
     parts.labelled = labelled;
@@ -65,7 +64,8 @@ Keeper::Keeper(const ModelParts& model, const MemorySettings& settings, std::opt
 Keeper::~Keeper() {
     if (!claimed_) return;
     ObjectLock::Guard guard(lock());
-    *model_.owner = nullptr;
+    model_.belonging->owner = nullptr;
+    for (const ModelParts& other : others_) other.belonging->owner = nullptr;
 }
 
 void Keeper::make() {
@@ -81,10 +81,10 @@ void Keeper::claim(const char* owner) {
     const char* other = nullptr;
     {
         ObjectLock::Guard guard(lock());
-        other = *model_.owner;
+        other = model_.belonging->owner;
         held = samples();
         if (!other && held == 0) {
-            *model_.owner = owner;
+            model_.belonging->owner = owner;
             claimed_ = true;
             return;
         }
@@ -96,6 +96,27 @@ void Keeper::claim(const char* owner) {
            "model holds " + std::string(nb::str(nb::str("{:,}").attr("format")(held)).c_str()) +
                " samples already, and nobody knows when they came. Give an empty one, and add them "
                "through update_many().");
+}
+
+void Keeper::begin_groups(nb::object model) { members_.push_back(std::move(model)); }
+
+std::uint32_t Keeper::add_group(nb::object model, std::uint32_t inside, const char* owner) {
+    const ModelParts parts = parts_of(model);
+    if (!parts.cut != !model_.cut || parts.belonging->owner || inside >= groups())
+        refuse(PyExc_RuntimeError,
+               "the model of a group must be like that of all samples, and new.");
+    ObjectLock::Guard guard(lock());
+    others_.reserve(groups());
+    members_.reserve(groups() + 1);
+    const std::uint32_t number =
+        cut_ ? cut_->add_group(*parts.cut, inside) : hull_->add_group(*parts.hull, inside);
+    others_.push_back(parts);
+    parts.belonging->owner = owner;
+    parts.belonging->group = number;
+    parts.belonging->lock = &lock();
+    parts.belonging->lock_owner = members_[0];
+    members_.push_back(std::move(model));
+    return number;
 }
 
 void Keeper::adopt(const MemorySettings& settings, const LossScale& account,
@@ -221,6 +242,10 @@ nb::object from_amount(const Keeper& keeper, const Amount& amount) {
 }
 
 [[noreturn]] void refuse_other_score(const Keeper& keeper, const Done& done, const Asked& asked) {
+    if (done.group != asked.number)
+        refuse(PyExc_ValueError, "id " + shown(asked.id) + " belongs to another group already" +
+                                     (asked.group ? ", got " + shown(asked.group) : std::string()) +
+                                     ". Forget it first, or use another id." + nothing_changed);
     refuse(PyExc_ValueError, "id " + shown(asked.id) + " has score " + shown(done.score) +
                                  " and weight " + shown(from_amount(keeper, done.amount).ptr()) +
                                  " already, got " + shown(asked.score) + " and " +

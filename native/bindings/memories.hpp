@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "../memory.hpp"
 #include "models.hpp"
@@ -28,8 +29,7 @@ using SharedCalendar = std::atomic<Calendar>;
 struct ModelParts {
     OnlineCut* cut = nullptr;  // one of the two
     OnlineHull* hull = nullptr;
-    ObjectLock* lock = nullptr;
-    const char** owner = nullptr;
+    Belonging* belonging = nullptr;
     Unit unit;
     LossScale scale;
     bool labelled = true;
@@ -55,6 +55,11 @@ public:
 
     // Take the model, unless it holds samples or belongs to another. All while locked.
     void claim(const char* owner);
+    // From now on there are groups: that of all samples, which this model holds, and further ones.
+    void begin_groups(nb::object model);
+    // A further group, inside of an earlier one; returns its number. The model is nobody else's.
+    std::uint32_t add_group(nb::object model, std::uint32_t inside, const char* owner);
+    bool grouped() const { return !members_.empty(); }
     // Begin anew for a ledger.
     void adopt(const MemorySettings& settings, const LossScale& account, std::optional<bool> dated);
 
@@ -70,23 +75,28 @@ public:
         if (dated_ || known == Calendar::unknown) return dated_;
         return known != Calendar::numbers;
     }
-    std::size_t samples() const {
-        return model_.cut ? model_.cut->samples() : model_.hull->samples();
+    std::size_t samples(std::uint32_t of = 0) const {
+        const ModelParts& in = model(of);
+        return in.cut ? in.cut->samples() : in.hull->samples();
     }
-    // While locked: what the model holds, as bytes.
-    std::string state() const { return model_.cut ? model_.cut->state() : model_.hull->state(); }
+    // While locked: what the model of a group holds, as bytes.
+    std::string state(std::uint32_t of = 0) const {
+        const ModelParts& in = model(of);
+        return in.cut ? in.cut->state() : in.hull->state();
+    }
     // While locked: hold what such bytes describe; false where they do not.
-    bool restore(const std::string& state) {
-        return model_.cut ? model_.cut->restore(state, model_.labelled)
-                          : model_.hull->restore(state, model_.labelled);
+    bool restore(std::uint32_t of, const std::string& state) {
+        const ModelParts& in = model(of);
+        return in.cut ? in.cut->restore(state, in.labelled) : in.hull->restore(state, in.labelled);
     }
+    std::size_t groups() const { return 1 + others_.size(); }
     // While locked: what there is to say about samples of about this size that do not fit.
     Denial denial(MemoryRefusal refusal, double size) const;
 
     const LossScale& account() const { return account_; }
     const Unit& unit() const { return model_.unit; }
     const MemorySettings& settings() const { return settings_; }
-    ObjectLock& lock() const { return *model_.lock; }
+    ObjectLock& lock() const { return *model_.belonging->lock; }
     // A sum in numbers. Speaks Python, so not while locked.
     double number(Wide units) const { return account_(units, unit().automatic ? finest_bits : 0); }
 
@@ -97,8 +107,11 @@ public:
 
 private:
     void make();
+    const ModelParts& model(std::uint32_t of) const { return of == 0 ? model_ : others_[of - 1]; }
 
     ModelParts model_;
+    std::vector<ModelParts> others_;   // of further groups
+    std::vector<nb::object> members_;  // the models of all groups, which live as long as this
     MemorySettings settings_;
     LossScale account_;
     std::optional<bool> dated_;
@@ -112,7 +125,8 @@ struct Window {
     nb::object model;  // that was given
     nb::dict given;    // settings as the caller wrote them
     std::shared_ptr<Keeper> keeper;
-    bool adopted = false;  // whether it belongs to a ledger; changed while locked
+    std::uint32_t group = 0;  // of a ledger, whose samples this window shows
+    bool adopted = false;     // whether it belongs to a ledger; changed while locked
 };
 struct LastN : Window {};
 struct LastPeriod : Window {};
@@ -134,6 +148,8 @@ struct Asked {
     PyObject* id = nullptr;
     double score = 0;
     Amount amount{};
+    PyObject* group = nullptr;  // as it was given, and its number
+    std::uint32_t number = 0;
 };
 
 // Why a call came to nothing.

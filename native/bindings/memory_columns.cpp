@@ -251,6 +251,7 @@ void attempt_many(Window& window, const Batch& batch, const MomentColumn& moment
         asked.id = id.ptr();
         asked.score = rows.scores ? rows.scores[done.row] : 0;
         asked.amount = rows.amount(done.row);
+        if (rows.groups) asked.number = rows.groups[done.row];
     });
 }
 
@@ -267,7 +268,7 @@ Flags update_many(nb::handle self, nb::tuple samples, nb::tuple times) {
 }
 
 Flags score_many(nb::handle self, nb::handle ids, nb::tuple samples, nb::tuple times,
-                 Array<std::int8_t> answers) {
+                 Array<std::int8_t> answers, Array<std::uint32_t> groups) {
     LedgerBook& ledger = checked<LedgerBook>(self);
     const Keeper& keeper = keeper_of(ledger);
     const IdColumn names(ids);
@@ -278,6 +279,8 @@ Flags score_many(nb::handle self, nb::handle ids, nb::tuple samples, nb::tuple t
     moments.show(batch.rows);
     std::vector<std::int8_t> decided(answers.data(), answers.data() + answers.shape(0));
     if (!decided.empty()) batch.rows.answers = decided.data();
+    std::vector<std::uint32_t> numbers(groups.data(), groups.data() + groups.shape(0));
+    if (!numbers.empty()) batch.rows.groups = numbers.data();
     auto given = new_array<std::uint8_t>(n);
     const bool missing = moments.empty() && n > 0 && keeper.must_be_dated().value_or(false);
     const Moment step{{}, Calendar::numbers};
@@ -474,23 +477,37 @@ bool is_refilled(const Keeper& keeper) {
     return keeper.settings().keep == Keep::last_n || keeper.settings().keep == Keep::last_period;
 }
 
-nb::dict columns_out(Window& window) {
-    Keeper& keeper = keeper_of(window);
+// All that a window or a ledger knows, copied while it is locked.
+struct Copied {
     MemoryColumns columns;
-    std::string state;
+    std::vector<std::uint32_t> groups;  // those that are in use, of those that were asked for
+    std::vector<std::string> states;    // of their models
     Calendar calendar, as_of;
-    {
-        ObjectLock::LongGuard guard(keeper.lock());
-        columns = keeper.with([](const auto& memory) { return memory.columns(); });
-        if (!is_refilled(keeper)) state = keeper.state();
-        calendar = keeper.times;
-        as_of = keeper.as_of;
-    }
+    bool complete = false;  // else another group came into use meanwhile
+};
+
+Copied copied(const Keeper& keeper, const std::vector<std::uint32_t>& order) {
+    Copied out;
+    ObjectLock::LongGuard guard(keeper.lock());
+    keeper.with([&](const auto& memory) {
+        out.complete = memory.used(order, out.groups);
+        if (out.complete) out.columns = memory.columns(out.groups);
+    });
+    for (const std::uint32_t of : out.groups)
+        if (!is_refilled(keeper)) out.states.push_back(keeper.state(of));
+    out.calendar = keeper.times;
+    out.as_of = keeper.as_of;
+    return out;
+}
+
+nb::dict described(Copied& copied) {
+    MemoryColumns& columns = copied.columns;
+    const Calendar calendar = copied.calendar;
     plain_times(columns.times, columns.time_kinds);
     plain_times(columns.as_of, columns.as_of_kinds);
     nb::dict parts;
     parts["calendar"] = nb::int_(static_cast<int>(calendar));
-    parts["as_of_calendar"] = nb::int_(static_cast<int>(as_of));
+    parts["as_of_calendar"] = nb::int_(static_cast<int>(copied.as_of));
     for_each_time(columns, [&](const char* name, const std::optional<Time>& time) {
         parts[name] = time ? from_time(plain(*time), calendar) : nb::none();
     });
@@ -509,8 +526,33 @@ nb::dict columns_out(Window& window) {
     for_each_column(columns, [&](const char* name, auto& values) {
         put_column(parts, name, std::move(values));
     });
-    parts["state"] = is_refilled(keeper) ? nb::object(nb::none())
-                                         : nb::object(nb::bytes(state.data(), state.size()));
+    const auto bytes = [](const std::string& state) {
+        return nb::bytes(state.data(), state.size());
+    };
+    parts["state"] =
+        copied.states.empty() ? nb::object(nb::none()) : nb::object(bytes(copied.states[0]));
+    return parts;
+}
+
+nb::dict columns_out(Window& window) {
+    Copied all = copied(keeper_of(window), {0});
+    return described(all);
+}
+
+// The same of a ledger over groups: `order` are their numbers in the order in which they are to
+// be stored, and `used` becomes which of them are. None where another one came meanwhile.
+nb::object grouped_columns(nb::handle self, Array<std::uint32_t> order) {
+    const Keeper& keeper = keeper_of(checked<LedgerBook>(self));
+    Copied all = copied(keeper, {order.data(), order.data() + order.shape(0)});
+    if (!all.complete) return nb::none();
+    nb::list states;
+    for (std::size_t i = 1; i < all.states.size(); ++i)
+        states.append(nb::bytes(all.states[i].data(), all.states[i].size()));
+    std::vector<std::uint32_t> entries = std::move(all.columns.groups);
+    nb::dict parts = described(all);
+    put_column(parts, "groups", std::vector<std::int64_t>(entries.begin(), entries.end()));
+    parts["used"] = array_of(std::move(all.groups));
+    parts["group_states"] = nb::tuple(states);
     return parts;
 }
 
@@ -551,16 +593,30 @@ void columns_in(nb::handle self, nb::dict parts) {
     ids_in(parts["ids"], columns);
     for_each_column(columns,
                     [&](const char* name, auto& values) { take_column(parts, name, values); });
-    std::string state;
-    if (!is_refilled(keeper)) {
-        const auto given = nb::cast<nb::bytes>(parts["state"]);
-        state.assign(given.c_str(), given.size());
+    std::vector<std::string> states;
+    const auto take_state = [&](nb::handle given) {
+        const auto bytes = nb::cast<nb::bytes>(given);
+        states.emplace_back(bytes.c_str(), bytes.size());
+    };
+    if (!is_refilled(keeper)) take_state(parts["state"]);
+    if (keeper.grouped()) {
+        std::vector<std::int64_t> entries;
+        take_column(parts, "groups", entries);
+        for (const std::int64_t of : entries) {
+            if (of < 0 || of >= static_cast<std::int64_t>(keeper.groups()))
+                refuse(PyExc_ValueError, "a group that does not exist");
+            columns.groups.push_back(static_cast<std::uint32_t>(of));
+        }
+        for (nb::handle state : nb::cast<nb::tuple>(parts["group_states"])) take_state(state);
+        if (states.size() != (is_refilled(keeper) ? 0 : keeper.groups()))
+            refuse(PyExc_ValueError, "groups without samples of their own");
     }
-    bool sound = false;
+    bool sound = true;
     {
         ObjectLock::LongGuard guard(keeper.lock());
-        sound = (is_refilled(keeper) || keeper.restore(state)) &&
-                keeper.with([&](auto& memory) { return memory.restore(columns); });
+        for (std::uint32_t of = 0; of < states.size(); ++of)
+            sound = sound && keeper.restore(of, states[of]);
+        sound = sound && keeper.with([&](auto& memory) { return memory.restore(columns); });
         keeper.times = calendar;
         keeper.as_of = as_of;
     }
@@ -585,19 +641,20 @@ bool knows(const Keeper& keeper, const Id& id) {
 }
 
 // Know what another one of the same settings knows too. That one is nobody else's, and needs no
-// lock.
-void merge_memories(nb::handle self, nb::handle other) {
+// lock. `into` are our numbers of its groups.
+void merge_memories(nb::handle self, nb::handle other, Array<std::uint32_t> into) {
     Window& window = checked<Window>(self);
     const Keeper& from = keeper_of(checked<Window>(other));
     Asked asked{nothing_changed};
     nb::object shared;
     const Moment moment{{}, from.times};
+    const std::vector<std::uint32_t> groups(into.data(), into.data() + into.shape(0));
     attempt<ObjectLock::LongGuard>(
         window, from.times == Calendar::unknown ? nullptr : &moment, asked,
         [&](auto& memory) {
             return from.with([&](const auto& others) {
                 if constexpr (std::is_same_v<decltype(others), decltype(std::as_const(memory))>)
-                    return memory.merge(others);
+                    return memory.merge(others, groups);
                 return Done{MemoryRefusal::not_alike};
             });
         },
@@ -640,6 +697,7 @@ void bind_memories(nb::module_& module) {
     bind_ledger(module)
         .def("_score_many", &score_many)
         .def("_label_many", &label_many)
+        .def("_grouped_columns", &grouped_columns)
         .def("_ids", method<LedgerBook>(&ids_of));
 }
 

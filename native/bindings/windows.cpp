@@ -121,7 +121,7 @@ Py_ssize_t window_length(PyObject* self) {
     guarded([&]() -> PyObject* {
         Keeper& keeper = keeper_of(instance<Window>(self));
         ObjectLock::Guard guard(keeper.lock());
-        length = static_cast<Py_ssize_t>(keeper.samples());
+        length = static_cast<Py_ssize_t>(keeper.samples(instance<Window>(self).group));
         return nullptr;
     });
     return length;
@@ -245,7 +245,15 @@ void bind_windows(nb::module_& module, nb::class_<Window>& window) {
                  begin_window(self, "Fading", model, settings, periods);
              })
         .def("_scale", method<FadingWindow>([](FadingWindow& self) {
-                 return looked(self, [](const auto& memory) { return memory.scale(); });
+                 return looked(self, [&](const auto& memory) { return memory.scale(self.group); });
+             }))
+        .def("_base", method<FadingWindow>([](FadingWindow& self) -> nb::object {
+                 const auto base =
+                     looked(self, [&](const auto& memory) { return memory.base(self.group); });
+                 return base ? nb::object(nb::int_(*base)) : nb::none();
+             }))
+        .def("_refresh", method<FadingWindow>([](FadingWindow& self) {
+                 looked(self, [&](auto& memory) { memory.refresh(self.group); });
              }));
     bind_clock(fading);
     module.attr("fading_high") = HalfLives::high;

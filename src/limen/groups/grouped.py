@@ -18,9 +18,9 @@ from limen.groups.paths import (
     Answers,
     Path,
     coded,
+    named_path,
     names_a_group,
     path_of,
-    refuse_group,
     require_count,
 )
 from limen.groups.windows import Windows, inner_of
@@ -116,7 +116,7 @@ class Grouped(Storable, Answers, kind="Grouped"):
         >>> recent.count("a"), recent.count("b")
         (0, 1)
         """
-        return self._models.one("update", "revert", _named(group), sample, named)
+        return self._models.one("update", "revert", named_path(group), sample, named)
 
     def revert(self, group: Hashable, *sample: Any, **named: Any) -> None:
         """Take one sample back from its group and the larger ones. O(log n) for each depth.
@@ -128,7 +128,7 @@ class Grouped(Storable, Answers, kind="Grouped"):
         >>> len(grouped)
         0
         """
-        self._models.one("revert", "update", _named(group), sample, named)
+        self._models.one("revert", "update", named_path(group), sample, named)
 
     def update_many(self, groups: Any, *columns: Any, **named: Any) -> Any:
         """Add many samples at once: all of them, or on an error none.
@@ -159,13 +159,7 @@ class Grouped(Storable, Answers, kind="Grouped"):
         >>> grouped.count("a"), grouped.count("b"), len(grouped)
         (0, 1, 1)
         """
-        models = self._models
-        if not isinstance(models, Windows) or not models.clocked:
-            raise TypeError(
-                f"samples do not leave {type(models.empty).__name__} by their time, so there is no "
-                "clock to advance. Make Grouped of a LastPeriod, or of a Fading by time."
-            )
-        models.advance(time)
+        self._models.advance(time)
 
     def merge(self, *others: Self) -> None:
         """Hold what others hold, besides what is held: all of it, or on an error nothing.
@@ -317,14 +311,6 @@ class Grouped(Storable, Answers, kind="Grouped"):
             if key_of(path[:-1]) not in models.held:
                 raise ValueError(f"the group {path!r} belongs to none")
         return grouped
-
-
-def _named(group: Hashable) -> Path:
-    """Write the group of a sample as a path; raise ValueError unless it names one."""
-    path = path_of(group)
-    if not names_a_group(path):
-        refuse_group("group", group)
-    return path
 
 
 def _refuse_weights(what: str) -> NoReturn:

@@ -128,6 +128,13 @@ class Models:
         """Find which of many samples count at all; None where all do."""
         return None
 
+    def advance(self, time: Any) -> None:
+        """Let it be this late in all groups; here there is no clock."""
+        raise TypeError(
+            f"samples do not leave {type(self.empty).__name__} by their time, so there is no clock "
+            "to advance. Make Grouped of a LastPeriod, or of a Fading by time."
+        )
+
     def begun(self) -> Any:
         """Return the model of a new group."""
         return deepcopy(self.empty)

@@ -23,6 +23,7 @@ __all__ = [
     "Path",
     "by_depth",
     "coded",
+    "named_path",
     "names_a_group",
     "path_of",
     "refuse_group",
@@ -55,6 +56,14 @@ def names_a_group(path: Path) -> bool:
 def refuse_group(name: str, group: object) -> NoReturn:
     """Say that this is the group of nothing."""
     raise ValueError(f"{name} is {group!r}, which names no group. Drop or fill it before the call.")
+
+
+def named_path(group: Hashable) -> Path:
+    """Write the group of a sample as a path; raise ValueError unless it names one."""
+    path = path_of(group)
+    if not names_a_group(path):
+        refuse_group("group", group)
+    return path
 
 
 def require_count(at_least: int) -> None:

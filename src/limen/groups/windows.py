@@ -69,6 +69,8 @@ class Windows(Models):
 
     def advance(self, time: Any) -> None:
         """Let it be this late in all groups."""
+        if not self.clocked:
+            super().advance(time)
         self.held[EVERYTHING].advance(time)
         self._look_around(1)
 

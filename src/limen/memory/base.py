@@ -51,7 +51,7 @@ class Memory(Storable):
 
         def _columns(self) -> dict[str, Any]: ...
         def _restore(self, columns: dict[str, Any]) -> None: ...
-        def _merge(self, other: Any) -> None: ...
+        def _merge(self, other: Any, into: NDArray[np.uint32], /) -> None: ...
 
     takes_costs: bool = _answer_of_model("takes_costs")
     # Numbers, or methods where the model takes costs.
@@ -109,14 +109,19 @@ class Memory(Storable):
                     )
             twins.append(other.copy())
         for twin in twins[1:]:
-            twins[0]._merge(twin)
+            twins[0]._merge(twin, twins[0]._places_of(twin))
         if twins:
-            self._merge(twins[0])
+            self._merge(twins[0], self._places_of(twins[0]))
+
+    def _places_of(self, other: Any) -> NDArray[np.uint32]:
+        """Return the numbers of the groups of another object here; without groups, none."""
+        return np.empty(0, np.uint32)
 
     def _terms(self) -> dict[str, Any]:
         """Return what two objects must have in common to be merged."""
-        inner, window = innermost(self.model), self.model
+        inner, window = innermost(self.model), of_all(self.model)
         own = {"window": type(window)._stored_as} | dict(self._given)
+        own["at_least"] = self.model.at_least if has_groups(self.model) else None
         return {**window._terms(), **inner._terms(), "model": type(inner)._native, **own}
 
     # One protocol for all: the settings, an empty model, and the columns of the native memory.
@@ -142,9 +147,14 @@ class Memory(Storable):
         if not isinstance(innermost(parts["model"]), Held) or len(innermost(parts["model"])):
             raise ValueError("a memory whose model holds samples of its own")
         memory = cls.__new__(cls)
-        memory._begin(parts["model"], {name: parts[name] for name in cls._settings})
+        memory._begin(cls._model_of(parts), {name: parts[name] for name in cls._settings})
         memory._restore(parts)
         return memory
+
+    @classmethod
+    def _model_of(cls, parts: dict[str, Any]) -> Any:
+        """Return the model that is described, still without samples."""
+        return parts["model"]
 
     @classmethod
     def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
@@ -154,9 +164,20 @@ class Memory(Storable):
     _settings: ClassVar[tuple[str, ...]]  # the names of the arguments besides the model
 
 
+def has_groups(model: Any) -> bool:
+    """Whether this is a `limen.Grouped`; where there is none, its module need not be loaded."""
+    return getattr(type(model), "_kind", None) == "Grouped"
+
+
+def of_all(model: Any) -> Any:
+    """Return the model or window that holds all samples: of groups the largest, or itself."""
+    return model.model(()) if has_groups(model) else model
+
+
 def innermost(model: Any) -> Any:
     """Return the model that holds the samples: that of a window, or the model itself."""
-    return model.model if isinstance(model, Memory) else model
+    window = of_all(model)
+    return window.model if isinstance(window, Memory) else window
 
 
 def require_plain(model: Any) -> None:

@@ -137,41 +137,57 @@ class Fading(Window, _core.Fading, kind="Fading"):
 
     # What is asked of it: sums in terms of the newest sample.
 
+    def _lighter(self, ask: Callable[[float], Any], lighten: Callable[[Any, float], Any]) -> Any:
+        """Ask the model, and lighten its answer by the scale that its sums have.
+
+        Another thread may let everything be divided between the two: then the base has moved, and
+        the model is asked again.
+        """
+        while True:
+            base, scale = self._base(), self._scale()
+            found = ask(scale)
+            if self._base() == base:
+                return lighten(found, scale)
+
     @property
     def loss(self) -> float:  # type: ignore[override]
         """The loss of the cheapest cut, by weights that have faded. O(1)."""
-        return float(self.model.loss) / self._scale()
+        loss: float = self._lighter(lambda _: self.model.loss, lambda loss, scale: loss / scale)
+        return loss
 
     @property
     def optimum(self) -> Any:
         """The optimum of the model, by weights that have faded."""
-        found = self.model.optimum
         if self.model.takes_costs:
-            return lambda **costs: self._lighter(found(**costs))
-        return self._lighter(found)
+            return lambda **costs: self._lighter(
+                lambda _: self.model.optimum(**costs), _lighter_loss
+            )
+        return self._lighter(lambda _: self.model.optimum, _lighter_loss)
 
     def curve(self, **costs: Any) -> LossCurve:
         """Compute the loss of every cut, by weights that have faded. O(n)."""
-        curve = self.model.curve(**costs)
-        return LossCurve(curve.thresholds, curve.losses / self._scale())
+        curve: LossCurve = self._lighter(
+            lambda _: self.model.curve(**costs),
+            lambda found, scale: LossCurve(found.thresholds, found.losses / scale),
+        )
+        return curve
 
     @property
     def confusion(self) -> Callable[[float], Confusion]:  # type: ignore[override]
         """The `confusion` of the model, by weights that have faded."""
         ask = self.model.confusion
-        return lambda threshold: self._lighter_weights(ask(threshold))
+        return lambda threshold: self._lighter(lambda _: ask(threshold), _lighter_weights)
 
     @property
     def roc_hull(self) -> Callable[[], RocHull]:  # type: ignore[override]
         """The `roc_hull` of the model, by weights that have faded."""
         ask = self.model.roc_hull
 
-        def lighter() -> RocHull:
-            hull, scale = ask(), self._scale()
+        def lighten(hull: RocHull, scale: float) -> RocHull:
             weights = (getattr(hull, name) / scale for name in ("tp", "fp", "fn", "tn"))
             return RocHull(hull.thresholds, *weights)
 
-        return lighter
+        return lambda: self._lighter(lambda _: ask(), lighten)
 
     @property
     def probability_interval(self) -> Callable[..., Any]:  # type: ignore[override]
@@ -181,53 +197,52 @@ class Fading(Window, _core.Fading, kind="Fading"):
         """
         if len(self) == 0:
             return self.model.probability_interval  # type: ignore[no-any-return]
-        length: Any = self.half_life
-        ahead = 0.0 if self._given["by"] == "time" else 1 / length
-        weight = self._scale() * 2.0**ahead
-        return lambda scores: self.model._probability_interval(scores, weight)
+        ask, length = self.model._probability_interval, self.half_life
+        ahead = 1.0 if self._given["by"] == "time" else 2.0 ** (1 / length)  # type: ignore[operator]
+        return lambda scores: self._lighter(
+            lambda scale: ask(scores, scale * ahead), lambda found, _: found
+        )
 
     @property
     def blocks(self) -> Callable[[], Blocks]:  # type: ignore[override]
         """The `blocks` of the model, by weights that have faded."""
         ask = self.model.blocks
 
-        def lighter() -> Blocks:
-            blocks: Blocks = ask()
-            return replace(blocks, _unit=blocks._unit / Fraction(self._scale()))
+        def lighten(blocks: Blocks, scale: float) -> Blocks:
+            return replace(blocks, _unit=blocks._unit / Fraction(scale))
 
-        return lighter
+        return lambda: self._lighter(lambda _: ask(), lighten)
 
     @property
     def best(self) -> Callable[..., BestCut]:  # type: ignore[override]
         """The `best` of the model, by weights that have faded."""
-        ask, scale = self.model.best, self._scale()
+        ask = self.model.best
 
         def lighter(metric: Any, **demands: Any) -> BestCut:
             counts = isinstance(metric, Metric) and metric.scale is not None
-            if not isinstance(metric, str | Metric) and callable(metric):
-                function = metric
+            own = not isinstance(metric, str | Metric) and callable(metric)
 
-                def metric(*weights: Any) -> Any:
-                    return function(*(weight / scale for weight in weights))
+            def find(scale: float) -> BestCut | Infeasible:
+                def weighed(*weights: Any) -> Any:
+                    return metric(*(weight / scale for weight in weights))
 
-            def lightened(found: BestCut) -> BestCut:
+                try:
+                    found: BestCut = ask(weighed if own else metric, **demands)
+                except Infeasible as infeasible:
+                    return infeasible
+                return found
+
+            def lighten(found: BestCut | Infeasible, scale: float) -> BestCut:
+                if isinstance(found, Infeasible):
+                    raise Infeasible(str(found), lighten(found.nearest, scale)) from None
                 value = found.value / scale if counts else found.value
-                confusion = self._lighter_weights(found.confusion)
+                confusion = _lighter_weights(found.confusion, scale)
                 return replace(found, value=value, confusion=confusion)
 
-            try:
-                found: BestCut = ask(metric, **demands)
-            except Infeasible as infeasible:
-                raise Infeasible(str(infeasible), lightened(infeasible.nearest)) from None
-            return lightened(found)
+            best: BestCut = self._lighter(find, lighten)
+            return best
 
         return lighter
-
-    def _lighter(self, optimum: Optimum) -> Optimum:
-        return replace(optimum, loss=optimum.loss / self._scale())
-
-    def _lighter_weights(self, confusion: Confusion) -> Confusion:
-        return Confusion(*(weight / self._scale() for weight in confusion))
 
     def __repr__(self) -> str:
         # Not the model's own: its sums are in other terms.
@@ -236,6 +251,14 @@ class Fading(Window, _core.Fading, kind="Fading"):
             f"<{type(self).__name__}(half_life={self.half_life!r}, by={self._given['by']!r}) of "
             f"{type(self.model).__name__}: {samples}>"
         )
+
+
+def _lighter_loss(optimum: Optimum, scale: float) -> Optimum:
+    return replace(optimum, loss=optimum.loss / scale)
+
+
+def _lighter_weights(confusion: Confusion, scale: float) -> Confusion:
+    return Confusion(*(weight / scale for weight in confusion))
 
 
 def _require_by(by: Any, dated: bool, half_life: Any) -> None:

@@ -15,11 +15,12 @@ import numpy as np
 from limen import _core
 from limen.arrays import readable
 from limen.columns import as_labels, as_numbers, as_scores, require_same_length
-from limen.memory.base import Memory, Window, innermost, require_plain
+from limen.memory.base import Memory, Window, has_groups, innermost, of_all, require_plain
 from limen.memory.fading import Fading
 from limen.memory.version_1 import ledger_columns
 from limen.memory.windows import LastPeriod
 from limen.model import Labelled
+from limen.storage.packing import whole_number
 from limen.times import Period, as_period, as_time_column, require_one_kind
 from limen.units import exact_costs, exact_unit, unit_parts
 
@@ -43,7 +44,8 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
     ----------
     model
         An empty model or window: `OnlineThreshold`, `OnlineCut`, `OnlineCalibrator`, or a
-        `LastN`, `LastPeriod` or `Fading` around one. From now on it belongs to the ledger.
+        `LastN`, `LastPeriod` or `Fading` around one. Or a `Grouped` of one of these but `LastN`
+        and `Fading` by samples. From now on it belongs to the ledger.
     time_to_live
         How long a score waits for its label, and a label for its score. None: for ever.
     maturity
@@ -77,6 +79,11 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
     An id is a str, an int, bytes, a `uuid.UUID` or a tuple of these; 1, "1" and b"1" are three
     ids, and True is 1. Memory is O(ids known), about 100 bytes each. Over a window,
     `time_to_live` bounds it; over a plain model, `correctable` as well.
+
+    Over groups, `score` takes the `group` of each sample, and answers by the threshold of that
+    group, or of the next larger one where it holds fewer than `at_least` samples. There is one
+    clock for all. `cost` is that of all answers, and `regret` compares it with the cheapest
+    single threshold for all samples.
 
     `cost`, `regret` and `cost_ever` are sums of whole units and never drift. Each call takes
     what the model takes for one update or revert, and O(1) besides, but O(log n) for a score
@@ -118,8 +125,8 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
         false_positive: Cost | None = None,
         false_negative: Cost | None = None,
     ) -> None:
-        if not isinstance(model, Window):
-            require_plain(model)
+        if not isinstance(of_all(model), Window):
+            require_plain(of_all(model))
         given = {
             "time_to_live": time_to_live,
             "maturity": maturity,
@@ -127,20 +134,89 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
             "horizon": horizon,
             "max_ahead": max_ahead,
         }
-        periods = _checked_periods(given, model)
+        window = of_all(model)
+        periods = _checked_periods(given, window)
         if periods["maturity"] is not None:
-            _require_counted_at(periods["maturity"], model)
+            _require_counted_at(periods["maturity"], window)
         if periods["horizon"] is not None:
-            _require_short(periods, model)
+            _require_short(periods, window)
         costs = {"false_positive": false_positive, "false_negative": false_negative}
         self._begin(model, {**periods, **costs})
 
     def _begin(self, model: Any, settings: dict[str, Any]) -> None:
-        periods = _checked_periods({name: settings[name] for name in _PERIODS}, model)
+        window, groups = of_all(model), None
+        periods = _checked_periods({name: settings[name] for name in _PERIODS}, window)
         costs = {name: settings[name] for name in _COSTS}
-        lengths = (*periods.values(), _own_period(model))
-        _core.Ledger.__init__(self, model, lengths, _whole_costs(model, costs))
+        lengths = (*periods.values(), _own_period(window))
+        if has_groups(model):
+            from limen.memory.grouped import LedgerGroups, require_clocked
+
+            require_clocked(window)
+            groups = LedgerGroups(model._models.empty, window)
+        shown, least = (None, 0) if groups is None else (model, model.at_least)
+        _core.Ledger.__init__(self, window, lengths, _whole_costs(window, costs), shown, least)
         self._given = {**periods, **costs}
+        if groups is not None:
+            model._models = groups
+
+    # Groups: the native memory knows them by number.
+
+    def _number(self, group: Hashable) -> int:
+        """Return the number of a group, which is made where it is new. O(depth)."""
+        held = self.model._models.held.get(group) if type(group) is str else None
+        if held is None:
+            from limen.memory.grouped import join
+
+            held = join(self, group)
+        return int(innermost(held)._group)
+
+    def _numbers(self, groups: Any, rows: int) -> NDArray[np.uint32]:
+        if groups is None and not has_groups(self.model):
+            return np.empty(0, np.uint32)
+        if groups is None or not has_groups(self.model):
+            raise TypeError(
+                "groups are missing: the model has some. Give each score its own. Nothing was "
+                "changed."
+                if groups is None
+                else "groups are given, but the model has none. Make a Ledger(Grouped(...)), or "
+                "leave them out. Nothing was changed."
+            )
+        from limen.groups.paths import coded
+
+        paths, places = coded(groups, rows)
+        return np.array([self._number(path) for path in paths], np.uint32)[places]
+
+    def _places_of(self, other: Any) -> NDArray[np.uint32]:
+        if not has_groups(self.model):
+            return super()._places_of(other)
+        from limen.memory.grouped import places_in
+
+        return places_in(self, other)
+
+    def _shell(self) -> Any:
+        return self.model._models.empty if has_groups(self.model) else super()._shell()
+
+    @classmethod
+    def _model_of(cls, parts: dict[str, Any]) -> Any:
+        if "paths" not in parts:
+            return parts["model"]
+        from limen.groups.grouped import Grouped
+
+        return Grouped(parts["model"], at_least=whole_number(parts, "at_least", least=1))
+
+    def _columns(self) -> dict[str, Any]:
+        if not has_groups(self.model):
+            return super()._columns()
+        from limen.memory.grouped import columns_of_groups
+
+        return {"at_least": self.model.at_least, **columns_of_groups(self)}
+
+    def _restore(self, columns: dict[str, Any]) -> None:
+        if has_groups(self.model):
+            from limen.memory.grouped import restore_groups
+
+            restore_groups(self, columns)
+        super()._restore(columns)
 
     @classmethod
     def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
@@ -159,10 +235,12 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
         weights: ArrayLike | None = None,
         *,
         answers: ArrayLike | None = None,
+        groups: Any = None,
     ) -> NDArray[np.uint8]:
         """Record many scores and return the answers: all of them, or on an error none.
 
-        The same as `score` one by one. O(log n) each.
+        The same as `score` one by one. Over groups, `groups` are the groups of the scores: values,
+        tuples, or the rows of several columns. O(log n) each.
 
         >>> from limen import Ledger, OnlineThreshold
         >>> ledger = Ledger(OnlineThreshold())
@@ -182,7 +260,8 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
                 f"weights are given, but {type(innermost(self.model)).__name__} takes losses: put "
                 "them into the losses. Nothing was changed."
             )
-        return self._score_many(names, (found, None, sizes, None), (moments,), given)
+        numbers = self._numbers(groups, len(found))
+        return self._score_many(names, (found, None, sizes, None), (moments,), given, numbers)
 
     def label_many(self, ids: Any, *outcomes: Any, as_of: Any = None) -> NDArray[np.bool_]:
         """Record many labels, or losses below and above: all of them, or on an error none.
@@ -221,7 +300,7 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
     def _dated(self) -> bool | None:
         """Whether periods are timedeltas, so that times are datetimes; None without periods."""
         periods = {name: self._given[name] for name in _PERIODS}
-        return require_one_kind(**periods, period=_own_period(self.model))
+        return require_one_kind(**periods, period=_own_period(of_all(self.model)))
 
     def _times(self, times: Any, name: str, rows: int) -> Any:
         if times is None:
