@@ -791,7 +791,7 @@ TEST_CASE("additions that memory was reserved for need none, whatever goes in be
     for (const Capacity& capacity : capacities)
         for (int seed = 0; seed < 40; ++seed) {
             CutTree tree(capacity.leaf, capacity.node);
-            Random random(seed);
+            Random random(static_cast<std::uint64_t>(seed));
             // Scores that come in order, or from anywhere, into trees that are full, empty or new.
             const auto score = [&](int i) {
                 return seed % 3 ? double(random() % 4000) : double(i);
