@@ -4,6 +4,9 @@
 //
 // Plain loops for any processor; wide ones where vectors of 64-bit numbers can be compared. A leaf
 // has leaf_slots slots and an inner node node_slots children; the slots in use come first.
+//
+// One file although long: each kernel stands beside the same one for other instruction sets, so
+// that they are read and changed together.
 
 #pragma once
 
