@@ -681,13 +681,14 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("call", [*CALLS, "merge"])
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("make", [OnlineThreshold, OnlineCalibrator])
 def test_an_interrupt_leaves_all_groups_as_before_or_as_after(make: Any, call: str) -> None:
-    if call == "merge" and make is not OnlineThreshold:
-        pytest.skip("one kind is enough")
-    act = CALLS.get(call) or (lambda grouped: grouped.merge(other()))
-    require_whole(started(make), act, look)
+    require_whole(started(make), CALLS[call], look)
+
+
+def test_an_interrupt_of_a_merge_leaves_all_groups_as_before_or_as_after() -> None:
+    require_whole(started(OnlineThreshold), lambda grouped: grouped.merge(other()), look)
 
 
 def test_an_interrupt_while_an_error_is_taken_back_leaves_all_as_before() -> None:
