@@ -378,7 +378,7 @@ def test_a_group_below_at_least_is_not_asked() -> None:
 
 
 def test_shrinking_refuses_what_it_cannot_do() -> None:
-    with pytest.raises(ValueError, match="cannot be recommended from 1 samples"):
+    with pytest.raises(ValueError, match="cannot be recommended from 1 sample of"):
         limen.by_group(["a", "b"], [0.1, 0.2], [0, 1], shrink=True)
     with pytest.raises(ValueError, match="shrink takes no unit"):
         limen.by_group(["a", "b"], [0.1, 0.2], [0, 1], shrink=True, unit=0.01)

@@ -239,13 +239,14 @@ def _require_enough(ranked: Ranked, current: float | None) -> None:
     for label, (count, worth) in told.items():
         if worth < LEAST * (1 - 1e-9):
             weighing = f", whose weights tell as much as {worth:.1f}" if count >= LEAST else ""
+            samples = "sample" if count == 1 else "samples"
             until = (
                 "keep the threshold in use, or take that of a larger group"
                 if current is None
                 else f"keep the current threshold {current!r}"
             )
             raise ValueError(
-                f"a threshold cannot be recommended from {count} samples of label "
+                f"a threshold cannot be recommended from {count} {samples} of label "
                 f"{label}{weighing}: it takes {LEAST} of each label. Until there are more, "
                 f"{until}."
             )
