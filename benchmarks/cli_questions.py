@@ -13,7 +13,10 @@ from pathlib import Path
 
 import duckdb
 
+import limen
+import limen.duckdb
 from benchmarks.timing import Finding, faster_by, slower_by, within
+from benchmarks.timing import in_turns as threads_in_turns
 from benchmarks.workloads import samples
 
 ROWS = 20_000_000
@@ -171,4 +174,39 @@ def streams() -> Iterator[Finding]:
             )
 
 
-QUESTIONS = (help_at_once, large_files, streams)
+def groups_in_sql() -> Iterator[Finding]:
+    """Is a threshold by group in SQL as fast as the columns fetched and handed to by_group?"""
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")  # all its work in the thread that is timed
+    limen.duckdb.register(connection)
+    for groups in (10, 5_000, 100_000):
+        connection.execute(
+            f"CREATE OR REPLACE TABLE samples AS SELECT hash(range) % {groups} AS key, "
+            "hash(range + 1) / 2**64 AS score, hash(range + 2) % 3 = 0 AS label "
+            "FROM range(1_000_000)"
+        )
+
+        def in_sql() -> list[tuple[int, float]]:
+            return connection.execute(
+                "SELECT key, optimal_threshold(score, label, false_negative := 5).threshold "
+                "FROM samples GROUP BY key"
+            ).fetchall()
+
+        def fetched() -> limen.GroupOptima:
+            columns = connection.execute("SELECT * FROM samples").fetchnumpy()
+            return limen.by_group(*columns.values(), false_negative=5)
+
+        expected = fetched()
+        assert all(expected.threshold(key) == threshold for key, threshold in in_sql())
+        runs = threads_in_turns({"limen": in_sql, "by_group": fetched}, rounds=3, per=1_000_000)
+        yield faster_by(
+            "a threshold by group in DuckDB's SQL, against fetching and by_group",
+            f"1,000,000 in {groups:,}",
+            runs,
+            "by_group",
+            None,
+            "ns per row",
+        )
+
+
+QUESTIONS = (help_at_once, large_files, streams, groups_in_sql)
