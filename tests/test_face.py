@@ -20,6 +20,8 @@ from limen import OnlineCalibrator, OnlineCut, OnlineThreshold
 NAMES = {
     "BestCut",
     "Blocks",
+    "BoundedCut",
+    "BoundedThreshold",
     "Confusion",
     "Evidence",
     "Fading",
@@ -141,8 +143,11 @@ def test_the_public_names_are_the_promised_ones() -> None:
         (limen.losses.classification, ["labels", "false_positive", "false_negative", "weights"]),
         (limen.losses.linear, ["z", "outputs"]),
         (limen.losses.cost_matrix, ["labels", "tp", "fp", "fn", "tn"]),
-        (OnlineThreshold.__init__, ["self", "false_positive", "false_negative", "unit"]),
-        (OnlineCut.__init__, ["self", "unit"]),
+        (
+            OnlineThreshold.__init__,
+            ["self", "false_positive", "false_negative", "unit", "capacity"],
+        ),
+        (OnlineCut.__init__, ["self", "unit", "capacity"]),
         (OnlineThreshold.update, ["self", "score", "label", "weight"]),
         (OnlineThreshold.revert, ["self", "score", "label", "weight"]),
         (OnlineThreshold.update_many, ["self", "scores", "labels", "weights"]),

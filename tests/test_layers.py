@@ -32,7 +32,7 @@ LAYERS = (
         "times",
     ),
     # samples held, answers out
-    ("batch", "calibrator", "model", "online"),
+    ("batch", "bounded", "calibrator", "model", "online"),
     # for how long they are held, how sure the answers are, and for which groups
     ("groups", "memory", "trust"),
     # adapters to other libraries, one each

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "../batch.hpp"
+#include "../bounded_samples.hpp"
 #include "../held_samples.hpp"
 #include "numbers.hpp"
 #include "object_lock.hpp"
@@ -30,7 +31,7 @@ struct Belonging {
     nb::object lock_owner;
 };
 
-template <class Tree>
+template <class Samples>
 class Model : public Belonging {
 public:
     template <class... Capacities>
@@ -66,7 +67,7 @@ public:
         return denial;
     }
 
-    HeldSamples<Tree> held;
+    Samples held;
     LossScale scale;
     nb::dict given;  // costs and unit as the caller wrote them: an object without a
                      // __dict__ is looked up faster
@@ -93,15 +94,15 @@ protected:
 };
 
 // A model of labelled samples: each costs its weight times the cost of its label.
-template <class Tree>
-class Labelled : public Model<Tree> {
+template <class Samples>
+class Labelled : public Model<Samples> {
 public:
-    using Model<Tree>::held, Belonging::lock, Belonging::owner;
+    using Model<Samples>::held, Belonging::lock, Belonging::owner;
     static constexpr bool one_sided = true;
 
     template <class... Arguments>
     explicit Labelled(Costs costs, Arguments... arguments)
-        : Model<Tree>(arguments...), costs(costs) {
+        : Model<Samples>(arguments...), costs(costs) {
         held.set_costs(costs.false_negative, costs.false_positive);
     }
 
@@ -154,7 +155,7 @@ private:
     void apply(double score, bool label, Weight weight, bool adding) {
         const double size = static_cast<double>(weight) * static_cast<double>(cost(label));
         const Denial denial =
-            Model<Tree>::apply(score, adding, true, size, [&](int& bits, Losses& sample) {
+            Model<Samples>::apply(score, adding, true, size, [&](int& bits, Losses& sample) {
                 bits = held.bits_for(weight);
                 std::int64_t units = 0;
                 const Refusal refusal = held.measure(weight, cost(label), bits, units);
@@ -169,7 +170,7 @@ private:
     }
 };
 
-class Threshold : public Labelled<CutTree> {
+class Threshold : public Labelled<OnlineCut> {
 public:
     Threshold(std::int64_t false_positive, std::int64_t false_negative, std::int64_t unit_numerator,
               std::int64_t unit_denominator, std::int64_t loss_numerator,
@@ -179,7 +180,7 @@ public:
 };
 
 // Its weights are losses at costs of 1; what costs make of them is asked for later.
-class Calibrator : public Labelled<HullTree> {
+class Calibrator : public Labelled<OnlineHull> {
 public:
     Calibrator(std::int64_t unit_numerator, std::int64_t unit_denominator,
                std::int64_t weight_numerator, std::int64_t weight_denominator, int leaf_capacity)
@@ -187,14 +188,12 @@ public:
                    LossScale{weight_numerator, weight_denominator}, leaf_capacity) {}
 };
 
-class AnyCut : public Model<CutTree> {
+// A model of samples that cost anything on either side.
+template <class Samples>
+class AnyLosses : public Model<Samples> {
 public:
+    using Model<Samples>::Model, Model<Samples>::held, Belonging::lock;
     static constexpr bool one_sided = false;
-
-    AnyCut(std::int64_t unit_numerator, std::int64_t unit_denominator, std::int64_t loss_numerator,
-           std::int64_t loss_denominator, int leaf_capacity, int node_capacity)
-        : Model(unit_of(unit_numerator, unit_denominator),
-                LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
 
     void one(PyObject* const* args, bool adding) {
         const char* outcome = adding ? nothing_added : nothing_changed;
@@ -206,9 +205,10 @@ public:
                 refuse_number(i ? "above" : "below", shown(args[1 + i]), wanted_loss, outcome);
         int lost = 0;
         const double size = std::fabs(numbers[0].real) + std::fabs(numbers[1].real);
-        const Denial denial = apply(score, adding, false, size, [&](int& bits, Losses& losses) {
-            return measure(numbers, bits, losses, lost);
-        });
+        const Denial denial =
+            Model<Samples>::apply(score, adding, false, size, [&](int& bits, Losses& losses) {
+                return measure(numbers, bits, losses, lost);
+            });
         if (!denial) return;
         if (denial.refusal == Refusal::lost)
             refuse_lost(held.unit(), lost ? "above" : "below", numbers[lost].real, outcome);
@@ -244,6 +244,33 @@ private:
         }
         return refusal;
     }
+};
+
+class AnyCut : public AnyLosses<OnlineCut> {
+public:
+    AnyCut(std::int64_t unit_numerator, std::int64_t unit_denominator, std::int64_t loss_numerator,
+           std::int64_t loss_denominator, int leaf_capacity, int node_capacity)
+        : AnyLosses(unit_of(unit_numerator, unit_denominator),
+                    LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
+};
+
+// The same two in bounded memory.
+class BoundedThreshold : public Labelled<BoundedSamples<>> {
+public:
+    BoundedThreshold(std::int64_t false_positive, std::int64_t false_negative,
+                     std::int64_t unit_numerator, std::int64_t unit_denominator,
+                     std::int64_t loss_numerator, std::int64_t loss_denominator,
+                     std::size_t capacity)
+        : Labelled({false_positive, false_negative}, unit_of(unit_numerator, unit_denominator),
+                   LossScale{loss_numerator, loss_denominator}, capacity) {}
+};
+
+class BoundedCut : public AnyLosses<BoundedSamples<>> {
+public:
+    BoundedCut(std::int64_t unit_numerator, std::int64_t unit_denominator,
+               std::int64_t loss_numerator, std::int64_t loss_denominator, std::size_t capacity)
+        : AnyLosses(unit_of(unit_numerator, unit_denominator),
+                    LossScale{loss_numerator, loss_denominator}, capacity) {}
 };
 
 template <class T>

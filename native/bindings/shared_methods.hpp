@@ -72,7 +72,9 @@ void labelled_many(nb::handle self, Array<double> scores, Array<std::uint8_t> la
                    nb::object weights, bool adding) {
     T& model = checked<T>(self);
     const OwnedColumn owned(weights, "weights");
-    if (adding && owned.column.ones() && hold_scores(model, scores, labels)) return;
+    // Where the order of arrival matters, rows stay in it.
+    if constexpr (requires(LabelledScores& given) { model.held.add_many(given, 0); })
+        if (adding && owned.column.ones() && hold_scores(model, scores, labels)) return;
     apply_rows<SignedRow>(
         model, scores.data(), adding, [&](int& bits, std::vector<SignedRow>& rows) {
             return labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
@@ -164,21 +166,27 @@ auto with_held(Body body) {
     return [body](nb::handle self) { return checked<T>(self).locked(body); };
 }
 
+// What every model needs to be copied, stored, merged and looked into.
 template <class T>
-void bind_shared(nb::class_<T>& type) {
+void bind_stored(nb::class_<T>& type) {
     type.def_prop_rw("_given", method<T>([](T& model) { return model.given; }),
                      [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
-        .def_prop_ro("_group", method<T>([](T& model) { return model.group; }))
         .def("_state", method<T>([](T& model) { return state(model); }))
         .def("_merge", [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
-        .def("_fade",
-             [](nb::handle self, int bits) {
-                 checked<T>(self).locked_for_long([=](auto& held) { held.fade(bits); });
-             })
         .def("_restore", [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
         .def("_check", with_held<T>([](const auto& held) { held.check(); }))
         .def("_memory", with_held<T>([](const auto& held) { return held.memory() + sizeof(T); }))
         .def("_distinct", with_held<T>([](const auto& held) { return held.distinct(); }));
+}
+
+// The same for those that memories can take over.
+template <class T>
+void bind_shared(nb::class_<T>& type) {
+    bind_stored(type);
+    type.def_prop_ro("_group", method<T>([](T& model) { return model.group; }))
+        .def("_fade", [](nb::handle self, int bits) {
+            checked<T>(self).locked_for_long([=](auto& held) { held.fade(bits); });
+        });
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threshold and Cut: models that keep the best cut for one pair of costs, or for any losses.
+// Threshold and Cut: models that keep the best cut for one pair of costs, or for any losses, and
+// the same in bounded memory.
 
 #include <nanobind/nanobind.h>
 
@@ -15,15 +16,17 @@ namespace limen::bindings {
 
 namespace {
 
+template <class T>
 struct CutFace {
-    using Type = AnyCut;
+    using Type = T;
     static constexpr const char* names[3] = {"score", "below", "above"};
     static constexpr Py_ssize_t required = 3;
 };
 
+template <class T>
 void cut_many(nb::handle self, Array<double> scores, nb::object below, nb::object above,
               bool adding) {
-    AnyCut& model = checked<AnyCut>(self);
+    T& model = checked<T>(self);
     const OwnedColumn low(below, "below"), high(above, "above");
     const Column columns[2] = {low.column, high.column};
     apply_rows<LossRow>(model, scores.data(), adding, [&](int& bits, std::vector<LossRow>& rows) {
@@ -82,7 +85,7 @@ PyMethodDef threshold_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef cut_methods[] = {
-    LIMEN_METHOD("update", CutFace, true,
+    LIMEN_METHOD("update", CutFace<AnyCut>, true,
                  "update($self, score, below, above)\n--\n\n"
                  "Add one sample that costs `below` if answered 0 and `above` if answered 1. "
                  "O(log n).\n\n"
@@ -92,7 +95,7 @@ PyMethodDef cut_methods[] = {
                  ">>> cut.update(0.7, 1, 0)\n"
                  ">>> cut.threshold\n"
                  "0.5\n"),
-    LIMEN_METHOD("revert", CutFace, false,
+    LIMEN_METHOD("revert", CutFace<AnyCut>, false,
                  "revert($self, score, below, above)\n--\n\n"
                  "Take back one sample that was added. O(log n).\n\n"
                  "Raises limen.NotHeld, a KeyError, when no such sample is held.\n\n"
@@ -104,10 +107,85 @@ PyMethodDef cut_methods[] = {
                  "0\n"),
     {nullptr, nullptr, 0, nullptr}};
 
+PyMethodDef bounded_threshold_methods[] = {
+    LIMEN_METHOD("update", LabelledFace<BoundedThreshold>, true,
+                 "update($self, score, label, weight=1)\n--\n\n"
+                 "Add one sample. O(log capacity), and O(capacity) once in a quarter of it.\n\n"
+                 ">>> import limen\n"
+                 ">>> cut = limen.OnlineThreshold(capacity=64)\n"
+                 ">>> cut.update(0.3, 0)\n"
+                 ">>> cut.update(0.7, 1, weight=2)\n"
+                 ">>> cut.threshold\n"
+                 "0.5\n"),
+    LIMEN_METHOD("revert", LabelledFace<BoundedThreshold>, false,
+                 "revert($self, score, label, weight=1)\n--\n\n"
+                 "Take back one sample that was added. Costs what `update` costs.\n\n"
+                 "Raises limen.NotHeld where it is certain that there is no such sample. Elsewhere "
+                 "it cannot be known:\nwhoever takes back what was never added makes the bound "
+                 "wrong.\n\n"
+                 ">>> import limen\n"
+                 ">>> cut = limen.OnlineThreshold(capacity=64)\n"
+                 ">>> cut.update(0.3, 0)\n"
+                 ">>> cut.revert(0.3, 0)\n"
+                 ">>> len(cut)\n"
+                 "0\n"),
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef bounded_cut_methods[] = {
+    LIMEN_METHOD("update", CutFace<BoundedCut>, true,
+                 "update($self, score, below, above)\n--\n\n"
+                 "Add one sample that costs `below` if answered 0 and `above` if answered 1. "
+                 "O(log capacity), and O(capacity) once in a quarter of it.\n\n"
+                 ">>> import limen\n"
+                 ">>> cut = limen.OnlineCut(capacity=64)\n"
+                 ">>> cut.update(0.3, 0, 2)\n"
+                 ">>> cut.update(0.7, 1, 0)\n"
+                 ">>> cut.threshold\n"
+                 "0.5\n"),
+    LIMEN_METHOD("revert", CutFace<BoundedCut>, false,
+                 "revert($self, score, below, above)\n--\n\n"
+                 "Take back one sample that was added. Costs what `update` costs.\n\n"
+                 "Raises limen.NotHeld where it is certain that there is no such sample. Elsewhere "
+                 "it cannot be known:\nwhoever takes back what was never added makes the bound "
+                 "wrong.\n\n"
+                 ">>> import limen\n"
+                 ">>> cut = limen.OnlineCut(capacity=64)\n"
+                 ">>> cut.update(0.3, 0, 2)\n"
+                 ">>> cut.revert(0.3, 0, 2)\n"
+                 ">>> len(cut)\n"
+                 "0\n"),
+    {nullptr, nullptr, 0, nullptr}};
+
 const char* const threshold_doc =
     "The cheapest threshold now: answer 1 when score >= threshold. O(log n) after a change, "
     "else O(1).";
 const char* const loss_doc = "The total loss of the cheapest cut. Cost as for `threshold`.";
+
+// By how much the loss can at most be above that of the best cut.
+template <class T>
+PyObject* get_loss_bound(PyObject* self, void*) {
+    return guarded([&] {
+        T& model = instance<T>(self);
+        const auto [units, bits] =
+            model.locked([](const auto& held) { return std::pair(held.bound(), held.bits()); });
+        return PyFloat_FromDouble(model.scale(units, bits));
+    });
+}
+
+template <class T>
+struct BoundedProperties {
+    static inline PyGetSetDef table[] = {
+        {"threshold", get_threshold<T>, nullptr,
+         "The threshold that is offered: answer 1 when score >= threshold. O(log capacity).",
+         nullptr},
+        {"loss", get_loss<T>, nullptr,
+         "The most that the threshold can cost over all samples. O(log capacity).", nullptr},
+        {"loss_bound", get_loss_bound<T>, nullptr,
+         "By how much the threshold can at most cost more than the best one; 0: it is the best. "
+         "O(1).",
+         nullptr},
+        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+};
 
 template <class T>
 struct Properties {
@@ -125,6 +203,16 @@ PyType_Slot cut_slots[] = {{Py_tp_methods, cut_methods},
                            {Py_tp_getset, Properties<AnyCut>::table},
                            {Py_sq_length, reinterpret_cast<void*>(&get_length<AnyCut>)},
                            {0, nullptr}};
+
+PyType_Slot bounded_threshold_slots[] = {
+    {Py_tp_methods, bounded_threshold_methods},
+    {Py_tp_getset, BoundedProperties<BoundedThreshold>::table},
+    {Py_sq_length, reinterpret_cast<void*>(&get_length<BoundedThreshold>)},
+    {0, nullptr}};
+PyType_Slot bounded_cut_slots[] = {{Py_tp_methods, bounded_cut_methods},
+                                   {Py_tp_getset, BoundedProperties<BoundedCut>::table},
+                                   {Py_sq_length, reinterpret_cast<void*>(&get_length<BoundedCut>)},
+                                   {0, nullptr}};
 
 template <class T>
 void bind_cut(nb::class_<T>& type) {
@@ -144,13 +232,33 @@ void bind_thresholds(nb::module_& module) {
 
     nb::class_<AnyCut> cut(module, "Cut", nb::type_slots(cut_slots));
     cut.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
-        .def("_many", &cut_many)
+        .def("_many", &cut_many<AnyCut>)
         .def("_withdraw", [](nb::handle self, double score, double below, double above) {
             return checked<AnyCut>(self).withdraw(score, below, above);
         });
     bind_cut(cut);
+
+    nb::class_<BoundedThreshold> bounded(module, "BoundedThreshold",
+                                         nb::type_slots(bounded_threshold_slots));
+    bounded
+        .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                      std::int64_t, std::size_t>())
+        .def("_many", &labelled_many<BoundedThreshold>, nb::arg(), nb::arg().noconvert(),
+             nb::arg().none(), nb::arg())
+        .def("_optimum",
+             method<BoundedThreshold>([](BoundedThreshold& model) { return get_optimum(model); }));
+    bind_stored(bounded);
+
+    nb::class_<BoundedCut> bounded_cut(module, "BoundedCut", nb::type_slots(bounded_cut_slots));
+    bounded_cut.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::size_t>())
+        .def("_many", &cut_many<BoundedCut>)
+        .def("_optimum", method<BoundedCut>([](BoundedCut& model) { return get_optimum(model); }));
+    bind_stored(bounded_cut);
+
     module.attr("leaf_slots") = leaf_slots;
     module.attr("node_slots") = node_slots;
+    module.attr("least_capacity") = BoundedSamples<>::least_capacity;
+    module.attr("most_capacity") = BoundedSamples<>::most_capacity;
 }
 
 }  // namespace limen::bindings

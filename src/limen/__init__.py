@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from limen import columns, losses, metrics
     from limen.batch import loss_curve, optimal_cut, optimal_threshold
+    from limen.bounded import BoundedCut, BoundedThreshold
     from limen.calibrator import OnlineCalibrator, isotonic
     from limen.errors import Infeasible, NotHeld
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BestCut",
     "Blocks",
+    "BoundedCut",
+    "BoundedThreshold",
     "Confusion",
     "Evidence",
     "Fading",
@@ -61,6 +64,7 @@ __version__ = "0.1.0"
 
 _MODULES = (
     "batch",
+    "bounded",
     "calibrator",
     "columns",
     "errors",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from limen import _core
 from limen.columns import samples_with_losses
@@ -15,6 +15,8 @@ from limen.units import Cost, cost_parts, exact_unit, unit_parts
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from limen.bounded import BoundedCut, BoundedThreshold
 
 __all__ = ["OnlineCut", "OnlineThreshold"]
 
@@ -72,6 +74,9 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
         Each weight is held as a whole number of units. Whole weights need no unit. With None,
         other weights are rounded to the nearest 2**-20; with ``unit=0.01`` amounts of money
         are exact in cents.
+    capacity
+        With a number, a `limen.BoundedThreshold` is made: it holds no more than so many scores, and
+        tells by how much its threshold can at most be missed.
 
     Notes
     -----
@@ -107,8 +112,42 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
 
     _native = _core.Threshold
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(
+            cls,
+            *,
+            false_positive: Cost = ...,
+            false_negative: Cost = ...,
+            unit: Cost | None = ...,
+            capacity: None = ...,
+        ) -> Self: ...
+        @overload
+        def __new__(  # type: ignore[misc]
+            cls,
+            *,
+            capacity: int,
+            false_positive: Cost = ...,
+            false_negative: Cost = ...,
+            unit: Cost | None = ...,
+        ) -> BoundedThreshold: ...
+
+    def __new__(cls, *args: Any, capacity: int | None = None, **settings: Any) -> Any:
+        """Make the bounded model where a capacity is given."""
+        if capacity is None:
+            return super().__new__(cls)
+        from limen.bounded import BoundedThreshold
+
+        return BoundedThreshold(*args, capacity=capacity, **settings)
+
     def __init__(
-        self, *, false_positive: Cost = 1, false_negative: Cost = 1, unit: Cost | None = None
+        self,
+        *,
+        false_positive: Cost = 1,
+        false_negative: Cost = 1,
+        unit: Cost | None = None,
+        capacity: None = None,
     ) -> None:
         parts = cost_parts(false_positive, false_negative, unit)
         _core.Threshold.__init__(self, *parts, *self._capacities)
@@ -130,6 +169,8 @@ class OnlineCut(_Cheapest, _core.Cut, kind="OnlineCut"):
     unit
         Each loss is held as a whole number of units. Whole losses need no unit. With None,
         other losses are rounded to the nearest 2**-20.
+    capacity
+        With a number, a `limen.BoundedCut` is made, as for `OnlineThreshold`.
 
     Notes
     -----
@@ -150,7 +191,24 @@ class OnlineCut(_Cheapest, _core.Cut, kind="OnlineCut"):
 
     _native = _core.Cut
 
-    def __init__(self, *, unit: Cost | None = None) -> None:
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, *, unit: Cost | None = ..., capacity: None = ...) -> Self: ...
+        @overload
+        def __new__(  # type: ignore[misc]
+            cls, *, capacity: int, unit: Cost | None = ...
+        ) -> BoundedCut: ...
+
+    def __new__(cls, *args: Any, capacity: int | None = None, **settings: Any) -> Any:
+        """Make the bounded model where a capacity is given."""
+        if capacity is None:
+            return super().__new__(cls)
+        from limen.bounded import BoundedCut
+
+        return BoundedCut(*args, capacity=capacity, **settings)
+
+    def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         _core.Cut.__init__(self, *parts, *self._capacities)
         self._given = {"unit": unit}

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounded memory: the threshold costs no more than is said, and no threshold costs less."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+import limen
+from benchmarks import bounded as bounded_quality
+from limen import BoundedCut, BoundedThreshold, Grouped, OnlineCut, OnlineThreshold
+from limen.model import Model
+
+LONG = bool(os.environ.get("LIMEN_THOROUGH"))
+SCORES = st.one_of(
+    st.floats(-4, 4),
+    st.integers(-6, 6).map(float),
+    st.sampled_from([math.inf, -math.inf, 0.0, -0.0, 5e-324]),
+)
+WEIGHTS = st.sampled_from([1, 1, 1, 2, 7, 0.5, 0.125])
+
+
+def require_certificate(bounded: Any, exact: Any) -> None:
+    """What is said of the threshold holds, by an exact model of the same samples."""
+    bounded._check()
+    assert len(bounded) == len(exact)
+    assert bounded._distinct() <= bounded.capacity
+    assert 0 <= bounded.loss_bound
+    assert bounded.loss - bounded.loss_bound <= exact.loss <= bounded.loss
+    cost = sum(
+        above if score >= bounded.threshold else below
+        for score, below, above in exact.samples_given
+    )
+    assert exact.loss <= cost <= bounded.loss
+
+
+class Remembering:
+    """An exact model that keeps its samples, so that any threshold can be priced."""
+
+    def __init__(self, model: OnlineCut) -> None:
+        self.model = model
+        self.samples_given: list[tuple[float, float, float]] = []
+
+    def __len__(self) -> int:
+        return len(self.model)
+
+    @property
+    def loss(self) -> float:
+        return self.model.loss
+
+    def update(self, score: float, below: float, above: float) -> None:
+        self.model.update(score, below, above)
+        self.samples_given.append((score, below, above))
+
+    def revert(self, at: int) -> tuple[float, float, float]:
+        sample = self.samples_given.pop(at)
+        self.model.revert(*sample)
+        return sample
+
+
+class BoundedSteps(RuleBasedStateMachine):
+    """Random calls; an exact model beside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exact = Remembering(OnlineCut())
+        self.bounded = OnlineCut(capacity=8)
+
+    @rule(score=SCORES, label=st.booleans(), weight=WEIGHTS)
+    def update(self, score: float, label: bool, weight: float) -> None:
+        sample = (score, 3 * weight if label else 0, 0 if label else weight)
+        self.exact.update(*sample)
+        self.bounded.update(*sample)
+
+    @rule(scores=st.lists(SCORES, min_size=1, max_size=30), upwards=st.booleans())
+    def update_many(self, scores: list[float], upwards: bool) -> None:
+        scores = sorted(scores) if upwards else scores
+        below = [float(place % 2) for place in range(len(scores))]
+        above = [float(place % 3 == 0) * 2 for place in range(len(scores))]
+        self.bounded.update_many(scores, below, above)
+        for sample in zip(scores, below, above, strict=True):
+            if sample[1] or sample[2]:
+                self.exact.update(*sample)
+
+    @rule(draw=st.randoms(use_true_random=False))
+    def revert(self, draw: random.Random) -> None:
+        if self.exact.samples_given:
+            self.bounded.revert(*self.exact.revert(draw.randrange(len(self.exact.samples_given))))
+
+    @rule(scores=st.lists(SCORES, min_size=1, max_size=30))
+    def merge(self, scores: list[float]) -> None:
+        other = self.bounded.empty()
+        for place, score in enumerate(scores):
+            sample = (score, 2.0 * (place % 2), 1.0 - place % 2)
+            other.update(*sample)
+            self.exact.update(*sample)
+        self.bounded.merge(other)
+
+    @rule()
+    def store(self) -> None:
+        again = limen.from_bytes(self.bounded.to_bytes())
+        assert again._state() == self.bounded._state()
+        self.bounded = again
+
+    @invariant()
+    def certified(self) -> None:
+        require_certificate(self.bounded, self.exact)
+
+
+TestBoundedSteps = BoundedSteps.TestCase
+TestBoundedSteps.settings = settings(
+    max_examples=400 if LONG else 40, stateful_step_count=60, deadline=None
+)
+
+
+@pytest.mark.parametrize("costs", [{}, {"false_negative": 5, "unit": 0.01}])
+def test_it_is_the_exact_model_while_distinct_scores_are_fewer_than_the_capacity(
+    costs: dict[str, Any],
+) -> None:
+    draw = random.Random(1)
+    exact, bounded = OnlineThreshold(**costs), BoundedThreshold(**costs, capacity=64)
+    held: list[Any] = []
+    for _ in range(1_000):
+        if held and draw.random() < 0.4:
+            sample = held.pop(draw.randrange(len(held)))
+            exact.revert(*sample)
+            bounded.revert(*sample)
+        else:
+            sample = (draw.randrange(63) / 8, draw.random() < 0.5, draw.choice([1, 2.25]))
+            held.append(sample)
+            exact.update(*sample)
+            bounded.update(*sample)
+        assert (bounded.optimum, bounded.loss_bound) == (exact.optimum, 0)
+
+
+@pytest.mark.parametrize("shape", ["drawn", "ascending", "zigzag", "inward", "drift", "noise"])
+@pytest.mark.parametrize("capacity", [64, 1024])
+def test_the_bound_holds_on_streams_of_every_shape(shape: str, capacity: int) -> None:
+    draw = np.random.default_rng(3)
+    n = 4_000
+    way = np.arange(n) / n
+    labels = draw.random(n) < 0.3
+    scores = {
+        "drawn": draw.normal(labels, 1),
+        "ascending": way,
+        "zigzag": np.where(np.arange(n) % 2, way, -way),
+        "inward": np.where(np.arange(n) % 2, way, 2 - way),
+        "drift": draw.normal(labels, 1) + 3 * way,
+        "noise": draw.random(n),
+    }[shape]
+    exact, bounded = OnlineThreshold(), BoundedThreshold(capacity=capacity)
+    for first in range(0, n, 200):
+        part = slice(first, first + 200)
+        exact.update_many(scores[part], labels[part])
+        bounded.update_many(scores[part], labels[part])
+        bounded._check()
+        seen_scores, seen_labels = scores[: first + 200], labels[: first + 200]
+        wrong = (seen_scores >= bounded.threshold) != seen_labels
+        assert bounded.loss - bounded.loss_bound <= exact.loss <= wrong.sum() <= bounded.loss
+
+
+def test_one_by_one_and_in_batches_is_the_same() -> None:
+    draw = np.random.default_rng(4)
+    scores, labels = draw.random(3_000), draw.random(3_000) < 0.5
+    one, many = OnlineThreshold(capacity=1024), OnlineThreshold(capacity=1024)
+    for score, label in zip(scores.tolist(), labels.tolist(), strict=True):
+        one.update(score, label)
+    many.update_many(scores, labels)
+
+    assert one._state() == many._state()
+
+
+def test_a_batch_with_an_error_changes_nothing() -> None:
+    model = OnlineThreshold(capacity=8)
+    model.update_many([0.1, 0.2], [0, 1])
+    before = model._state()
+
+    with pytest.raises(limen.NotHeld):
+        model.revert_many([0.1, 0.9], [0, 1])
+    with pytest.raises(ValueError, match="nan"):
+        model.update_many([0.1, math.nan], [0, 1])
+    with pytest.raises(OverflowError):
+        model.update_many([0.3, 0.4], [1, 1], [1, 2**61])
+
+    assert model._state() == before
+
+
+def test_what_was_certainly_never_added_is_refused() -> None:
+    model = OnlineThreshold(capacity=8)
+    model.update(0.5, 1)
+
+    for sample in ((0.4, 1), (0.5, 0), (0.6, 1)):
+        with pytest.raises(limen.NotHeld):
+            model.revert(*sample)
+    assert len(model) == 1
+
+
+@pytest.mark.parametrize("capacity", [7, 65_537, 0, -1, 64.0, "64", True])
+def test_a_capacity_that_is_none_is_refused_with_the_limits(capacity: Any) -> None:
+    with pytest.raises(ValueError, match="capacity must be a whole number from 8 to 65,536"):
+        OnlineThreshold(capacity=capacity)
+    with pytest.raises(ValueError, match="capacity must be a whole number from 8 to 65,536"):
+        OnlineCut(capacity=capacity)
+
+
+def test_a_capacity_makes_the_bounded_model_and_none_the_exact_one() -> None:
+    assert type(OnlineThreshold(capacity=8)) is BoundedThreshold
+    assert type(OnlineCut(capacity=8)) is BoundedCut
+    assert type(OnlineThreshold(capacity=None)) is OnlineThreshold
+    assert isinstance(OnlineThreshold(capacity=8), Model)
+    assert OnlineThreshold(capacity=8).settings["capacity"] == 8
+
+
+def test_copies_pickles_and_bytes_are_independent_and_equal() -> None:
+    model = OnlineThreshold(capacity=8, false_negative=3)
+    model.update_many(np.arange(100) % 37 / 37, np.arange(100) % 3 == 0)
+    for again in (
+        model.copy(),
+        pickle.loads(pickle.dumps(model)),
+        limen.from_bytes(model.to_bytes()),
+    ):
+        assert again._state() == model._state()
+        again.update(0.5, 1)
+        assert again._state() != model._state()
+
+
+def test_models_of_other_capacities_do_not_merge() -> None:
+    one, other = OnlineThreshold(capacity=8), OnlineThreshold(capacity=16)
+
+    with pytest.raises(ValueError, match="capacity is 8 here and 16 there"):
+        one.merge(other)
+    with pytest.raises(TypeError, match="cannot merge"):
+        one.merge(OnlineThreshold())
+
+
+def test_groups_take_a_bounded_model() -> None:
+    shops = Grouped(OnlineThreshold(capacity=8))
+    keys = [f"shop {place % 5}" for place in range(500)]
+    draw = np.random.default_rng(6)
+    shops.update_many(keys, draw.random(500), draw.random(500) < 0.5)
+
+    for key in set(keys):
+        model = shops.model(key)
+        assert (len(model), model.capacity) == (100, 8)
+        assert model._distinct() <= 8
+
+
+@pytest.mark.parametrize(
+    "remember",
+    [
+        lambda model: limen.LastN(model, 10),
+        lambda model: limen.LastPeriod(model, 10),
+        lambda model: limen.Fading(model, half_life=10),
+        limen.Ledger,
+    ],
+)
+def test_memories_refuse_a_bounded_model(remember: Any) -> None:
+    with pytest.raises(TypeError):
+        remember(OnlineThreshold(capacity=8))
+
+
+def test_the_table_of_the_page_is_that_of_the_raw_results() -> None:
+    root = Path(__file__).parents[1]
+    raw = json.loads((root / "benchmarks/results/bounded/quality.json").read_text())
+
+    assert "\n".join(bounded_quality.table(raw["rows"])) in (root / "docs/bounded.md").read_text()
