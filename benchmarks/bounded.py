@@ -131,7 +131,7 @@ def row(name: str, scores: Any, labels: Any, costs: tuple[int, int]) -> dict[str
     ).loss
     found: dict[str, Any] = {"stream": name, "costs": costs, "samples": len(scores), "exact": exact}
     for capacity in CAPACITIES:
-        model = limen.OnlineThreshold(
+        model = limen.BoundedThreshold(
             false_positive=costs[0], false_negative=costs[1], capacity=capacity
         )
         model.update_many(scores, labels)
@@ -162,7 +162,7 @@ def main(folder: Path) -> None:
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The lines of the table in docs/bounded.md: real streams only."""
-    yield "| what holds the stream | exactly optimal | excess, mean / largest | bound, mean / largest |"
+    yield "| held by | exactly optimal | excess, mean / largest | bound, mean / largest |"
     yield "|---|---|---|---|"
     for way in [key for key, value in rows[0].items() if isinstance(value, dict)]:
         taken = [

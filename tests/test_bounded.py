@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import bounded as bounded_quality
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import limen
-from benchmarks import bounded as bounded_quality
 from limen import BoundedCut, BoundedThreshold, Grouped, OnlineCut, OnlineThreshold
 from limen.model import Model
 
