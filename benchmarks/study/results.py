@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import RESULTS, machine
-from benchmarks.study.plan import FINGERPRINT
+from benchmarks.study.plan import fingerprint
 
 FOLDER = RESULTS / "study"
 WORKING = Path(__file__).parents[2] / "build" / "study"
@@ -55,7 +55,7 @@ def header(part: str) -> dict[str, Any]:
 def run(part: str, keys: Iterable[tuple], cell: Callable[..., dict[str, Any] | None]) -> None:
     """Run what is missing of a part: `cell(*key)` for every key; None where there is nothing."""
     lines = lines_of(part)
-    if lines and json.loads(lines[0])["plan"] != FINGERPRINT:
+    if lines and json.loads(lines[0])["plan"] != fingerprint(part):
         raise SystemExit(
             f"The results of {part} are those of another plan. Delete build/study/{part}.jsonl and "
             f"{packed(part).name}, or take back the change to plan.toml."
@@ -64,7 +64,7 @@ def run(part: str, keys: Iterable[tuple], cell: Callable[..., dict[str, Any] | N
     with (WORKING / f"{part}.jsonl").open("w") as out:
         out.writelines(lines)
         if not lines:
-            out.write(json.dumps({"plan": FINGERPRINT, "machine": machine(*PACKAGES)}) + "\n")
+            out.write(json.dumps({"plan": fingerprint(part), "machine": machine(*PACKAGES)}) + "\n")
         done = {tuple(json.loads(line)["key"]) for line in lines[1:]}
         keys = list(keys)
         shown = 0.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 MOST = 2_000  # distinct scores
 
@@ -38,9 +38,9 @@ def values(distinct: np.ndarray, zeros: np.ndarray, ones: np.ndarray, rate: floa
         )
     before, after = np.zeros(m + 1), np.zeros(m + 1)
     for end in range(m):
-        before[end + 1] = logsumexp(before[: end + 1] + likely[: end + 1, end])
+        before[end + 1] = np.logaddexp.reduce(before[: end + 1] + likely[: end + 1, end])
     for start in reversed(range(m)):
-        after[start] = logsumexp(likely[start, start:] + after[start + 1 :])
+        after[start] = np.logaddexp.reduce(likely[start, start:] + after[start + 1 :])
     change = np.zeros(m + 1)
     for end in range(m):
         at = slice(0, end + 1)
