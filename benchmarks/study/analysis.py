@@ -177,23 +177,29 @@ def floors() -> dict[tuple[str, int], dict[str, float]]:
     return found
 
 
-def streams() -> dict[tuple[str, int], dict[str, float]]:
-    """For each stream and delay: cost of each method over that of exact on all samples.
+STREAMS = {
+    "games": [name for name in PLAN["streams"]["sets"] if name != "occupancy_light"],
+    "occupancy": ["occupancy_light"],
+    "no drift": ["none"],
+    "drift": [name for name in PLAN["streams"]["drifts"] if name != "none"],
+}
 
-    Costs are in per cent of the reference at each cost ratio, and their mean over ratios and seeds.
-    """
+
+def stream_ratios(group: str, delay: int, method: str) -> np.ndarray:
+    """Cost over that of exact on all samples, for each stream of a group; the mean over ratios."""
     reference = PLAN["streams"]["methods"][0]
-    gathered: dict[tuple[str, int], dict[str, list[float]]] = {}
-    for one in done("streams"):
-        name, delay, _ = one["key"]
-        for method, paid in one["methods"].items():
-            ratios = [paid[each] / one["methods"][reference][each] for each in map(named, COSTS)]
-            place = gathered.setdefault((name, delay), {})
-            place.setdefault(method, []).append(float(np.mean(ratios)))
-    return {
-        key: {method: float(np.mean(values)) for method, values in methods.items()}
-        for key, methods in gathered.items()
-    }
+    return np.array(
+        [
+            np.mean(
+                [
+                    one["methods"][method][each] / one["methods"][reference][each]
+                    for each in map(named, COSTS)
+                ]
+            )
+            for one in done("streams")
+            if one["key"][0] in STREAMS[group] and one["key"][1] == delay
+        ]
+    )
 
 
 def work() -> dict[int, dict[str, dict[str, float]]]:

@@ -12,8 +12,6 @@ import runpy
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.study import analysis, tables
 from benchmarks.study.plan import PLAN
 from benchmarks.study.results import FOLDER, header
@@ -58,9 +56,13 @@ def ranks(what: str) -> analysis.Ranks:
 
 
 def stream(group: str, delay: str, method: str) -> str:
-    names = PLAN["streams"]["sets"] if group == "real" else [group]
-    found = analysis.streams()
-    return f"{np.mean([found[name, int(delay)][method] for name in names]):.2f}"
+    return f"{analysis.stream_ratios(group, int(delay), method).mean():.2f}"
+
+
+def stream_less(group: str, delay: str, a: str, b: str) -> str:
+    """Cost of a less that of b in per cent of the reference, with its interval over streams."""
+    one, other = (analysis.stream_ratios(group, int(delay), name) for name in (a, b))
+    return tables.shown(analysis.interval(100 * (one - other)))
 
 
 def work(method: str, n: str, kind: str) -> str:
@@ -129,6 +131,7 @@ FACTS: dict[str, Callable[..., object]] = {
     "claim": lambda what: f"{tables.claims()[what]:,}",
     "floor": lambda name, n, what: f"{100 * analysis.floors()[name, int(n)][what]:.1f} %",
     "stream": stream,
+    "stream less": stream_less,
     "work": work,
     "times": times,
     "load": load,
