@@ -143,7 +143,7 @@ def one_more(target: Path) -> None:
             fontsize=8,
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": "#cccccc", "lw": 0.6, "shrinkB": 3},
+            arrowprops={"arrowstyle": "-", "color": "#cccccc", "lw": 0.6, "shrinkB": 3, "relpos": (0, 0.5)},
         )
     axes.set(yscale="log", xlabel="samples held", ylabel="seconds of CPU for one more sample")
     sized(axes, list(found))
