@@ -176,7 +176,7 @@ def test_no_answer_knows_a_label_before_its_delay(delay: int) -> None:
 
 
 def test_work_is_measured_for_every_method() -> None:
-    found = work.cell(100, memory=False)
+    found = work.cell(100)
 
     assert set(work.METHODS) == set(found["methods"])
     for values in found["methods"].values():
@@ -292,4 +292,75 @@ def test_no_number_stands_in_the_words_of_the_page() -> None:
     words = Path(new_rows.__file__).with_name("page.md").read_text()
     text = re.sub(r"\{\{.+?\}\}|`[^`]*`|\]\([^)]*\)", "", words)
 
-    assert not re.findall(r"\d+\.\d+|\d+ %(?! interval)", text)
+    assert not re.findall(r"\d+\.\d+|\d+ %(?! interval| confidence)", text)
+
+
+def test_the_words_of_the_page_hold() -> None:
+    """Who leads, what the tests can tell apart, and where limen loses."""
+    from benchmarks.study import tables
+
+    few = analysis.cells("random", analysis.RANKED_SIZES)
+    ranks = tables.cost_ranks()
+    leaders = sorted(ranks.mean, key=lambda name: ranks.mean[name])[:4]
+    ours, exact = "limen, recommended", "limen, exact"
+    assert {ours, "temperature", "beta", "Venn-Abers"} == set(leaders)
+    assert ranks.mean[leaders[3]] - ranks.mean[leaders[0]] < ranks.critical
+    assert not any(analysis.difference(few, ours, each).clear for each in set(leaders) - {ours})
+    for other in (exact, "isotonic", "scikit-learn's tuner, five folds"):
+        assert analysis.difference(few, ours, other).high < 0
+
+    hundred = {
+        name: analysis.by_size("random", name)[100][0] for name in (*ranks.mean, analysis.RAW)
+    }
+    worse = {name for name, value in hundred.items() if value > hundred[exact]}
+    assert {analysis.RAW, *(name for name in ranks.mean if "tuner" in name)} == worse
+    assert (
+        analysis.difference(analysis.cells("time", analysis.RANKED_SIZES), ours, "temperature").low
+        > 0
+    )
+    assert not analysis.difference(
+        analysis.cells("time", analysis.RANKED_SIZES), ours, "beta"
+    ).clear
+
+    loss = tables.probability_ranks("log loss")
+    for leader in ("temperature", "beta", "Venn-Abers", "Platt"):
+        for other in ("ENIR", "histogram binning", "isotonic"):
+            assert loss.mean[other] - loss.mean[leader] > loss.critical
+    for measure in ("log loss", "Brier"):
+        of = analysis.measured(measure)
+        assert analysis.difference(few, "Venn-Abers", "isotonic", of).high < 0
+    for name in ("jump left", "jump right", "smooth, 1 to 5", "2 % of ones, 1 to 20"):
+        law = [each for each in analysis.cells("law") if each["key"][0] == name]
+        winner = "Venn-Abers" if "jump" in name else "Platt"
+        (values,) = analysis.by_set(law, [winner, ours])[1]
+        assert values[0] < values[1]
+
+
+def test_what_the_page_says_of_streams_floors_and_the_paper_holds() -> None:
+    from benchmarks.study import tables
+
+    ratios = {
+        name: analysis.stream_ratios("drift", 30, name) for name in PLAN["streams"]["methods"]
+    }
+    fading, all_samples = (
+        ratios["limen, exact, half-life 1,000"],
+        ratios["limen, exact, all samples"],
+    )
+    river = "river, logistic regression on the score"
+    assert analysis.interval(fading - all_samples).high < 0
+    assert analysis.interval(ratios[river] - fading).high < 0
+    for group in ("games", "occupancy"):
+        assert analysis.stream_ratios(group, 30, river).mean() > 1
+
+    samples, confident, mapie = PLAN["floors"]["methods"]
+    found = analysis.floors()
+    for n in PLAN["floors"]["sizes"]:
+        assert found[samples, n]["broken"] > 0.4
+        assert max(found[each, n]["broken"] for each in (confident, mapie)) <= 0.05
+        assert found[confident, n]["none"] < found[mapie, n]["none"]
+        assert found[confident, n]["recall"] > found[mapie, n]["recall"]
+
+    claim = tables.claims()
+    assert claim["bins equal"] == claim["cases"] == 5 * len(PLAN["sets"])
+    assert claim["sigmoids equal"] == claim["sigmoids"]
+    assert claim["monotone cheaper"] == 0

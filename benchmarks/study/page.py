@@ -46,6 +46,25 @@ def less_of(measure: str, a: str, b: str) -> str:
     return tables.shown(analysis.difference(some, a, b, lambda *at: 1_000 * of(*at)))
 
 
+def errors_less(n: str, a: str, b: str) -> str:
+    """Errors on new rows at costs 1:1, a less b, in points of per cent."""
+
+    def rate(cell: analysis.Cell, name: str) -> float:
+        return 100 * sum(cell["methods"][name]["1:1"]) / len(cell["best"]["1:1"]) / cell["rows"]
+
+    return tables.shown(analysis.difference(analysis.cells("random", [int(n)]), a, b, rate))
+
+
+def clear_sets(a: str, b: str) -> str:
+    """On how many sets a costs less than b, and the whole interval says so."""
+    some = analysis.cells("random", analysis.RANKED_SIZES)
+    found = [
+        analysis.within_a_set([each for each in some if each["key"][0] == name], a, b)
+        for name in PLAN["sets"]
+    ]
+    return str(sum(each.high < 0 for each in found))
+
+
 def better(a: str, b: str, how: str = "random") -> str:
     found = analysis.difference(analysis.cells(how, analysis.RANKED_SIZES), a, b)
     return f"{found.below} of {found.count}"
@@ -125,6 +144,13 @@ FACTS: dict[str, Callable[..., object]] = {
     "less in time": lambda a, b: less(a, b, "time"),
     "less of": less_of,
     "better": better,
+    "clear sets": clear_sets,
+    "errors less": errors_less,
+    "sets at": lambda n: analysis.by_size("random", "limen, exact")[int(n)][1],
+    "sets in time": lambda a, b: (
+        analysis.difference(analysis.cells("time", analysis.RANKED_SIZES), a, b).count
+    ),
+    "floor of precision": lambda: PLAN["floors"]["precision"],
     "better in time": lambda a, b: better(a, b, "time"),
     "test": lambda what: tables.tested(ranks(what)),
     "rank": lambda what, name: tables.number(ranks(what).mean[name]),

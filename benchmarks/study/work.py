@@ -155,7 +155,7 @@ def grown(name: str, n: int) -> int:
     return max(status("VmHWM") - before, 0)
 
 
-def cell(n: int, memory: bool = True) -> dict[str, Any]:
+def cell(n: int) -> dict[str, Any]:
     """Medians of every method that can be expected to end in time."""
     methods: dict[str, dict[str, list[float]]] = {}
     load = os.getloadavg()[0]
@@ -173,7 +173,7 @@ def cell(n: int, memory: bool = True) -> dict[str, Any]:
         name: {
             **{kind: rounded(statistics.median(each)) for kind, each in values.items()},
             "refit": METHODS[name][1] is None,
-            **({"bytes": growth(name, n)} if memory else {}),
+            **({"bytes": growth(name, n)} if n >= RULES["memory_from"] else {}),
         }
         for name, values in methods.items()
     }
