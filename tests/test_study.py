@@ -135,7 +135,8 @@ class Counting:
     """A model that knows how many labels it had when it was asked."""
 
     def __init__(self) -> None:
-        self.learned, self.asked = 0, []
+        self.learned = 0
+        self.asked: list[int] = []
 
     def update(self, score: float, label: int) -> None:
         self.learned += 1
@@ -168,9 +169,17 @@ def test_no_answer_knows_a_label_before_its_delay(delay: int) -> None:
         follow(make)(stream)
         assert all(known == model.asked for model in models)
     seen: list[int] = []
-    streams.refit(lambda sample, rng: seen.append(len(sample.scores)) or 0.5)(stream)
-    streams.refit(lambda sample, rng: seen.append(len(sample.scores)) or 0.5, once=True)(stream)
-    streams.refit_map(lambda scores, labels: seen.append(len(scores)) or np.zeros_like)(stream)
+
+    def choose(sample, rng) -> float:
+        seen.append(len(sample.scores))
+        return 0.5
+
+    def fit(scores, labels):
+        seen.append(len(scores))
+        return np.zeros_like
+
+    for method in (streams.refit(choose), streams.refit(choose, once=True), streams.refit_map(fit)):
+        method(stream)
 
     assert {known[0], known[1_000]} == set(seen)
 

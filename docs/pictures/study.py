@@ -19,12 +19,14 @@ COLOURS = {
     "limen, recommended": ("#000000", "o"),
     "limen, exact": ("#0072B2", "s"),
     "scikit-learn's tuner, five folds": ("#D55E00", "^"),
+    "temperature": ("#7F3C8D", "d"),
     "Platt": ("#999999", "v"),
     "beta": ("#CC79A7", "D"),
     "isotonic": ("#009E73", "P"),
     "Venn-Abers": ("#E69F00", "X"),
     "BBQ": ("#56B4E9", "*"),
 }
+CAP = 0.055  # of excess log loss: higher values are written down
 
 
 def sized(axes: plt.Axes, sizes: list[int]) -> None:
@@ -56,14 +58,21 @@ def by_size(target: Path) -> None:
             found = analysis.by_size("random", name, loss)
             above = [mean - lowest[n] for n, (mean, _) in found.items()]
             right.plot(list(found), above, color=colour, marker=marker)
+            if above[0] > CAP:
+                told = f"   {name} at {next(iter(found))}: {above[0]:.2f}"
+                right.text(list(found)[1], 0.97 * CAP, told, color=colour, fontsize=9)
     for axes in (left, right):
         sized(axes, tables.SIZES)
-        axes.set(xlabel="samples to fit on", ylim=(0, None))
+        axes.set_xlabel("samples to fit on")
+    left.set_yscale("log")
+    left.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
+    left.minorticks_off()
+    right.set_ylim(-0.001, CAP)
     left.set_ylabel("cost on new rows over the best, % of the trivial cost")
     right.set_ylabel("log loss on new rows over the best map")
     left.set_title("decisions, five cost ratios", fontsize=11)
     right.set_title("probabilities", fontsize=11)
-    left.legend(frameon=False, fontsize=9)
+    left.legend(frameon=False, fontsize=8, loc="lower left")
     figure.savefig(target, metadata={"Date": None})
     plt.close(figure)
 
@@ -143,7 +152,13 @@ def one_more(target: Path) -> None:
             fontsize=8,
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": "#cccccc", "lw": 0.6, "shrinkB": 3, "relpos": (0, 0.5)},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": "#cccccc",
+                "lw": 0.6,
+                "shrinkB": 3,
+                "relpos": (0, 0.5),
+            },
         )
     axes.set(yscale="log", xlabel="samples held", ylabel="seconds of CPU for one more sample")
     sized(axes, list(found))
