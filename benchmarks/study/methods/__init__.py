@@ -41,5 +41,3 @@ THRESHOLDS = {
     "scikit-learn's tuner, prefit": tuner.choose_prefit,
     "scikit-learn's tuner, five folds": tuner.choose_folds,
 }
-# These are defined for probabilities, not for any score.
-NEED_PROBABILITIES = {"temperature", "beta", "ACP", "BBQ"}
