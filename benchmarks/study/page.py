@@ -23,6 +23,7 @@ MARKS = ("<!-- cost on new rows: written by make study -->\n", "<!-- end -->")
 IN_README = {
     "limen, recommended": "**limen, `recommend`**",
     "limen, exact": "**limen, exact optimum of the samples**",
+    "temperature": "temperature scaling, then fp / (fp + fn)",
     "beta": "beta calibration, then fp / (fp + fn)",
     "Venn-Abers": "Venn-Abers, then fp / (fp + fn)",
     "isotonic": "isotonic regression, then fp / (fp + fn)",
@@ -187,7 +188,7 @@ def readme() -> str:
     """The README with its table as the results say."""
     before, _, rest = README.read_text().partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
-    return f"{before}{MARKS[0]}{readme_table()}{MARKS[1]}{after}"
+    return f"{before}{MARKS[0]}\n{readme_table()}\n{MARKS[1]}{after}"
 
 
 def main() -> None:
