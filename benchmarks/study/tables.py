@@ -111,11 +111,11 @@ def probabilities() -> str:
         )
     head = [
         "map",
-        "rank, log loss",
-        "rank, Brier",
-        "rank, ECE",
-        *(f"log loss, n = {n:,}" for n in (100, 1_000, 10_000)),
-        *(f"Brier, n = {n:,}" for n in (100, 1_000, 10_000)),
+        "rank: log loss",
+        "rank: Brier",
+        "rank: ECE",
+        *(f"log loss, {n:,}" for n in (100, 1_000, 10_000)),
+        *(f"Brier, {n:,}" for n in (100, 1_000, 10_000)),
     ]
     return table(head, rows)
 
@@ -219,7 +219,7 @@ def held_and_new() -> str:
         rows.append(row)
     head = [
         "method",
-        *(f"{kind}, n = {n:,}" for n in (100, 1_000, 10_000) for kind in ("held", "new")),
+        *(f"{kind}, {n:,}" for n in (100, 1_000, 10_000) for kind in ("held", "new")),
     ]
     return table(head, rows)
 
