@@ -19,7 +19,7 @@ QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo test python-test native-test sanitize clang-test aarch64-test x86-test \
         python-sanitize thread-sanitize lint types check thorough docs coverage bench \
-        bench-native trust-laws study-trust clean
+        bench-native trust-laws study-trust study clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -137,6 +137,11 @@ study-trust: $(VENV)/bench
 	$(BIN)/python -m benchmarks.trust_study $(STUDY_DATA)
 	$(BIN)/python -m benchmarks.trust_groups $(STUDY_DATA)
 
+## The methods of the paper, peers and limen on the same rows, resumable; writes
+## benchmarks/results/study/, then docs/study.md. PARTS="new_rows floors" runs these alone.
+study: $(VENV)/study
+	$(BIN)/python -m benchmarks.study $(PARTS)
+
 clean:
 	rm -rf build $(VENV)
 
@@ -150,13 +155,14 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn river plots frames cli docs
+test_EXTRAS := test sklearn river plots frames cli docs study
 check_EXTRAS := check
 docs_EXTRAS := docs
 coverage_EXTRAS := $(test_EXTRAS) coverage
 bench_EXTRAS := bench cli
+study_EXTRAS := study plots
 
-$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/coverage $(VENV)/bench: $(VENV)/%: $(VENV)/installed
+$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/coverage $(VENV)/bench $(VENV)/study: $(VENV)/%: $(VENV)/installed
 	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
 	@touch $@
 

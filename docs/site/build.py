@@ -17,6 +17,7 @@ ROOT = HERE.parents[1]
 PAGES = (
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"),
     *("docs", "examples", "benchmarks/results"),
+    *("benchmarks/data/README.md", "benchmarks/study/plan.toml"),
 )
 UNSHOWN = shutil.ignore_patterns("*.pyc", "build.py", "native_docstrings.py", "mkdocs.yml")
 
