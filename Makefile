@@ -150,8 +150,8 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn river plots frames cli docs
-check_EXTRAS := check
+test_EXTRAS := test sklearn river plots frames cli serve docs
+check_EXTRAS := check serve
 docs_EXTRAS := docs
 coverage_EXTRAS := $(test_EXTRAS) coverage
 bench_EXTRAS := bench cli
