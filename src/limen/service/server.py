@@ -129,6 +129,7 @@ def _listening(settings: Settings) -> socket.socket:
         listening.bind((host, port))
     except OSError as error:
         raise OSError(error.errno, f"cannot listen on {settings.bind}: {error.strerror}") from None
+    listening.listen(2048)
     listening.setblocking(False)
     return listening
 
@@ -147,6 +148,7 @@ def _control(folder: Path) -> socket.socket:
         listening.bind(str(path))
     finally:
         os.umask(mask)
+    listening.listen(2048)
     listening.setblocking(False)
     return listening
 
