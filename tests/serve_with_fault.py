@@ -54,7 +54,7 @@ def after(place: Any, name: str, act: Any) -> None:
 class Connection(sqlite3.Connection):
     """Dies, or fails, between the statements of a transaction."""
 
-    def execute(self, asked: str, *values: Any) -> Any:  # type: ignore[override]
+    def execute(self, asked: str, *values: Any) -> Any:
         if phase == "before-commit" and asked == "COMMIT":
             die()
         if phase == "full-disk" and asked == "COMMIT":
@@ -89,7 +89,7 @@ elif phase == "before-answer":
 elif phase == "in-recovery":
     before(snapshots, "_folded", die)
 elif phase == "in-snapshot":
-    before(snapshots.os, "chmod", die)
+    before(snapshots, "replace", die)
 
 from limen.cli import main  # noqa: E402
 

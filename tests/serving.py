@@ -162,5 +162,3 @@ def until(done: Any, seconds: float = 20.0) -> Any:
             return found
         time.sleep(0.02)
     raise AssertionError("it never came to be")
-
-

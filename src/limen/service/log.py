@@ -18,7 +18,7 @@ import sqlite3
 import struct
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from zlib import crc32
 
 from limen.service.events import Event, Id, decode_events, decode_names, encode
@@ -109,8 +109,9 @@ class Reader:
 
     def meta(self, name: str) -> bytes | None:
         """Return a value of the log as a whole."""
-        row = _sound(self._db, "SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return None if row is None else bytes(row[0])
+        asked = "SELECT value FROM meta WHERE name = ?"
+        row = _first(self._db, asked, (name,), (bytes,))
+        return None if row is None else row[0]
 
     def base(self) -> tuple[int, bytes]:
         """Return up to where events were deleted by retention, and the chain there."""
@@ -125,7 +126,8 @@ class Reader:
             f"SELECT {_COLUMNS} FROM groups WHERE first >= coalesce((SELECT first FROM groups "
             "WHERE first <= ? ORDER BY first DESC LIMIT 1), 0) AND first <= ? ORDER BY first"
         )
-        for row in _rows(_sound(self._db, asked, (after + 1, most))):
+        types = (int, int, bytes, bytes, bytes, int)
+        for row in _rows(_sound(self._db, asked, (after + 1, most)), types):
             group = Group(*row)
             if group.last > after:
                 yield group
@@ -139,18 +141,20 @@ class Reader:
 
     def end(self) -> tuple[int, bytes]:
         """Return the last seq and the end of the chain as it is stored."""
-        row = _sound(
-            self._db, "SELECT last, chain FROM groups ORDER BY first DESC LIMIT 1", ()
-        ).fetchone()
-        return self.base() if row is None else (row[0], bytes(row[1]))
+        found = self._last_until(2**62)
+        return self.base() if found is None else found
+
+    def _last_until(self, seq: int) -> tuple[int, bytes] | None:
+        asked = "SELECT last, chain FROM groups WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        row = _first(self._db, asked, (seq,), (int, bytes))
+        return None if row is None else (row[0], row[1])
 
     def chain_at(self, seq: int) -> bytes | None:
         """Return the chain after the group that ends at some seq; None where none does."""
         if seq == self.base()[0]:
             return self.base()[1]
-        asked = "SELECT last, chain FROM groups WHERE first <= ? ORDER BY first DESC LIMIT 1"
-        row = _sound(self._db, asked, (seq,)).fetchone()
-        return bytes(row[1]) if row is not None and row[0] == seq else None
+        found = self._last_until(seq)
+        return found[1] if found is not None and found[0] == seq else None
 
     def require_reached(self, seq: int, chain: bytes) -> None:
         """Refuse a log that ends before what was answered for, or is another one."""
@@ -381,7 +385,8 @@ def _sound(db: sqlite3.Connection, asked: str, values: tuple[object, ...]) -> sq
         raise _damaged(error) from error
 
 
-def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[int, int, bytes, bytes, bytes, int]]:
+def _rows(cursor: sqlite3.Cursor, types: tuple[type, ...]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows; a file that was cut gives NULL where there never was one."""
     while True:
         try:
             row = cursor.fetchone()
@@ -389,7 +394,15 @@ def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[int, int, bytes, bytes, byte
             raise _damaged(error) from error
         if row is None:
             return
+        if tuple(map(type, row)) != types:
+            raise Damaged("log.db is damaged: a row is incomplete. Restore a backup.")
         yield row
+
+
+def _first(
+    db: sqlite3.Connection, asked: str, values: tuple[object, ...], types: tuple[type, ...]
+) -> tuple[Any, ...] | None:
+    return next(_rows(_sound(db, asked, values), types), None)
 
 
 def _damaged(error: sqlite3.DatabaseError) -> Exception:
