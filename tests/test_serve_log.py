@@ -271,7 +271,9 @@ def test_any_order_and_any_repetition_give_the_same_samples_and_optimum(tmp_path
     assert found[0] == found[1] == found[2]
     slow = limen.OnlineThreshold(false_negative=3)
     for at, score in enumerate(scores):
-        last = max((each for each in labels if each.id == f"i{at}"), key=lambda each: each.as_of or NOW)
+        last = max(
+            (each for each in labels if each.id == f"i{at}"), key=lambda each: each.as_of or NOW
+        )
         slow.update(score.score, last.label)
     assert slow.threshold == found[0][1][""]
 

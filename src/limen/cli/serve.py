@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limen.cli.exits import BAD_INPUT, FAILED, USAGE, Failure
+from limen.cli.exits import BAD_INPUT, FAILED, Failure
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -84,13 +84,7 @@ def _asked(options: Namespace, method: str, path: str, body: Any = None) -> Any:
     return ask(_folder(options), method, path, body)
 
 
-def _require_name(options: Namespace) -> None:
-    if options.do != "list" and options.name is None:
-        raise Failure(f"{options.act} {options.do} needs a name.", USAGE)
-
-
 def _token(options: Namespace) -> int:
-    _require_name(options)
     if options.do == "add":
         body = {"name": options.name, "scopes": options.scope}
         if options.point:
@@ -108,7 +102,6 @@ def _token(options: Namespace) -> int:
 
 
 def _point(options: Namespace) -> int:
-    _require_name(options)
     if options.do == "list":
         for point in _asked(options, "GET", "/v1/points"):
             print(json.dumps(point))

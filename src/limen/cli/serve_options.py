@@ -62,31 +62,39 @@ def _act(acts: Any, name: str, help: str) -> Any:
     return act
 
 
+def _acts(acts: Any, name: str, help: str) -> Any:
+    act = acts.add_parser(name, help=help, description=help, allow_abbrev=False)
+    act.set_defaults(command="serve")
+    return act.add_subparsers(metavar="DO", dest="do", required=True)
+
+
 def _token(acts: Any) -> None:
-    act = _act(acts, "token", "make, list and revoke tokens")
-    act.add_argument("do", choices=("add", "list", "revoke"))
-    act.add_argument("name", nargs="?", help="of the token: small letters, digits and hyphens")
-    act.add_argument(
-        "--scope", action="append", choices=SCOPES, default=[], help="what it allows; repeat it"
+    does = _acts(acts, "token", "make, list and revoke tokens")
+    add = _act(does, "add", "make a token and print it, once")
+    add.add_argument("name", help="of the token: small letters, digits and hyphens")
+    add.add_argument(
+        "--scope", action="append", choices=SCOPES, required=True, help="what it allows; repeat it"
     )
-    act.add_argument(
-        "--point", action="append", default=[], metavar="NAME", help="for this point only; repeat"
-    )
-    act.add_argument("--expires", metavar="TIME", help="such as 2027-01-01T00:00:00Z")
+    add.add_argument("--point", action="append", metavar="NAME", help="for this one only; repeat")
+    add.add_argument("--expires", metavar="TIME", help="such as 2027-01-01T00:00:00Z")
+    _act(does, "list", "list tokens without their secrets")
+    revoke = _act(does, "revoke", "let a token be worth nothing from now on")
+    revoke.add_argument("name", help="of the token")
 
 
 def _point(acts: Any) -> None:
-    act = _act(acts, "point", "define and list points")
-    act.add_argument("do", choices=("add", "list"))
-    act.add_argument("name", nargs="?", help="of the point")
-    act.add_argument("--definition", metavar="FILE", help="as JSON; options override it")
-    act.add_argument("--false-positive", type=number, metavar="NUMBER", help="cost of a false 1")
-    act.add_argument("--false-negative", type=number, metavar="NUMBER", help="cost of a missed 1")
-    act.add_argument("--period", metavar="PERIOD", help="count samples of the last 90d only")
-    act.add_argument("--half-life", metavar="PERIOD", help="let samples count half after 30d")
-    act.add_argument("--time-to-live", metavar="PERIOD", help="how long scores wait for labels")
-    act.add_argument("--maturity", metavar="PERIOD", help="how old a label 0 must be to count")
-    act.add_argument(
+    does = _acts(acts, "point", "define and list points")
+    _act(does, "list", "list points and their versions")
+    add = _act(does, "add", "define a point, or define it anew")
+    add.add_argument("name", help="of the point")
+    add.add_argument("--definition", metavar="FILE", help="as JSON; options override it")
+    add.add_argument("--false-positive", type=number, metavar="NUMBER", help="cost of a false 1")
+    add.add_argument("--false-negative", type=number, metavar="NUMBER", help="cost of a missed 1")
+    add.add_argument("--period", metavar="PERIOD", help="count samples of the last 90d only")
+    add.add_argument("--half-life", metavar="PERIOD", help="let samples count half after 30d")
+    add.add_argument("--time-to-live", metavar="PERIOD", help="how long scores wait for labels")
+    add.add_argument("--maturity", metavar="PERIOD", help="how old a label 0 must be to count")
+    add.add_argument(
         "--segments-at-least", type=count, metavar="NUMBER", help="samples that a segment needs"
     )
-    act.add_argument("--policy", choices=("manual", "automatic"), help="how thresholds change")
+    add.add_argument("--policy", choices=("manual", "automatic"), help="how thresholds change")

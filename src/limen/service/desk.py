@@ -38,6 +38,7 @@ _AHEAD = 5 * 60 * 1_000_000  # how far a time may lie after the server's, in mic
 _MOST_PENDING = 20_000
 _SLOWEST_COMMIT = 2.0
 _MOST_POINTS = 200
+_LONGEST_ID = 128
 
 
 class _Queue:
@@ -227,6 +228,7 @@ class Desk:
     def score(self, point: Point, item: Score, by: str, at: int) -> ScoreAnswer:
         """Check and fold one score; it is on disk after `flushed`."""
         id, value = item.id, float(item.score)
+        _require_short(id)
         known = point.ledger._known(id)
         moment = at if item.time is None else as_microseconds(item.time)
         if known is not None and known[0] is not None:
@@ -294,6 +296,7 @@ class Desk:
 
     def label(self, point: Point, item: Label, by: str, at: int) -> LabelAnswer:
         """Check and fold one label; it is on disk after `flushed`."""
+        _require_short(item.id)
         id, as_of = item.id, None if item.as_of is None else as_microseconds(item.as_of)
         if as_of is not None:
             self._require_time(as_of, at, "as_of")
@@ -547,6 +550,11 @@ class Desk:
 def digest_of(secret: str) -> bytes:
     """Return what is kept of a token: it is random enough for a plain SHA-256."""
     return sha256(secret.encode()).digest()
+
+
+def _require_short(id: str) -> None:
+    if len(id) > _LONGEST_ID // 4 and len(id.encode()) > _LONGEST_ID:
+        raise Refused("invalid", f"id must be at most {_LONGEST_ID} bytes.")
 
 
 def _rule(threshold: float) -> tuple[str, float | None]:
