@@ -18,7 +18,7 @@ USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
 QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo test python-test native-test sanitize clang-test aarch64-test x86-test \
-        python-sanitize thread-sanitize lint types check thorough docs coverage bench \
+        python-sanitize thread-sanitize lint types api-check check thorough docs coverage bench \
         bench-native trust-laws study-trust clean
 
 ## The main job on a small real data set.
@@ -92,8 +92,12 @@ types: $(VENV)/check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest limen._core --allowlist tests/stubtest_allowlist.txt
 
+## The HTTP interface of a real server, tried by schemathesis from its own description.
+api-check: $(VENV)/check
+	$(BIN)/python tests/api_check.py $(if $(LIMEN_THOROUGH),200,5)
+
 ## What must hold besides the tests.
-check: lint types sanitize clang-test aarch64-test x86-test python-sanitize thread-sanitize
+check: lint types api-check sanitize clang-test aarch64-test x86-test python-sanitize thread-sanitize
 
 ## The same at length, for changes to the core: more examples, and new ones in every run.
 thorough:
@@ -151,7 +155,7 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
 test_EXTRAS := test sklearn river plots frames cli serve docs
-check_EXTRAS := check serve
+check_EXTRAS := check serve test
 docs_EXTRAS := docs
 coverage_EXTRAS := $(test_EXTRAS) coverage
 bench_EXTRAS := bench cli

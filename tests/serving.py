@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ class Server:
         self.lines: list[dict[str, Any]] = []
         self.port = 0
         self.token: str | None = None
+        self._drain: threading.Thread | None = None
         self.start(fault)
 
     def start(self, fault: str | None = None) -> None:
@@ -43,12 +45,11 @@ class Server:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            try:
-                self.lines.append(json.loads(line))
-            except ValueError:
-                self.lines.append({"message": line.strip()})
+            self._keep(line)
             if self.lines[-1].get("message") == "ready":
                 self.port = int(self.lines[-1]["address"].rpartition(":")[2])
+                self._drain = threading.Thread(target=self._read, daemon=True)
+                self._drain.start()
                 return
         self.ended()
         raise RuntimeError(f"no server: {self.lines[-3:]}")
@@ -65,13 +66,26 @@ class Server:
 
     def ended(self) -> int:
         assert self.process is not None
-        rest = self.process.communicate(timeout=30)[1] or ""
-        for line in rest.splitlines():
-            try:
-                self.lines.append(json.loads(line))
-            except ValueError:
-                self.lines.append({"message": line})
-        return self.process.returncode
+        assert self.process.stderr is not None
+        code = self.process.wait(30)
+        if self._drain is not None:
+            self._drain.join(30)
+        self.process.stderr.close()
+        self._drain = None
+        return code
+
+    def _read(self) -> None:
+        """Read what it says, or it would wait for a reader."""
+        assert self.process is not None
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._keep(line)
+
+    def _keep(self, line: str) -> None:
+        try:
+            self.lines.append(json.loads(line))
+        except ValueError:
+            self.lines.append({"message": line.rstrip()})
 
     def ask(
         self,

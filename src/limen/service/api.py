@@ -138,7 +138,7 @@ async def threshold(call: Call) -> Answer:
     tag = b'"%d"' % version.number
     if call.headers.get(b"if-none-match") == tag:
         return Answer(b"", 304, headers=[(b"etag", tag)])
-    found, source = version.find(call.asked("segment"))
+    found, source = version.find(call.segment())
     shown = {
         "version": version.number,
         "since": as_datetime(version.at),
@@ -284,7 +284,7 @@ async def put_point(call: Call) -> Answer:
 async def curve(call: Call) -> Answer:
     """Return the loss of thresholds, thinned to some hundreds of them."""
     found = call.point()
-    segment = call.asked("segment")
+    segment = call.segment()
     model: Any = found.ledger
     if found.definition.segments is not None:
         model = found.ledger.model.model(tuple(segment.split("/")) if segment else ())
@@ -328,7 +328,7 @@ async def log(call: Call) -> Answer:
     if call.token is not None and call.token.points is not None:
         raise Refused("forbidden", "The log is that of all points, and the token is for some.")
     after = call.number("after", 0)
-    most = min(call.number("limit", _PAGE), _PAGE)
+    most = call.number("limit", _PAGE, _PAGE)
     if after < call.desk.log.base()[0]:
         raise Refused("no-longer-kept", f"Events up to {call.desk.log.base()[0]} were deleted.")
     rows = await call.desk.aside(

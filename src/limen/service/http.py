@@ -7,6 +7,7 @@ import asyncio
 import json
 import secrets
 import time
+import traceback
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -15,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route, Router
 
+from limen.service.points import checked_segment
 from limen.service.problems import Refused
 
 if TYPE_CHECKING:
@@ -84,14 +86,22 @@ class Call:
             raise Refused("malformed", "The query of the address cannot be read.") from None
         return found[name][-1] if name in found else None
 
-    def number(self, name: str, default: int) -> int:
+    def number(self, name: str, default: int, most: int = 2**53) -> int:
         """Return a whole number of the query."""
         text = self.asked(name)
         if text is None:
             return default
-        if not (text.isascii() and text.isdecimal() and len(text) < 19):
-            raise Refused("invalid", f"{name} must be a whole number of at least 0.")
+        if not (text.isascii() and text.isdecimal() and len(text) < 19) or int(text) > most:
+            raise Refused("invalid", f"{name} must be a whole number from 0 to {most}.")
         return int(text)
+
+    def segment(self) -> str | None:
+        """Return the segment of the query."""
+        segment = self.asked("segment")
+        try:
+            return None if segment is None else checked_segment(segment)
+        except ValueError as error:
+            raise Refused("invalid", f"{error}.") from None
 
     async def body(self, most: int, kind: bytes = _JSON) -> bytes:
         """Read the body, which is of this type and at most so long."""
@@ -152,7 +162,7 @@ class Endpoint:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Check the caller and answer."""
-        scope["route"] = self.name
+        scope["limen.route"] = self.name
         call = Call(self.gate, scope, receive)
         scope["by"] = call.by
         if self.scope is not None:
@@ -213,7 +223,7 @@ class Gate:
         """Answer one request."""
         begun = time.perf_counter()
         scope["app"] = self
-        scope["route"], scope["by"], scope["status"] = "-", "-", 500
+        scope["limen.route"], scope["by"], scope["status"] = "-", "-", 500
         try:
             if not from_control(scope):
                 self._require_host(scope)
@@ -227,14 +237,13 @@ class Gate:
         except ClientDisconnect:
             scope["status"] = 499
         except Exception as error:
-            self.write({"level": "error", "failed": f"{type(error).__name__}"})
-            await self._refuse(
-                scope, send, Refused("failed", "Something went wrong here. Try again.")
-            )
-            raise
+            line = {"level": "error", "message": place_of(error), "route": scope["limen.route"]}
+            self.write(line)
+            failed = Refused("failed", "Something went wrong here. Try again.")
+            await self._refuse(scope, send, failed)
         finally:
             seconds = time.perf_counter() - begun
-            self.meters.request(scope["route"], scope["status"], seconds)
+            self.meters.request(scope["limen.route"], scope["status"], seconds)
             if self.settings.access_log or scope["status"] >= 500:
                 self._log(scope, seconds)
 
@@ -253,7 +262,7 @@ class Gate:
         traced = dict(scope["headers"]).get(b"traceparent")
         line = {
             "level": "info",
-            "route": scope["route"],
+            "route": scope["limen.route"],
             "method": scope["method"],
             "status": scope["status"],
             "seconds": round(seconds, 6),
@@ -331,6 +340,12 @@ def _by_method(found: dict[str, Endpoint]) -> Any:
 
 async def _nothing_here(scope: Any, receive: Any, send: Any) -> None:
     raise Refused("not-found", "There is nothing at this path. /openapi.json lists what there is.")
+
+
+def place_of(error: BaseException) -> str:
+    """Say where an error arose, and never what it says: that could hold an id."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {where.name}, line {where.lineno} of {where.filename}"
 
 
 def log_line(line: dict[str, Any]) -> str:

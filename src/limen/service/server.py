@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -20,7 +21,7 @@ from limen.service.api import TABLE
 from limen.service.desk import Desk
 from limen.service.events import period
 from limen.service.guard import guarded, sweep
-from limen.service.http import Gate, log_line
+from limen.service.http import Gate, log_line, place_of
 from limen.service.meters import Meters
 from limen.service.settings import Settings
 
@@ -40,8 +41,20 @@ def write(line: dict[str, Any]) -> None:
         print(log_line(line), file=sys.stderr, flush=True)
 
 
+class _Lines(logging.Handler):
+    """What uvicorn has to say, in lines like all others, without tracebacks."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage().strip()
+        if record.exc_info and record.exc_info[1] is not None:
+            message += f": {place_of(record.exc_info[1])}"
+        write({"level": record.levelname.lower(), "message": message})
+
+
 def serve(settings: Settings) -> None:
     """Run the server until it is told to stop."""
+    logger = logging.getLogger("uvicorn.error")
+    logger.handlers, logger.propagate = [_Lines(logging.WARNING)], False
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings))
 
