@@ -20,6 +20,7 @@ from limen import OnlineCalibrator, OnlineCut, OnlineThreshold
 NAMES = {
     "BestCut",
     "Blocks",
+    "Client",
     "Confusion",
     "Evidence",
     "Fading",

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from limen import columns, losses, metrics
     from limen.batch import loss_curve, optimal_cut, optimal_threshold
     from limen.calibrator import OnlineCalibrator, isotonic
+    from limen.client import Client
     from limen.errors import Infeasible, NotHeld
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BestCut",
     "Blocks",
+    "Client",
     "Confusion",
     "Evidence",
     "Fading",
@@ -62,6 +64,7 @@ __version__ = "0.1.0"
 _MODULES = (
     "batch",
     "calibrator",
+    "client",
     "columns",
     "errors",
     "groups",
