@@ -49,8 +49,14 @@ class _Queue:
         self.names: list[Id] = []
         self.erased: dict[int, int] = {}
         self.published: list[Callable[[], None]] = []
-        self.done: asyncio.Future[bool] | None = None
+        self.waiting: list[asyncio.Future[bool]] = []
         self.begun = 0.0
+
+    def settle(self, written: bool) -> None:
+        """Tell whoever waits whether the events are on disk."""
+        for each in self.waiting:
+            if not each.done():  # who has gone does not wait any more
+                each.set_result(written)
 
 
 class Desk:
@@ -95,8 +101,8 @@ class Desk:
         """Refuse writes while the disk does not take them, or too slowly."""
         if self.broken is not None:
             raise Refused("busy", f"Writes are refused: {self.broken} Try again later.")
-        begun = self._flying.begun
-        late = self._committing and time.monotonic() - begun > _SLOWEST_COMMIT
+        begun = self._flying.begun  # 0 where no commit is under way
+        late = begun > 0 and time.monotonic() - begun > _SLOWEST_COMMIT
         if late or self.pending > _MOST_PENDING:
             raise Refused("busy", "More events wait for the disk than it takes. Try again later.")
 
@@ -129,12 +135,12 @@ class Desk:
             if self.broken is not None:
                 self.require_open()
             return
-        if queue.done is None:
-            queue.done = asyncio.get_running_loop().create_future()
+        done = asyncio.get_running_loop().create_future()
+        queue.waiting.append(done)
         if not self._committing:
             self._committing = True
             self._start(self._commit_all())
-        if not await asyncio.shield(queue.done):
+        if not await done:
             raise Refused(
                 "busy", f"The events could not be written: {self.broken} Send them again."
             )
@@ -168,15 +174,13 @@ class Desk:
         self.commit_seconds += time.monotonic() - batch.begun if batch.begun else 0.0
         for publish in batch.published:
             publish()
-        if batch.done is not None and not batch.done.done():
-            batch.done.set_result(True)
+        batch.settle(True)
 
     def _fail(self, reason: str) -> None:
         self.broken, self.epoch = reason, self.epoch + 1
         self._complain(f"a commit failed, writes are refused: {reason}")
-        for queue in (self._flying, self._queue):
-            if queue.done is not None and not queue.done.done():
-                queue.done.set_result(False)
+        self._flying.settle(False)
+        self._queue.settle(False)
         self._queue = _Queue()
         self._start(self._rebuild())
 

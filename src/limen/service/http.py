@@ -201,6 +201,7 @@ class Gate:
         self._hosts = {host.encode() for host in settings.hosts}
         self._spent: dict[str, tuple[float, float]] = {}
         self.router = Router()
+        self._of_points: dict[tuple[str, str], Endpoint] = {}
 
     def routes(
         self,
@@ -210,6 +211,13 @@ class Gate:
         by_path: dict[str, dict[str, Endpoint]] = {}
         for method, path, scope, act in table:
             by_path.setdefault(path, {})[method] = Endpoint(self, path, scope, act)
+        prefix = "/v1/points/{point}/"
+        self._of_points = {
+            (method, path.removeprefix(prefix)): endpoint
+            for path, found in by_path.items()
+            for method, endpoint in found.items()
+            if path.startswith(prefix) and "{" not in path.removeprefix(prefix)
+        }
         self.router = Router(
             [
                 Route(path, _by_method(found), methods=list(found))
@@ -227,7 +235,16 @@ class Gate:
         try:
             if not from_control(scope):
                 self._require_host(scope)
-            await self.router(scope, receive, send)
+            # Most requests are for a point: they need no search among all routes.
+            parts = scope["path"].split("/")
+            found = None
+            if len(parts) == 5 and parts[1:3] == ["v1", "points"]:
+                found = self._of_points.get((scope["method"], parts[4]))
+            if found is None:
+                await self.router(scope, receive, send)
+            else:
+                scope["path_params"] = {"point": parts[3]}
+                await found(scope, receive, send)
         except Refused as refused:
             await self._refuse(scope, send, refused)
         except HTTPException as error:
