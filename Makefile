@@ -17,7 +17,7 @@ OUT := build$(if $(LIMEN_THOROUGH),/thorough)
 USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
 QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
-.PHONY: demo test python-test native-test sanitize clang-test aarch64-test x86-test \
+.PHONY: demo serve-demo test python-test native-test sanitize clang-test aarch64-test x86-test \
         python-sanitize thread-sanitize lint types api-check check thorough docs coverage bench \
         bench-native trust-laws study-trust clean
 
@@ -28,6 +28,10 @@ demo: $(VENV)/installed
 	@$(BIN)/limen demo --csv > build/scores.csv
 	@printf '\n$$ limen fit scores.csv --false-negative 5\n'
 	@$(BIN)/limen fit build/scores.csv --false-negative 5
+
+## The service, with a real stream of scores and late labels played into it.
+serve-demo: $(VENV)/serve
+	@$(BIN)/python examples/serve_demo.py
 
 ## Every test: Python, documentation examples, C++.
 test: python-test native-test
@@ -157,10 +161,11 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 test_EXTRAS := test sklearn river plots frames cli serve docs
 check_EXTRAS := check serve test
 docs_EXTRAS := docs
+serve_EXTRAS := serve
 coverage_EXTRAS := $(test_EXTRAS) coverage
 bench_EXTRAS := bench cli
 
-$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/coverage $(VENV)/bench: $(VENV)/%: $(VENV)/installed
+$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/serve $(VENV)/coverage $(VENV)/bench: $(VENV)/%: $(VENV)/installed
 	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
 	@touch $@
 

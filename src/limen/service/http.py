@@ -198,6 +198,7 @@ class Gate:
     ) -> None:
         self.desk, self.settings, self.meters, self.write = desk, settings, meters, write
         self.ready = True
+        self._open = settings.open
         self._hosts = {host.encode() for host in settings.hosts}
         self._spent: dict[str, tuple[float, float]] = {}
         self.router = Router()
@@ -327,7 +328,7 @@ class Gate:
             return
         if call.token is None:
             # Without any token the server listens on this machine only, and trusts it.
-            if self.desk.state.tokens or not self.settings.open:
+            if self.desk.state.tokens or not self._open:
                 raise Refused("unauthorized", "Send Authorization: Bearer and a token.")
             return
         if scope not in call.token.scopes:
