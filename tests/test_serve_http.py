@@ -88,7 +88,7 @@ def test_segments_answer_for_themselves_or_by_the_next_larger_one(server):
         None: (0, ""),
     } == found
     state = server.ask("GET", "/v1/points/shops")[1]
-    assert (4, 1) == (state["segments"], state["segments_beyond_limit"])  # three, and the others
+    assert (3, 2) == (state["segments"], state["segments_beyond_limit"])
     shown = server.ask("GET", "/v1/points/shops/threshold?segment=north/z")[1]
     assert ("north", 0.5) == (shown["source"], shown["threshold"])
     assert "_" not in server.ask("GET", "/v1/points/shops/curve?segment=north")[1]
@@ -388,3 +388,40 @@ def test_operators_copy_verify_and_snapshot_while_it_runs():
         assert 10 == json.loads(limen("serve", "verify", "--data", other).stdout)["last"]
         listed = limen("serve", "point", "list", "--data", other).stdout
         assert {"point": "fraud", "version": 1} == json.loads(listed)
+
+
+def test_a_request_that_began_before_a_new_definition_counts_in_the_new_one():
+    with serving() as server:
+        server.ask("POST", "/v1/points/fraud/scores", {"id": "first", "score": 0.5})
+        body = b'{"id": "slow", "score": 0.5}'
+        head = (
+            b"POST /v1/points/fraud/scores HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        )
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+            connection.sendall(head + body[:5])
+            time.sleep(0.2)
+            status, found, _ = server.ask("PUT", "/v1/points/fraud", {"false_negative": 9})
+            assert (200, 9, 1) == (status, found["definition"]["false_negative"], found["ids"])
+            connection.sendall(body[5:])
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        assert 2 == server.ask("GET", "/v1/points/fraud")[1]["ids"]
+        server.kill()
+        server.start()
+        assert 2 == server.ask("GET", "/v1/points/fraud")[1]["ids"]
+
+
+def test_who_may_not_send_is_refused_before_the_body_is_read():
+    with folder() as made:
+        data = str(made / "d")
+        limen("serve", "point", "add", "fraud", "--data", data)
+        limen("serve", "token", "add", "bot", "--scope", "score", "--data", data)
+        server = Server(made / "d")
+        for path in ("events", "scores"):
+            kind = b"application/x-ndjson" if path == "events" else b"application/json"
+            head = (
+                b"POST /v1/points/fraud/%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
+                b"Content-Length: 60000\r\n\r\n{" % (path.encode(), kind)
+            )
+            assert b" 401 " in sent(server, head)
+        server.kill()

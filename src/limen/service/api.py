@@ -39,8 +39,8 @@ _PAGE = 10_000
 
 async def score(call: Call) -> Answer:
     """Answer a score and record it."""
-    point = call.point()
     item = await call.read(_score)
+    point = call.point()  # not before: it may be another one after the wait
     desk = call.desk
     desk.require_open()
     call.gate.spend(call, 1)
@@ -52,8 +52,8 @@ async def score(call: Call) -> Answer:
 
 async def label(call: Call) -> Answer:
     """Record a label."""
-    point = call.point()
     item = await call.read(_label)
+    point = call.point()
     desk = call.desk
     desk.require_open()
     call.gate.spend(call, 1)
@@ -65,14 +65,13 @@ async def label(call: Call) -> Answer:
 
 async def events(call: Call) -> Answer:
     """Record scores and labels, a line each; each is answered by itself, and may be sent again."""
-    point, desk = call.point(), call.desk
-    settings = call.gate.settings
+    may, desk, settings = _may(call), call.desk, call.gate.settings
     lines = (await call.body(settings.most_batch, NDJSON)).splitlines()
     if len(lines) > _MOST_LINES:
         raise Refused("too-large", f"A batch has at most {_MOST_LINES:,} lines.")
+    point = call.point()
     desk.require_open()
     call.gate.spend(call, len(lines))
-    may = _may(call)
     answers: list[dict[str, Any]] = []
     epoch, at, by = desk.epoch, call.at, call.by
     for number, line in enumerate(lines):
@@ -123,9 +122,8 @@ def _may(call: Call) -> tuple[bool, bool]:
 
 async def forget(call: Call) -> Answer:
     """Take ids back and delete their names."""
-    point = call.point()
     item = await call.read(_forgetting)
-    seq, known = await call.desk.forget(point, item, call.by)
+    seq, known = await call.desk.forget(call.point(), item, call.by)
     return Answer(encode({"seq": seq, "known": known}), 202)
 
 
@@ -311,15 +309,15 @@ async def history(call: Call) -> Answer:
 
 async def deploy(call: Call) -> Answer:
     """Let thresholds be in effect."""
-    found = call.point()
-    number = await call.desk.deploy(found, await call.read(_deployment), call.by)
+    item = await call.read(_deployment)
+    number = await call.desk.deploy(call.point(), item, call.by)
     return Answer(encode({"version": number}))
 
 
 async def rollback(call: Call) -> Answer:
     """Let the thresholds of an earlier version be in effect again."""
-    found = call.point()
-    number = await call.desk.rollback(found, await call.read(_rollback), call.by)
+    item = await call.read(_rollback)
+    number = await call.desk.rollback(call.point(), item, call.by)
     return Answer(encode({"version": number}))
 
 

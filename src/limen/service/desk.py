@@ -236,7 +236,7 @@ class Desk:
         known = point.ledger._known(id)
         moment = at if item.time is None else as_microseconds(item.time)
         if known is not None and known[0] is not None:
-            return self._score_again(point, item)
+            return self._score_again(point, item, known[0], known[1])
         self._require_time(moment, at, "time")
         newest = point.ledger.newest
         if point.horizon is not None and newest is not None and moment <= newest - point.horizon:
@@ -267,9 +267,16 @@ class Desk:
         rule, number = _rule(threshold)
         return ScoreAnswer(answer, rule, number, version, source, self._take(event, id), False)
 
-    def _score_again(self, point: Point, item: Score) -> ScoreAnswer:
+    def _score_again(
+        self, point: Point, item: Score, score: float, answer: int | None
+    ) -> ScoreAnswer:
         """Answer a score that is known as it was answered, or refuse another one."""
-        seq, event = next(self._events_of(point, item.id, "score"))
+        found = next(self._events_of(point, item.id, "score"), None)
+        if found is None:  # retention has deleted the event: the ledger knows this much
+            event = Event("score", 0, value=score, weight=item.weight, answer=answer)
+            event.segment, seq = item.segment, 0
+        else:
+            seq, event = found
         weight = 1 if item.weight is None else item.weight
         known = (event.value, 1 if event.weight is None else event.weight, event.segment)
         if known != (float(item.score), weight, item.segment):
@@ -487,7 +494,8 @@ class Desk:
         at = self.now()
         self._fold(Event("advance", at, time=at, by="limen"))
         await self.flushed()
-        for point in list(self.state.points.values()):
+        for name in list(self.state.points):
+            point = self.state.points[name]
             reason = self._reason_to_change(point, at)
             if reason is not None:
                 await self._deploy(point, point.optima(), reason, "limen")

@@ -259,13 +259,23 @@ class Point:
         """Return the group that a score belongs to; beyond the limit, that of all others."""
         if segment is None:
             segment = OTHERS
-        if segment not in self.segments:
-            known = self.definition.segments
-            if known is not None and len(self.segments) >= known.most and segment != OTHERS:
-                self.overflow += 1
-                segment = OTHERS
-            self.segments.add(segment)
+        if segment not in self.segments and segment != OTHERS:
+            segment = self._admitted(segment)
         return tuple(segment.split("/")) if "/" in segment else segment
+
+    def _admitted(self, segment: str) -> str:
+        """Return a new segment, or where there are too many the next larger one that is known."""
+        settings = self.definition.segments
+        assert settings is not None
+        parts = segment.split("/")
+        around = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+        new = [each for each in around if each not in self.segments]
+        if len(self.segments) + len(new) <= settings.most:
+            self.segments.update(new)
+            return segment
+        self.overflow += 1
+        known = [each for each in around if each in self.segments]
+        return known[-1] if known else OTHERS
 
     # What is asked of it.
 
@@ -283,6 +293,7 @@ class Point:
         return {
             "/".join(path): float(grouped.threshold(path))
             for path in grouped
+            if path != (OTHERS,)  # these are answered by the threshold for all
             if not path or grouped.count(path) >= grouped.at_least
         }
 
