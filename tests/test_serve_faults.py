@@ -6,6 +6,8 @@ from __future__ import annotations
 import http.client
 import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -194,3 +196,58 @@ def test_sigterm_ends_in_order_and_a_second_server_is_refused():
         assert not (server.data / "control.sock").exists()
         wal = server.data / "log.db-wal"
         assert not wal.exists() or wal.stat().st_size == 0  # all of it is in log.db
+
+
+def test_snapshots_retention_and_forgetting_happen_by_themselves():
+    with folder() as made:
+        config = made / "limen.toml"
+        config.write_text('snapshot_events = 20\nretention = "1s"\ntick = "1s"\n')
+        server = Server(made / "d", "--config", str(config))
+        server.ask("PUT", "/v1/points/fraud", {"false_negative": 3})
+        for at in range(30):
+            server.ask("POST", "/v1/points/fraud/scores", {"id": f"id-{at}", "score": at / 30})
+        until(lambda: list((server.data / "snapshots").glob("*.snapshot")))
+        forgotten = server.ask("POST", "/v1/points/fraud/forget", {"ids": ["id-7", "never"]})
+        assert (202, 1) == (forgotten[0], forgotten[1]["known"])
+        seq = forgotten[1]["seq"]
+
+        def forgot_everywhere() -> bool:
+            kept = [int(path.stem) for path in (server.data / "snapshots").glob("*.snapshot")]
+            return bool(kept) and min(kept) >= seq
+
+        until(forgot_everywhere)
+
+        def grown() -> bool:  # until retention has deleted the first events
+            id = f"more-{time.monotonic()}"
+            server.ask("POST", "/v1/points/fraud/scores", {"id": id, "score": 0.5})
+            return server.ask("GET", "/v1/log?after=0")[0] == 410
+
+        until(grown, 40)
+        again = server.ask("POST", "/v1/points/fraud/scores", {"id": "id-3", "score": 0.1})
+        assert (200, True) == (again[0], again[1]["repeated"])  # the ledger still knows
+        other = server.ask("PUT", "/v1/points/fraud", {"false_negative": 7})
+        assert "/problems/history-deleted" == other[1]["type"]
+        count = server.ask("GET", "/v1/points/fraud")[1]["scores"]
+        server.kill()
+        server.start()
+        assert count == server.ask("GET", "/v1/points/fraud")[1]["scores"]
+        assert 410 == server.ask("GET", "/v1/points/fraud/decisions/id-7")[0]
+        for path in server.data.rglob("*"):
+            if path.is_file():
+                assert b"id-7" not in path.read_bytes()
+        assert 0 == server.stop()
+        assert verified(server.data)
+
+
+def test_a_snapshot_that_is_killed_leaves_the_old_ones():
+    with folder() as made:
+        server = Server(made / "d")
+        server.ask("PUT", "/v1/points/fraud", {})
+        program = [sys.executable, str(serving.HERE / "serve_with_fault.py"), "in-snapshot"]
+        done = subprocess.run([*program, "serve", "snapshot", "--data", str(server.data)])
+        assert -9 == done.returncode
+        assert [] == list((server.data / "snapshots").glob("*"))
+        server.kill()
+        server.start()
+        assert 200 == server.ask("GET", "/v1/points/fraud")[0]
+        server.kill()
