@@ -13,6 +13,8 @@ import asyncio
 import json
 import os
 import platform
+import random
+import resource
 import signal
 import subprocess
 import sys
@@ -91,6 +93,28 @@ def lines(events: int, prefix: str) -> list[bytes]:
     return rows
 
 
+def filled(folder: Path, events: int) -> None:
+    """Write a log of scores and labels, in groups of a thousand."""
+    import msgspec
+
+    from limen.service.events import Event
+    from limen.service.log import Log
+    from limen.service.points import Definition
+
+    log = Log(folder, create=True)
+    more = msgspec.to_builtins(Definition(false_negative=5))
+    log.append([Event("define", 1, "fraud", more=more)], [None])
+    draw = random.Random(1)
+    for first in range(0, events, 1000):
+        rows: list[Event] = []
+        names = [f"order-{at}" for at in range(first // 2, first // 2 + 500) for _ in range(2)]
+        for at in range(first, first + 1000, 2):
+            rows.append(Event("score", at, "fraud", at, draw.random(), None, 1, None, 1, "bot"))
+            rows.append(Event("label", at, "fraud", at, draw.randrange(2), by="bot"))
+        log.append(rows, names)
+    log.close()
+
+
 def recovery(folder: Path) -> dict[str, object]:
     from limen.service import snapshots
     from limen.service.log import Reader
@@ -106,6 +130,7 @@ def recovery(folder: Path) -> dict[str, object]:
         assert snapshots.recovered(log, folder).seq == state.seq
         found["from_snapshot_seconds_of_cpu"] = round(time.process_time() - begun, 3)
     found["events"] = state.seq
+    found["megabytes_resident"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     found["log_bytes_per_event"] = round((folder / "log.db").stat().st_size / state.seq, 1)
     return found
 
@@ -130,7 +155,8 @@ def main() -> None:
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(30)
-        rows.append(recovery(data))
+        filled(Path(made) / "large", 50 * events)
+        rows.append(recovery(Path(made) / "large"))
         print(json.dumps(rows[-1]))
     result = {
         **here(),

@@ -18,7 +18,7 @@ from serving import Server, folder, until
 
 from limen.service.snapshots import verified
 
-KILLS = 500 if os.environ.get("LIMEN_THOROUGH") else 16
+KILLS = 500 if os.environ.get("LIMEN_THOROUGH") else 24
 
 
 @pytest.mark.parametrize(

@@ -327,8 +327,9 @@ async def log(call: Call) -> Answer:
         raise Refused("forbidden", "The log is that of all points, and the token is for some.")
     after = call.number("after", 0)
     most = call.number("limit", _PAGE, _PAGE)
-    if after < call.desk.log.base()[0]:
-        raise Refused("no-longer-kept", f"Events up to {call.desk.log.base()[0]} were deleted.")
+    base = call.desk.base()
+    if after < base:
+        raise Refused("no-longer-kept", f"Events up to {base} were deleted.")
     rows = await call.desk.aside(
         _page, call.desk.folder, after, min(after + most, call.desk.on_disk)
     )

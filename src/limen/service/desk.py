@@ -97,6 +97,10 @@ class Desk:
         """How many events are folded and not on disk."""
         return len(self._queue.events) + len(self._flying.events)
 
+    def base(self) -> int:
+        """Return up to where events were deleted; the writing connection may be busy meanwhile."""
+        return self._reader.base()[0]
+
     def require_open(self) -> None:
         """Refuse writes while the disk does not take them, or too slowly."""
         if self.broken is not None:
@@ -408,7 +412,7 @@ class Desk:
             return seq
 
     async def _refold(self, point: Point, definition: Definition, by: str, more: Any) -> int:
-        if self.log.base()[0]:
+        if self.base():
             raise Refused(
                 "history-deleted",
                 "Events were deleted by retention, so that the history cannot be folded anew. "
