@@ -417,7 +417,7 @@ def test_the_clock_never_goes_back(tmp_path, monkeypatch):
     desk = desk_with(tmp_path / "d")
     scored(desk, "a")
     then = desk.state.at
-    monkeypatch.setattr("limen.service.desk.time.time_ns", lambda: (then - 10**9) * 1000)
+    monkeypatch.setattr("limen.service.turns.time.time_ns", lambda: (then - 10**9) * 1000)
     scored(desk, "b")
 
     assert then == desk.state.at

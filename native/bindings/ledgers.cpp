@@ -179,11 +179,10 @@ PyObject* ledger_known(PyObject* self, PyObject* given) {
         if (!found) return Py_NewRef(Py_None);
         const bool scored = entry.state != EntryState::waiting;
         const nb::object none = nb::none();
-        return nb::make_tuple(
-                   scored ? nb::object(nb::float_(entry.score)) : none,
-                   scored ? nb::object(nb::int_(int{entry.answer})) : none,
-                   entry.labelled ? nb::object(nb::int_(int{entry.label})) : none,
-                   as_of ? from_time(*as_of, keeper.as_of.load()) : none)
+        return nb::make_tuple(scored ? nb::object(nb::float_(entry.score)) : none,
+                              scored ? nb::object(nb::int_(int{entry.answer})) : none,
+                              entry.labelled ? nb::object(nb::int_(int{entry.label})) : none,
+                              as_of ? from_time(*as_of, keeper.as_of.load()) : none)
             .release()
             .ptr();
     });
