@@ -17,8 +17,8 @@ OUT := build$(if $(LIMEN_THOROUGH),/thorough)
 USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
 QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
-.PHONY: demo test python-test native-test sanitize clang-test aarch64-test x86-test \
-        python-sanitize thread-sanitize lint types check thorough docs coverage bench \
+.PHONY: demo serve-demo test python-test native-test sanitize clang-test aarch64-test x86-test \
+        python-sanitize thread-sanitize lint types api-check check thorough docs coverage bench \
         bench-native trust-laws study-trust study clean
 
 ## The main job on a small real data set.
@@ -28,6 +28,10 @@ demo: $(VENV)/installed
 	@$(BIN)/limen demo --csv > build/scores.csv
 	@printf '\n$$ limen fit scores.csv --false-negative 5\n'
 	@$(BIN)/limen fit build/scores.csv --false-negative 5
+
+## The service, with a real stream of scores and late labels played into it.
+serve-demo: $(VENV)/serve
+	@$(BIN)/python examples/serve_demo.py
 
 ## Every test: Python, documentation examples, C++.
 test: python-test native-test
@@ -92,8 +96,12 @@ types: $(VENV)/check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest limen._core --allowlist tests/stubtest_allowlist.txt
 
+## The HTTP interface of a real server, tried by schemathesis from its own description.
+api-check: $(VENV)/check
+	$(BIN)/python tests/api_check.py $(if $(LIMEN_THOROUGH),200,5)
+
 ## What must hold besides the tests.
-check: lint types sanitize clang-test aarch64-test x86-test python-sanitize thread-sanitize
+check: lint types api-check sanitize clang-test aarch64-test x86-test python-sanitize thread-sanitize
 
 ## The same at length, for changes to the core: more examples, and new ones in every run.
 thorough:
@@ -155,14 +163,15 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn river plots frames cli docs study
-check_EXTRAS := check
+test_EXTRAS := test sklearn river plots frames cli serve docs study
+check_EXTRAS := check serve test
 docs_EXTRAS := docs
+serve_EXTRAS := serve
 coverage_EXTRAS := $(test_EXTRAS) coverage
 bench_EXTRAS := bench cli
 study_EXTRAS := study plots
 
-$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/coverage $(VENV)/bench $(VENV)/study: $(VENV)/%: $(VENV)/installed
+$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/serve $(VENV)/coverage $(VENV)/bench $(VENV)/study: $(VENV)/%: $(VENV)/installed
 	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
 	@touch $@
 

@@ -122,6 +122,13 @@ public:
         const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
         return at != Entries::none && entries_[at].state != EntryState::waiting;
     }
+    // What is known of an id, null where it is not, and when its label was determined.
+    std::pair<const Entry*, std::optional<Time>> known(const Id& id) const {
+        const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
+        if (at == Entries::none) return {nullptr, std::nullopt};
+        const Entry& entry = entries_[at];
+        return {&entry, entry.as_of ? std::optional(entries_.as_of(at)) : std::nullopt};
+    }
     std::size_t ids() const { return entries_.ids(); }
     StateCounts states() const {
         return {entries_.count(EntryState::waiting), entries_.count(EntryState::open),

@@ -86,3 +86,16 @@ def test_a_hundred_thresholds_are_what_scikit_learn_takes() -> None:
 
     assert -431 == tuner.best_score_
     assert german.best_of_a_hundred(known) == pytest.approx(tuner.best_threshold_)
+
+
+def test_the_service_plays_its_stream_and_changes_its_threshold(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for need in ("starlette", "uvicorn", "msgspec", "prometheus_client"):
+        pytest.importorskip(need)
+    demo = example("serve_demo")
+    demo.main()
+    lines = capsys.readouterr().out.splitlines()
+
+    assert any(line.startswith("version 2: threshold 0.") for line in lines)
+    assert "on the 1,050 sites" in lines[-2]

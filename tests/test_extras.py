@@ -43,3 +43,13 @@ def test_everything_else_passes_without_any_extra() -> None:
 
     assert 0 == done.returncode, done.stdout
     assert "skipped" in done.stdout
+
+
+def test_the_service_without_its_libraries_says_how_to_install_them() -> None:
+    hidden = "import sys; sys.modules.update(dict.fromkeys(['msgspec', 'starlette', 'uvicorn']))"
+    done = python(f"{hidden}; from limen.cli import main; sys.exit(main(['serve', '--check']))")
+
+    assert (1, 'limen: serve needs msgspec. Install it with: pip install "limen[serve]"\n') == (
+        done.returncode,
+        done.stderr,
+    )

@@ -22,6 +22,7 @@ NAMES = {
     "Blocks",
     "BoundedCut",
     "BoundedThreshold",
+    "Client",
     "Confusion",
     "Evidence",
     "Fading",

@@ -37,6 +37,8 @@ LAYERS = (
     ("groups", "memory", "trust"),
     # adapters to other libraries, one each
     ("demo", "duckdb", "page", "plots", "river", "sklearn"),
+    # the log of events and its fold, served by HTTP; and who asks it
+    ("client", "service"),
     # what people start
     ("cli", "__main__"),
 )

@@ -107,6 +107,20 @@ def test_the_first_time_may_be_of_another_kind_than_as_of():
     assert 3 == ledger.newest
 
 
+@pytest.mark.parametrize("as_of", [None, 7, 7.5])
+def test_a_service_reads_what_is_known_of_an_id(as_of):
+    ledger = Ledger(OnlineThreshold(), time_to_live=10)
+    assert ledger._known("a") is None
+    ledger.label("a", 1, as_of=as_of)
+    assert (None, None, 1, as_of) == ledger._known("a")
+    ledger.score("a", 0.25, 1, answer=1)
+    assert (0.25, 1, 1, as_of) == ledger._known("a")
+    ledger.score("b", 0.5, 2, answer=0)
+    assert (0.5, 0, None, None) == from_bytes(ledger.to_bytes())._known("b")
+    ledger.advance(12)  # the score of b has run out
+    assert ledger._known("b") is None
+
+
 # Scores that come again after their id was dropped.
 
 

@@ -157,6 +157,37 @@ PyObject* ledger_forget(PyObject* self, PyObject* given) {
     });
 }
 
+// What is known of an id: its score and the answer, the label, and when that was determined; what
+// is missing is None. None where the id is unknown. Copied under the lock, made Python after it.
+PyObject* ledger_known(PyObject* self, PyObject* given) {
+    return guarded([&]() -> PyObject* {
+        const OneId id(given);
+        Keeper& keeper = keeper_of(instance<LedgerBook>(self));
+        Entry entry{};
+        std::optional<Time> as_of;
+        bool found = false;
+        {
+            ObjectLock::Guard guard(keeper.lock());
+            keeper.with([&](const auto& memory) {
+                const auto [at, determined] = memory.known(id);
+                if (!at) return;
+                found = true;
+                entry = *at;
+                as_of = determined;
+            });
+        }
+        if (!found) return Py_NewRef(Py_None);
+        const bool scored = entry.state != EntryState::waiting;
+        const nb::object none = nb::none();
+        return nb::make_tuple(scored ? nb::object(nb::float_(entry.score)) : none,
+                              scored ? nb::object(nb::int_(int{entry.answer})) : none,
+                              entry.labelled ? nb::object(nb::int_(int{entry.label})) : none,
+                              as_of ? from_time(*as_of, keeper.as_of.load()) : none)
+            .release()
+            .ptr();
+    });
+}
+
 int ledger_contains(PyObject* self, PyObject* given) {
     int found = -1;
     guarded([&]() -> PyObject* {
@@ -240,6 +271,7 @@ PyMethodDef ledger_methods[] = {
      ">>> from limen import Ledger, OnlineThreshold\n"
      ">>> Ledger(OnlineThreshold()).forget(\"a\")\n"
      "False\n"},
+    {"_known", ledger_known, METH_O, nullptr},
     {"advance", advance<LedgerBook>, METH_O,
      "advance($self, time)\n--\n\n"
      "Let the clock show this time, if it is the latest so far.\n\n"

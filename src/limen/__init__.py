@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from limen.batch import loss_curve, optimal_cut, optimal_threshold
     from limen.bounded import BoundedCut, BoundedThreshold
     from limen.calibrator import OnlineCalibrator, isotonic
+    from limen.client import Client
     from limen.errors import Infeasible, NotHeld
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
@@ -27,6 +28,7 @@ __all__ = [
     "Blocks",
     "BoundedCut",
     "BoundedThreshold",
+    "Client",
     "Confusion",
     "Evidence",
     "Fading",
@@ -66,6 +68,7 @@ _MODULES = (
     "batch",
     "bounded",
     "calibrator",
+    "client",
     "columns",
     "errors",
     "groups",

@@ -28,6 +28,7 @@ _HOMES = {
     "report": "report",
     "merge": "saved",
     "show": "saved",
+    "serve": "serve",
     "demo": "commands",
     "completion": "completion",
 }

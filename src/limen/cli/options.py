@@ -23,6 +23,7 @@ from limen.cli.option_values import (
     share,
     threshold,
 )
+from limen.cli.serve_options import serve_options
 from limen.metric_names import METRIC_NAMES
 
 __all__ = ["parser"]
@@ -266,6 +267,7 @@ def parser() -> argparse.ArgumentParser:
     _report(commands)
     _merge(commands)
     _show(commands)
+    _serve(commands)
     _demo(commands)
     _completion(commands)
     return limen
@@ -443,6 +445,18 @@ def _report(commands: Any) -> None:
     )
     _output(command, needed=True)
     _quiet(command)
+
+
+def _serve(commands: Any) -> None:
+    serve_options(
+        _command(
+            commands,
+            "serve",
+            "Run the service. Scores come in by HTTP and are answered, labels come later, and "
+            "nothing that was acknowledged is lost.",
+            "limen serve point add fraud --false-negative 5\nlimen serve",
+        )
+    )
 
 
 def _demo(commands: Any) -> None:

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of ``limen serve``: holds the thresholds, answers without a call, sends in batches.
+
+Standard library only. What is sent may be sent again: an id with the same score counts once, and
+every label says when it was determined.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import deque
+from datetime import UTC, datetime
+from math import inf, isfinite, nan
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from urllib.parse import quote, urlsplit
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
+__all__ = ["Client"]
+
+_log = logging.getLogger("limen.client")
+_LONGEST_REST = 30.0  # seconds between two attempts while the server is away
+
+
+class _Version(NamedTuple):
+    number: int
+    thresholds: dict[str, float]
+    tag: str
+
+    def find(self, segment: str | None) -> float:
+        while segment:
+            if segment in self.thresholds:
+                return self.thresholds[segment]
+            segment = segment.rpartition("/")[0]
+        return self.thresholds[""]
+
+
+class _Event(NamedTuple):
+    point: str
+    line: bytes
+
+
+class Client:
+    """Answer scores by the thresholds of a ``limen serve``, and send scores and labels to it.
+
+    Parameters
+    ----------
+    url
+        Where the server is, such as ``"http://127.0.0.1:8787"``.
+    token
+        A token with the scopes read, score and label; None where the server needs none.
+    timeout
+        How many seconds one request may take.
+    refresh
+        After how many seconds the thresholds are asked for again.
+    every
+        After how many seconds at most events are sent.
+    most_waiting
+        How many events wait at most while the server is away; more are dropped, counted in
+        `dropped`.
+
+    Notes
+    -----
+    `answer` and `label` return at once: a thread of the client's sends what waits, and sends it
+    again until the server acknowledges it, which is safe. What the server refuses for good, say an
+    id with another score, is counted in `refused` and logged as ``limen.client``, without the id.
+    Events that wait live in this process only: call `flush` or `close` before it ends. Several
+    threads may share one client.
+
+    Examples
+    --------
+    >>> from limen import Client
+    >>> with Client("http://127.0.0.1:8787") as client:  # doctest: +SKIP
+    ...     if client.answer("fraud", "order 1", 0.93):
+    ...         ...  # hold the order
+    ...     client.label("fraud", "order 1", 1)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout: float = 10.0,
+        refresh: float = 5.0,
+        every: float = 1.0,
+        most_waiting: int = 100_000,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url must begin with http:// or https://, got {url!r}.")
+        self._parts, self._token, self._timeout = parts, token, timeout
+        self._refresh, self._every, self._most = refresh, every, most_waiting
+        self._versions: dict[str, _Version] = {}
+        self._waiting: deque[_Event] = deque()
+        self._changed = threading.Condition()
+        self._wire = threading.Lock()
+        self._connection: HTTPConnection | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = self._hurry = False
+        self._problem: str | None = None
+        self.dropped = 0
+        self.refused = 0
+
+    # What is asked of it.
+
+    def threshold(self, point: str, segment: str | None = None) -> float:
+        """Return the threshold in effect: answer 1 where ``score >= threshold``; nan is never.
+
+        The first call for a point asks the server; later ones read what is held.
+        """
+        return self._version(point).find(segment)
+
+    def answer(
+        self,
+        point: str,
+        id: str,
+        score: float,
+        *,
+        segment: str | None = None,
+        time: datetime | None = None,
+        weight: float | None = None,
+    ) -> int:
+        """Answer a score by the threshold held, and let it be sent with the answer.
+
+        ConnectionError where no threshold is held yet and the server cannot be asked.
+        """
+        version = self._version(point)
+        value = float(score)
+        if value != value:
+            raise ValueError("score must be a number, got nan.")
+        answer = int(value >= version.find(segment))
+        row: dict[str, Any] = {
+            "type": "score",
+            "id": id,
+            "score": value if isfinite(value) else str(value),
+            "time": _text(time),
+            "answer": answer,
+            "version": version.number,
+        }
+        if segment is not None:
+            row["segment"] = segment
+        if weight is not None:
+            row["weight"] = weight
+        self._add(point, row)
+        return answer
+
+    def label(self, point: str, id: str, label: int, as_of: datetime | None = None) -> None:
+        """Let a label be sent; `as_of` is when it was determined, by default now."""
+        if label not in (0, 1):
+            raise ValueError(f"label must be 0 or 1, got {label!r}.")
+        self._add(point, {"type": "label", "id": id, "label": int(label), "as_of": _text(as_of)})
+
+    @property
+    def waiting(self) -> int:
+        """How many events are not acknowledged yet."""
+        return len(self._waiting)
+
+    def flush(self, timeout: float = 30.0) -> None:
+        """Wait until all that waits is acknowledged; ConnectionError says why it is not in time."""
+        end = time.monotonic() + timeout
+        with self._changed:
+            self._hurry = True
+            self._changed.notify_all()
+            while self._waiting:
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise ConnectionError(
+                        f"{len(self._waiting):,} events are not acknowledged: "
+                        f"{self._problem or 'the time was too short'}. They still wait."
+                    )
+                self._changed.wait(left)
+
+    def close(self, timeout: float = 30.0) -> None:
+        """Flush, and end the thread; errors are those of `flush`."""
+        try:
+            self.flush(timeout)
+        finally:
+            with self._changed:
+                self._closed = True
+                self._changed.notify_all()
+            if self._thread is not None:
+                self._thread.join(self._timeout + 1)
+            with self._wire:
+                self._hang_up()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # How it is done.
+
+    def _add(self, point: str, row: dict[str, Any]) -> None:
+        event = _Event(point, json.dumps(row, allow_nan=False).encode())
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("the client is closed.")
+            if len(self._waiting) >= self._most:
+                self.dropped += 1
+                return
+            self._waiting.append(event)
+            self._begin()
+            if len(self._waiting) == 1000:
+                self._changed.notify_all()
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="limen-client", daemon=True)
+            self._thread.start()
+
+    def _version(self, point: str) -> _Version:
+        version = self._versions.get(point)
+        if version is None:
+            self._fetch(point)
+            version = self._versions[point]
+            with self._changed:
+                self._begin()
+        return version
+
+    def _fetch(self, point: str) -> None:
+        held = self._versions.get(point)
+        headers = {} if held is None else {"If-None-Match": held.tag}
+        path = f"/v1/points/{quote(point, safe='')}/thresholds"
+        status, body, tag = self._ask("GET", path, None, headers)
+        if status == 304:
+            return
+        if status != 200:
+            raise ConnectionError(_detail(status, body))
+        found = json.loads(body)
+        thresholds = {name: _number(rule) for name, rule in found["thresholds"].items()}
+        self._versions[point] = _Version(found["version"], thresholds, tag)
+
+    def _work(self) -> None:
+        """Send and refresh until the client is closed."""
+        rest, fetched = 0.0, time.monotonic()
+        while True:
+            with self._changed:
+                if self._closed:
+                    return
+                if rest or not (self._hurry and self._waiting):
+                    self._changed.wait(rest or self._every)
+                if self._closed:
+                    return
+            try:
+                while self._waiting and not self._closed:
+                    self._send()
+                if time.monotonic() - fetched >= self._refresh:
+                    for point in list(self._versions):
+                        self._fetch(point)
+                    fetched = time.monotonic()
+                rest, self._problem = 0.0, None
+                with self._changed:
+                    self._hurry = bool(self._waiting)
+                    self._changed.notify_all()
+            except Exception as error:  # the server is away, or does not take it
+                self._problem = str(error) or type(error).__name__
+                rest = min(max(2 * rest, 0.1), _LONGEST_REST)
+
+    def _send(self) -> None:
+        """Send the first events that are for one point; drop them once they are acknowledged."""
+        with self._changed:
+            batch: list[_Event] = []
+            size = 0
+            for event in self._waiting:
+                size += len(event.line) + 1
+                if event.point != self._waiting[0].point or len(batch) == 1000 or size > 4_000_000:
+                    break
+                batch.append(event)
+        path = f"/v1/points/{quote(batch[0].point, safe='')}/events"
+        body = b"".join(event.line + b"\n" for event in batch)
+        status, found, _ = self._ask("POST", path, body, {"Content-Type": "application/x-ndjson"})
+        if status != 200:
+            raise ConnectionError(_detail(status, found))
+        answers = [json.loads(line) for line in found.splitlines()]
+        if len(answers) != len(batch):
+            raise ConnectionError("the answer of the server is incomplete")
+        refused = [each for each in answers if each["status"] != 200]
+        if any(each["status"] >= 500 or each["status"] == 429 for each in refused):
+            raise ConnectionError(refused[0]["detail"])
+        for each in refused:
+            _log.warning("refused: %s", each["type"])
+        with self._changed:
+            self.refused += len(refused)
+            for _ in batch:
+                self._waiting.popleft()
+            self._changed.notify_all()
+
+    def _ask(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, bytes, str]:
+        """Make one request; a connection that was closed meanwhile is opened again, once."""
+        from http.client import HTTPException
+
+        if self._token is not None:
+            headers = {**headers, "Authorization": f"Bearer {self._token}"}
+        with self._wire:
+            for attempt in (0, 1):
+                fresh = self._connection is None
+                try:
+                    connection = self._connected()
+                    connection.request(method, self._parts.path.rstrip("/") + path, body, headers)
+                    response = connection.getresponse()
+                    found = response.read()
+                    if response.will_close:
+                        self._hang_up()
+                    return response.status, found, response.headers.get("etag", "")
+                except (OSError, HTTPException) as error:
+                    self._hang_up()
+                    if fresh or attempt:
+                        raise ConnectionError(f"{self._parts.netloc}: {error}") from None
+        raise AssertionError  # not reached
+
+    def _connected(self) -> HTTPConnection:
+        import http.client
+
+        if self._connection is None:
+            kind = http.client.HTTPSConnection
+            if self._parts.scheme == "http":
+                kind = http.client.HTTPConnection  # type: ignore[assignment]
+            host = self._parts.hostname or ""
+            self._connection = kind(host, self._parts.port, timeout=self._timeout)
+        return self._connection
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _text(moment: datetime | None) -> str:
+    if moment is None:
+        moment = datetime.now(UTC)
+    elif moment.tzinfo is None:
+        raise ValueError(f"time must have a time zone, got {moment!r}.")
+    return moment.isoformat()
+
+
+def _number(rule: dict[str, Any]) -> float:
+    if rule["rule"] == "at_least":
+        return float(rule["threshold"])
+    return -inf if rule["rule"] == "all" else nan
+
+
+def _detail(status: int, body: bytes) -> str:
+    try:
+        return f"{status}: {json.loads(body)['detail']}"
+    except (ValueError, KeyError, TypeError):
+        return f"the server answered {status}"

@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each path does. docs/service.md and openapi.json describe the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from limen import __version__
+from limen.service.bodies import Deployment, Forgetting, Label, NewToken, Rollback, Score
+from limen.service.events import Event, as_datetime
+from limen.service.http import NDJSON, Answer, Call, breathe, decoded, encode
+from limen.service.log import Reader
+from limen.service.openapi import document
+from limen.service.points import Definition, as_rule
+from limen.service.problems import Refused
+
+if TYPE_CHECKING:
+    from limen.service.points import Point
+
+__all__ = ["TABLE"]
+
+_score = msgspec.json.Decoder(Score).decode
+_label = msgspec.json.Decoder(Label).decode
+_either = msgspec.json.Decoder(Score | Label).decode
+_forgetting = msgspec.json.Decoder(Forgetting).decode
+_definition = msgspec.json.Decoder(Definition).decode
+_deployment = msgspec.json.Decoder(Deployment).decode
+_rollback = msgspec.json.Decoder(Rollback).decode
+_new_token = msgspec.json.Decoder(NewToken).decode
+
+_TURN = 250  # events of a batch before others have their turn
+_MOST_LINES = 10_000
+_CURVE = 500
+_PAGE = 10_000
+
+
+async def score(call: Call) -> Answer:
+    """Answer a score and record it."""
+    item = await call.read(_score)
+    point = call.point()  # not before: it may be another one after the wait
+    desk = call.desk
+    desk.require_open()
+    call.gate.spend(call, 1)
+    answer = desk.score(point, item, call.by, call.at)
+    await desk.flushed()
+    call.gate.meters.event(point.name, "score", answer.repeated)
+    return Answer(encode(answer))
+
+
+async def label(call: Call) -> Answer:
+    """Record a label."""
+    item = await call.read(_label)
+    point = call.point()
+    desk = call.desk
+    desk.require_open()
+    call.gate.spend(call, 1)
+    answer = desk.label(point, item, call.by, call.at)
+    await desk.flushed()
+    call.gate.meters.event(point.name, "label", False)
+    return Answer(encode(answer))
+
+
+async def events(call: Call) -> Answer:
+    """Record scores and labels, a line each; each is answered by itself, and may be sent again."""
+    may, desk, settings = _may(call), call.desk, call.gate.settings
+    lines = (await call.body(settings.most_batch, NDJSON)).splitlines()
+    if len(lines) > _MOST_LINES:
+        raise Refused("too-large", f"A batch has at most {_MOST_LINES:,} lines.")
+    point = call.point()
+    desk.require_open()
+    call.gate.spend(call, len(lines))
+    answers: list[dict[str, Any]] = []
+    epoch, at, by = desk.epoch, call.at, call.by
+    for number, line in enumerate(lines):
+        if number % _TURN == _TURN - 1:
+            await breathe()
+            desk.require_epoch(epoch)
+            point, at = desk.point(point.name), desk.now()
+        answer: Any
+        try:
+            item = decoded(_either, line)
+            if type(item) is Score:
+                if not may[0]:
+                    raise Refused("forbidden", "The token lacks the scope 'score'.")
+                answer = desk.score(point, item, by, at)
+            else:
+                if not may[1]:
+                    raise Refused("forbidden", "The token lacks the scope 'label'.")
+                answer = desk.label(point, item, by, at)
+            answers.append(answer)
+        except Refused as refused:
+            answers.append({"line": number + 1, **refused.shown()})
+    await desk.flushed()
+    call.gate.meters.events(point.name, answers)
+    out = [
+        b'{"line":%d,"status":200,%b' % (number, encode(each)[1:])
+        if type(each) is not dict
+        else encode(each)
+        for number, each in enumerate(answers, start=1)
+    ]
+    out.append(b"")
+    return Answer(b"\n".join(out), 200, NDJSON)
+
+
+def _may(call: Call) -> tuple[bool, bool]:
+    found = []
+    for scope in ("score", "label"):
+        try:
+            call.gate.require(call, scope)
+            found.append(True)
+        except Refused as refused:
+            if refused.name == "unauthorized":
+                raise
+            found.append(False)
+    if not any(found):
+        raise Refused("forbidden", "The token lacks the scopes 'score' and 'label'.")
+    return found[0], found[1]
+
+
+async def forget(call: Call) -> Answer:
+    """Take ids back and delete their names."""
+    item = await call.read(_forgetting)
+    seq, known = await call.desk.forget(call.point(), item, call.by)
+    return Answer(encode({"seq": seq, "known": known}), 202)
+
+
+async def threshold(call: Call) -> Answer:
+    """Say which threshold is in effect."""
+    point = call.point()
+    version = point.published
+    if version is None:
+        raise Refused("unknown-point", "The point is not on disk yet. Ask again.")
+    tag = b'"%d"' % version.number
+    if call.headers.get(b"if-none-match") == tag:
+        return Answer(b"", 304, headers=[(b"etag", tag)])
+    found, source = version.find(call.segment())
+    shown = {
+        "version": version.number,
+        "since": as_datetime(version.at),
+        "source": source,
+        **msgspec.to_builtins(as_rule(found)),
+    }
+    return Answer(encode(shown), headers=[(b"etag", tag), (b"cache-control", b"no-cache")])
+
+
+async def thresholds(call: Call) -> Answer:
+    """Say which thresholds are in effect in all segments."""
+    version = call.point().published
+    if version is None:
+        raise Refused("unknown-point", "The point is not on disk yet. Ask again.")
+    tag = b'"%d"' % version.number
+    if call.headers.get(b"if-none-match") == tag:
+        return Answer(b"", 304, headers=[(b"etag", tag)])
+    headers = [(b"etag", tag), (b"cache-control", b"no-cache")]
+    return Answer(encode(version.shown()), headers=headers)
+
+
+async def decision(call: Call) -> Answer:
+    """Say what is known of one id: for people who ask why."""
+    point, id = call.point(), call.path["id"]
+    await call.desk.flushed()
+    if point.forgotten and point.hash_of(id, call.desk.key) in point.forgotten:
+        raise Refused("forgotten", "The id was forgotten.")
+    found = await call.desk.aside(_found, call.desk.folder, point.name, id)
+    if not found:
+        raise Refused("not-found", "No event has this id in this point, or it is no longer kept.")
+    return Answer(encode({"id": id, "events": found}))
+
+
+def _found(folder: Any, point: str, id: str) -> list[dict[str, Any]]:
+    from limen.service.names import Names
+
+    with Reader(folder) as reader:
+        events = list(Names(reader).find(point, id, reader.end()[0]))
+    return [shown_event(seq, event) for seq, event in reversed(events)]
+
+
+def shown_event(seq: int, event: Event) -> dict[str, Any]:
+    """Describe an event for JSON; what is missing is left out."""
+    more = dict(event.more or {})
+    more.pop("digest", None)
+    shown = {
+        "seq": seq,
+        "kind": event.kind,
+        "at": as_datetime(event.at),
+        "point": event.point or None,
+        "time": None if event.time is None else as_datetime(event.time),
+        "score": _number(event.value) if event.kind == "score" else None,
+        "label": event.value if event.kind == "label" else None,
+        "weight": event.weight,
+        "answer": event.answer,
+        "segment": event.segment,
+        "version": event.version,
+        "by": event.by or None,
+        "more": more or None,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _number(value: float | None) -> float | str | None:
+    """Write a number for JSON, which has no infinity."""
+    if value is None or value - value == 0.0:
+        return value
+    return "inf" if value > 0 else "-inf"
+
+
+async def points(call: Call) -> Answer:
+    """List the points."""
+    allowed = None if call.token is None else call.token.points
+    names = [name for name in sorted(call.desk.state.points) if allowed is None or name in allowed]
+    found = [call.desk.state.points[name] for name in names]
+    return Answer(
+        encode(
+            [
+                {"point": each.name, "version": each.published.number}
+                for each in found
+                if each.published is not None
+            ]
+        )
+    )
+
+
+async def point(call: Call) -> Answer:
+    """Describe a point: definition, version, counts and costs."""
+    found = call.point()
+    version = found.published or found.version
+    tag = b'"%d"' % version.number
+    return Answer(encode(_shown_point(found, call.desk.on_disk)), headers=[(b"etag", tag)])
+
+
+def _shown_point(point: Point, seq: int) -> dict[str, Any]:
+    ledger, version = point.ledger, point.published or point.version
+    return {
+        "point": point.name,
+        "definition": point.definition,
+        "version": version.shown(),
+        "seq": seq,
+        "scores": point.scores,
+        "labels": point.labels,
+        "answered_1": point.ones,
+        "ids": len(ledger),
+        "samples": point.samples(),
+        "segments": len(point.segments),
+        "segments_beyond_limit": point.overflow,
+        "cost": ledger.cost,
+        "cheapest": ledger.cost - ledger.regret,
+        "regret": ledger.regret,
+        "cost_ever": ledger.cost_ever,
+        "expired": ledger.expired,
+        "optimum": {name: as_rule(each) for name, each in point.optima().items()},
+        "newest": None if ledger.newest is None else as_datetime(ledger.newest),
+    }
+
+
+async def put_point(call: Call) -> Answer:
+    """Define a point, or define it anew."""
+    name = call.path["point"]
+    if call.token is not None and call.token.points is not None and name not in call.token.points:
+        raise Refused("forbidden", "The token is not for this point.")
+    allowed = name.isascii() and 0 < len(name) <= 64
+    if not allowed or not all(each.isalnum() or each in "_.-" for each in name):
+        raise Refused(
+            "invalid", "A point is named by up to 64 letters, digits, dots, hyphens, underscores."
+        )
+    definition = await call.read(_definition)
+    match = call.headers.get(b"if-match")
+    number = None
+    if match is not None:
+        text = match.strip(b'"')
+        if not text.isdigit():
+            raise Refused("moved-on", "If-Match must be the ETag of the point.")
+        number = int(text)
+    new = name not in call.desk.state.points
+    await call.desk.define(name, definition, call.by, number)
+    shown = _shown_point(call.desk.point(name), call.desk.on_disk)
+    return Answer(encode(shown), 201 if new else 200)
+
+
+async def curve(call: Call) -> Answer:
+    """Return the loss of thresholds, thinned to some hundreds of them."""
+    found = call.point()
+    segment = call.segment()
+    model: Any = found.ledger
+    if found.definition.segments is not None:
+        model = found.ledger.model.model(tuple(segment.split("/")) if segment else ())
+    elif segment:
+        raise Refused("invalid", "segment is given, but the point is defined without segments.")
+    whole = model.curve()
+    places = np.unique(np.linspace(0, len(whole.losses) - 1, _CURVE).astype(int))
+    places = np.union1d(places, [int(np.argmin(whole.losses))])
+    rows = [
+        {"threshold": _number(float(whole.thresholds[at])), "loss": float(whole.losses[at])}
+        for at in places
+        if whole.thresholds[at] == whole.thresholds[at]
+    ]
+    return Answer(encode({"samples": found.samples(), "curve": rows}))
+
+
+async def history(call: Call) -> Answer:
+    """List the versions there were."""
+    after, found = call.number("after", 0), call.point()
+    last = call.desk.on_disk
+    rows = [each.shown() for each in found.versions if after < each.seq <= last]
+    return Answer(encode(rows))
+
+
+async def deploy(call: Call) -> Answer:
+    """Let thresholds be in effect."""
+    item = await call.read(_deployment)
+    number = await call.desk.deploy(call.point(), item, call.by)
+    return Answer(encode({"version": number}))
+
+
+async def rollback(call: Call) -> Answer:
+    """Let the thresholds of an earlier version be in effect again."""
+    item = await call.read(_rollback)
+    number = await call.desk.rollback(call.point(), item, call.by)
+    return Answer(encode({"version": number}))
+
+
+async def log(call: Call) -> Answer:
+    """Return events after some seq, a page of lines; ask again after the last of them."""
+    if call.token is not None and call.token.points is not None:
+        raise Refused("forbidden", "The log is that of all points, and the token is for some.")
+    after = call.number("after", 0)
+    most = call.number("limit", _PAGE, _PAGE)
+    base = call.desk.base()
+    if after < base:
+        raise Refused("no-longer-kept", f"Events up to {base} were deleted.")
+    rows = await call.desk.aside(
+        _page, call.desk.folder, after, min(after + most, call.desk.on_disk)
+    )
+    return Answer(rows, 200, NDJSON)
+
+
+def _page(folder: Any, after: int, last: int) -> bytes:
+    lines = []
+    if last > after:
+        with Reader(folder) as reader:
+            for seq, event, id in reader.events(after, last):
+                shown = shown_event(seq, event)
+                lines.append(encode(shown if id is None else {**shown, "id": id}))
+    return b"".join(line + b"\n" for line in lines)
+
+
+async def make_token(call: Call) -> Answer:
+    """Make a token; only for who owns the data directory."""
+    _require_control(call)
+    item = await call.read(_new_token)
+    call.desk.require_open()
+    token, seq = call.desk.make_token(item, call.by)
+    await call.desk.flushed()
+    return Answer(encode({"token": token, "seq": seq}), 201)
+
+
+async def revoke_token(call: Call) -> Answer:
+    """Revoke a token."""
+    _require_control(call)
+    call.desk.require_open()
+    seq = call.desk.revoke_token(call.path["name"], call.by)
+    await call.desk.flushed()
+    return Answer(encode({"seq": seq}))
+
+
+async def tokens(call: Call) -> Answer:
+    """List the tokens without their secrets."""
+    _require_control(call)
+    rows = [
+        {
+            "name": token.name,
+            "scopes": token.scopes,
+            "points": token.points,
+            "expires": None if token.expires is None else as_datetime(token.expires),
+        }
+        for _, token in sorted(call.desk.state.tokens.items())
+    ]
+    return Answer(encode(rows))
+
+
+def _require_control(call: Call) -> None:
+    if not call.control:
+        raise Refused("not-found", "Tokens are made with `limen serve token`.")
+
+
+async def healthz(call: Call) -> Answer:
+    """Say that the process runs."""
+    return Answer(b'{"status":"ok"}')
+
+
+async def readyz(call: Call) -> Answer:
+    """Say whether writes are taken."""
+    if not call.gate.ready:
+        raise Refused("not-ready", "The server is stopping.")
+    call.desk.require_open()
+    return Answer(b'{"status":"ready"}')
+
+
+async def version(call: Call) -> Answer:
+    """Say which limen this is."""
+    return Answer(encode({"limen": __version__}))
+
+
+async def metrics(call: Call) -> Answer:
+    """Return the meters as Prometheus reads them."""
+    body, kind = call.gate.meters.scraped(call.desk)
+    return Answer(body, kind=kind)
+
+
+async def openapi(call: Call) -> Answer:
+    """Describe all of this."""
+    return Answer(document())
+
+
+# Method, path, scope, handler; those asked most often come first.
+TABLE = (
+    ("POST", "/v1/points/{point}/scores", "score", score),
+    ("POST", "/v1/points/{point}/labels", "label", label),
+    ("GET", "/v1/points/{point}/threshold", "read", threshold),
+    ("POST", "/v1/points/{point}/events", None, events),
+    ("GET", "/v1/points/{point}/thresholds", "read", thresholds),
+    ("POST", "/v1/points/{point}/forget", "forget", forget),
+    ("GET", "/v1/points/{point}/decisions/{id:path}", "audit", decision),
+    ("GET", "/v1/points", "read", points),
+    ("GET", "/v1/points/{point}", "read", point),
+    ("PUT", "/v1/points/{point}", "admin", put_point),
+    ("GET", "/v1/points/{point}/curve", "read", curve),
+    ("GET", "/v1/points/{point}/history", "read", history),
+    ("POST", "/v1/points/{point}/deploy", "approve", deploy),
+    ("POST", "/v1/points/{point}/rollback", "approve", rollback),
+    ("GET", "/v1/log", "follow", log),
+    ("GET", "/v1/tokens", "admin", tokens),
+    ("POST", "/v1/tokens", "admin", make_token),
+    ("DELETE", "/v1/tokens/{name}", "admin", revoke_token),
+    ("GET", "/healthz", None, healthz),
+    ("GET", "/readyz", None, readyz),
+    ("GET", "/version", None, version),
+    ("GET", "/metrics", "read", metrics),
+    ("GET", "/openapi.json", None, openapi),
+)

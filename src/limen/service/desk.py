@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The desk: what may happen. Each act is checked, folded and queued; `turns` puts it on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from limen.service.bodies import LabelAnswer, ScoreAnswer
+from limen.service.events import Event, as_datetime, as_microseconds, period
+from limen.service.log import Reader
+from limen.service.names import Names
+from limen.service.points import Definition, Point, as_rule, checked_segment
+from limen.service.problems import Refused
+from limen.service.state import SCOPES, Token, refolded
+from limen.service.turns import Turns
+
+if TYPE_CHECKING:
+    from limen.service.bodies import Deployment, Forgetting, Label, NewToken, Rollback, Score
+
+__all__ = ["Desk"]
+
+_AHEAD = 5 * 60 * 1_000_000  # how far a time may lie after the server's, in microseconds
+_MOST_POINTS = 200
+_LONGEST_ID = 128
+
+
+class Desk(Turns):
+    """What callers may do to points and tokens."""
+
+    # Scores and labels.
+
+    def point(self, name: str) -> Point:
+        """Return a point, or refuse."""
+        point = self.state.points.get(name)
+        if point is None:
+            raise Refused(
+                "unknown-point", f"There is no point {name!r}. GET /v1/points lists them."
+            )
+        return point
+
+    def score(self, point: Point, item: Score, by: str, at: int) -> ScoreAnswer:
+        """Check and fold one score; it is on disk after `flushed`."""
+        id, value = item.id, float(item.score)
+        _require_short(id)
+        known = point.ledger._known(id)
+        moment = at if item.time is None else as_microseconds(item.time)
+        if known is not None and known[0] is not None:
+            return self._score_again(point, item, known[0], known[1])
+        self._require_time(moment, at, "time")
+        newest = point.ledger.newest
+        if point.horizon is not None and newest is not None and moment <= newest - point.horizon:
+            raise Refused(
+                "too-old",
+                f"time is {as_datetime(moment).isoformat()}, and ids may be dropped by then. "
+                f"Send scores later than {as_datetime(newest - point.horizon).isoformat()}.",
+            )
+        if point.forgotten:
+            self._require_remembered(point, id)
+        segment = item.segment
+        if segment is not None:
+            segment = self._segment(point, segment)
+        threshold, source = point.versions[-1].find(segment)
+        version: int | None = point.versions[-1].number
+        answer = item.answer
+        if answer is None:
+            answer = 1 if value >= threshold else 0
+        else:
+            version = item.version
+        event = Event(
+            "score", at, point.name, moment, value, item.weight, answer, segment, version, by
+        )
+        try:
+            point.score(event, id)
+        except (ValueError, OverflowError, TypeError) as error:
+            raise Refused("invalid", str(error)) from None
+        rule, number = _rule(threshold)
+        return ScoreAnswer(answer, rule, number, version, source, self._take(event, id), False)
+
+    def _score_again(
+        self, point: Point, item: Score, score: float, answer: int | None
+    ) -> ScoreAnswer:
+        """Answer a score that is known as it was answered, or refuse another one."""
+        found = next(self._events_of(point, item.id, "score"), None)
+        if found is None:  # retention has deleted the event: the ledger knows this much
+            event = Event("score", 0, value=score, weight=item.weight, answer=answer)
+            event.segment, seq = item.segment, 0
+        else:
+            seq, event = found
+        weight = 1 if item.weight is None else item.weight
+        known = (event.value, 1 if event.weight is None else event.weight, event.segment)
+        if known != (float(item.score), weight, item.segment):
+            raise Refused(
+                "other-score",
+                "The id has another score, weight or segment already. An id stands for one score.",
+            )
+        versions = [each for each in point.versions if each.number == event.version]
+        threshold, source = versions[0].find(event.segment) if versions else (float("nan"), "")
+        rule, number = _rule(threshold)
+        assert event.answer is not None
+        return ScoreAnswer(event.answer, rule, number, event.version, source, seq, True)
+
+    def _events_of(self, point: Point, id: str, kind: str) -> Any:
+        """Yield the events of an id that are of a kind, the newest first, also those in memory."""
+        for queue, last in (
+            (self._queue, self.state.seq),
+            (self._flying, self.state.seq - len(self._queue.events)),
+        ):
+            if queue.events:
+                for at in range(len(queue.names) - 1, -1, -1):
+                    event = queue.events[at]
+                    if queue.names[at] == id and event.kind == kind and event.point == point.name:
+                        yield last - len(queue.events) + 1 + at, event
+        for seq, event in self.names.find(point.name, id, self.on_disk):
+            if event.kind == kind:
+                yield seq, event
+
+    def label(self, point: Point, item: Label, by: str, at: int) -> LabelAnswer:
+        """Check and fold one label; it is on disk after `flushed`."""
+        _require_short(item.id)
+        id, as_of = item.id, None if item.as_of is None else as_microseconds(item.as_of)
+        if as_of is not None:
+            self._require_time(as_of, at, "as_of")
+        known = point.ledger._known(id)
+        changed = True
+        if known is not None and known[2] is not None:
+            same, held = known[2] == item.label, known[3]
+            if same and held == as_of:
+                return LabelAnswer(known[0] is not None, False, self.state.seq)
+            if held is not None and held == as_of:
+                raise Refused(
+                    "other-label",
+                    "The id has another label of the same as_of. Give the later one a later as_of.",
+                )
+            changed = not same and (as_of is None or held is None or as_of > held)
+        elif point.forgotten:
+            self._require_remembered(point, id)
+        event = Event("label", at, point.name, as_of, item.label, by=by)
+        try:
+            joined = point.label(event, id)
+        except (ValueError, OverflowError, TypeError) as error:
+            raise Refused("invalid", str(error)) from None
+        return LabelAnswer(joined, changed, self._take(event, id))
+
+    def _require_time(self, moment: int, at: int, name: str) -> None:
+        if moment > at + _AHEAD:
+            raise Refused(
+                "from-the-future",
+                f"{name} is {as_datetime(moment).isoformat()}, more than 5 minutes after the "
+                f"server's {as_datetime(at).isoformat()}. Set the clock.",
+            )
+
+    def _require_remembered(self, point: Point, id: str) -> None:
+        if point.hash_of(id, self.key) in point.forgotten:
+            raise Refused("forgotten", "The id was forgotten, and what comes again is refused.")
+
+    def _segment(self, point: Point, segment: str) -> str:
+        if point.definition.segments is None:
+            raise Refused("invalid", "segment is given, but the point is defined without segments.")
+        try:
+            return checked_segment(segment)
+        except ValueError as error:
+            raise Refused("invalid", f"{error}.") from None
+
+    async def forget(self, point: Point, item: Forgetting, by: str) -> tuple[int, int]:
+        """Take ids back and delete their names; return the last seq and how many were known."""
+        await self.flushed()
+        self.require_open()
+        epoch = self.epoch
+        found = await self.aside(self._seqs_of, point, item.ids)
+        await self.flushed()
+        self.require_epoch(epoch)
+        point = self.point(point.name)
+        at, seq, known = self.now(), self.state.seq, 0
+        for id in dict.fromkeys(item.ids):
+            seqs = sorted({*found[id], *self._tail_seqs(point, id)})
+            if not seqs:
+                continue
+            known += 1
+            until = 2**62 if point.horizon is None else at + _AHEAD + point.horizon
+            more = {"hash": point.hash_of(id, self.key), "until": until, "reason": item.reason}
+            event = Event("forget", at, point.name, by=by, more=more)
+            point.fold(0, event, id)
+            seq = self._take(event, seqs[0])
+            self.state.forgot = seq
+            self._queue.erased.update(dict.fromkeys(seqs, seqs[0]))
+            self._queue.published.append(self.names.clear)
+        await self.flushed()
+        return seq, known
+
+    def _seqs_of(self, point: Point, ids: list[str]) -> dict[str, list[int]]:
+        with Reader(self.folder) as reader:
+            names = Names(reader)
+            last = reader.end()[0]
+            return {id: [seq for seq, _ in names.find(point.name, id, last)] for id in ids}
+
+    def _tail_seqs(self, point: Point, id: str) -> list[int]:
+        return [seq for seq, _ in self.names.find(point.name, id, self.on_disk)]
+
+    # Definitions, versions, time and tokens.
+
+    async def define(self, name: str, definition: Definition, by: str, match: int | None) -> int:
+        """Define a point, or define it anew; where samples count otherwise, refold its history."""
+        async with self._defining:
+            self.require_open()
+            point = self.state.points.get(name)
+            if match is not None and (point is None or point.version.number != match):
+                raise Refused("moved-on", "The point has another version than If-Match says.")
+            if point is None and len(self.state.points) >= _MOST_POINTS:
+                raise Refused("invalid", f"There are {_MOST_POINTS} points, the most there may be.")
+            more = msgspec.to_builtins(definition)
+            if point is None or point.definition.counts_alike(definition):
+                event = Event("define", self.now(), name, by=by, more=more)
+                seq = self._fold(event, None, lambda: self._show(name))
+            else:
+                seq = await self._refold(point, definition, by, more)
+            await self.flushed()
+            return seq
+
+    async def _refold(self, point: Point, definition: Definition, by: str, more: Any) -> int:
+        if self.base():
+            raise Refused(
+                "history-deleted",
+                "Events were deleted by retention, so that the history cannot be folded anew. "
+                "Define a new point.",
+            )
+        await self.flushed()
+        upto, epoch = self.on_disk, self.epoch
+
+        def fold() -> Point:
+            with Reader(self.folder) as reader:
+                return refolded(point, definition, reader.events(0, upto))
+
+        made = await self.aside(fold)
+        while self.pending:  # what came meanwhile
+            await self.flushed()
+        self.require_epoch(epoch)
+        for seq, event, id in self._reader.events(upto):
+            if event.kind == "advance" or (
+                event.point == point.name and event.kind in ("score", "label", "forget")
+            ):
+                made.fold(seq, event, id)
+        made.versions, made.published = point.versions, point.published
+        self.state.replace(self.state.seq + 1, made)
+        return self._take(Event("define", self.now(), point.name, by=by, more=more), None)
+
+    def _show(self, name: str) -> None:
+        point = self.state.points[name]
+        point.published = max(
+            (each for each in point.versions if each.seq <= self.on_disk),
+            key=lambda each: each.number,
+        )
+
+    async def deploy(self, point: Point, item: Deployment, by: str) -> int:
+        """Let thresholds be in effect; return the number of the version."""
+        self._require_seen(point, item.seen)
+        if "" not in item.thresholds:
+            raise Refused("invalid", 'thresholds need one for all: the key "".')
+        segments = [segment for segment in item.thresholds if segment]
+        for segment in segments:
+            self._segment(point, segment)
+        thresholds = {segment: rule.number for segment, rule in item.thresholds.items()}
+        return await self._deploy(point, thresholds, item.reason, by)
+
+    async def rollback(self, point: Point, item: Rollback, by: str) -> int:
+        """Let the thresholds of an earlier version be in effect again, as a new version."""
+        self._require_seen(point, item.seen)
+        number = point.version.number - 1 if item.version is None else item.version
+        found = [each for each in point.versions if each.number == number]
+        if not found or number == point.version.number:
+            raise Refused("invalid", f"There is no earlier version {number} to go back to.")
+        reason = item.reason or f"back to version {number}"
+        return await self._deploy(point, found[0].thresholds, reason, by)
+
+    def _require_seen(self, point: Point, seen: int | None) -> None:
+        if seen is not None and point.version.seq > seen:
+            raise Refused(
+                "moved-on",
+                f"Version {point.version.number} is in effect since event {point.version.seq}, "
+                f"after {seen}, which was seen. Look again and decide anew.",
+            )
+
+    async def _deploy(
+        self, point: Point, thresholds: dict[str, float], reason: str, by: str
+    ) -> int:
+        self.require_open()
+        rules = {
+            segment: msgspec.to_builtins(as_rule(each)) for segment, each in thresholds.items()
+        }
+        more = {"thresholds": rules, "reason": reason}
+        self._fold(
+            Event("deploy", self.now(), point.name, by=by, more=more),
+            None,
+            lambda: self._show(point.name),
+        )
+        number = point.version.number
+        await self.flushed()
+        return number
+
+    async def tick(self) -> None:
+        """Let time go by in all points, and change versions where the policy is automatic."""
+        if self.broken is not None or not self.state.points:
+            return
+        at = self.now()
+        self._fold(Event("advance", at, time=at, by="limen"))
+        await self.flushed()
+        for name in list(self.state.points):
+            point = self.state.points[name]
+            reason = self._reason_to_change(point, at)
+            if reason is not None:
+                await self._deploy(point, point.optima(), reason, "limen")
+            await asyncio.sleep(0)
+
+    def _reason_to_change(self, point: Point, at: int) -> str | None:
+        change = point.definition.change
+        if change.policy != "automatic" or point.samples() < change.at_least:
+            return None
+        first = len(point.versions) == 1
+        if not first and at - point.version.at < period(change.at_most_every):
+            return None
+        now, then = point.loss_under(point.version.thresholds), point.loss_under(point.optima())
+        if then >= now * (1 - change.least_saving):
+            return None
+        return f"{1 - then / now:.1%} cheaper on {point.samples():,} labelled samples"
+
+    def make_token(self, item: NewToken, by: str) -> tuple[str, int]:
+        """Make a token and return it: it is shown once. On disk after `flushed`."""
+        unknown = sorted(set(item.scopes) - set(SCOPES))
+        if unknown:
+            raise Refused("invalid", f"scope {unknown[0]!r} is none of {', '.join(SCOPES)}.")
+        if item.name in self.state.tokens:
+            raise Refused("moved-on", f"There is a token {item.name!r}. Revoke it first.")
+        token = f"limen_{item.name}_{secrets.token_urlsafe(32)}"
+        expires = None if item.expires is None else as_microseconds(item.expires)
+        made = Token(item.name, digest_of(token), sorted(set(item.scopes)), item.points, expires)
+        seq = self._fold(
+            Event(
+                "token", self.now(), by=by, more=msgspec.to_builtins(made, builtin_types=(bytes,))
+            )
+        )
+        self._tokens[made.digest] = made
+        return token, seq
+
+    def revoke_token(self, name: str, by: str) -> int:
+        """Let a token be worth nothing from now on."""
+        token = self.state.tokens.get(name)
+        if token is None:
+            raise Refused("not-found", f"There is no token {name!r}.")
+        self._tokens.pop(token.digest, None)
+        return self._fold(Event("token", self.now(), by=by, more={"name": name, "revoked": True}))
+
+    def token_of(self, secret: str) -> Token | None:
+        """Return the token that a secret stands for, unless it has expired."""
+        token = self._tokens.get(digest_of(secret))
+        if token is None or (token.expires is not None and token.expires <= self.now()):
+            return None
+        return token
+
+
+def digest_of(secret: str) -> bytes:
+    """Return what is kept of a token: it is random enough for a plain SHA-256."""
+    return sha256(secret.encode()).digest()
+
+
+def _require_short(id: str) -> None:
+    if len(id) > _LONGEST_ID // 4 and len(id.encode()) > _LONGEST_ID:
+        raise Refused("invalid", f"id must be at most {_LONGEST_ID} bytes.")
+
+
+def _rule(threshold: float) -> tuple[str, float | None]:
+    if threshold - threshold == 0.0:  # finite
+        return "at_least", threshold
+    return ("all" if threshold < 0 else "none"), None

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An event, the words of events, and times: whole microseconds inside, RFC 3339 outside."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+import msgspec
+
+__all__ = [
+    "KINDS",
+    "Event",
+    "Id",
+    "as_datetime",
+    "as_microseconds",
+    "decode_events",
+    "decode_names",
+    "encode",
+    "period",
+]
+
+# A forgotten id is the seq of the first event that had it, so that the fold stays the same.
+Id: TypeAlias = str | int | None
+
+KINDS = ("score", "label", "forget", "advance", "define", "deploy", "token")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Event(msgspec.Struct, array_like=True, gc=False):
+    """What happened. The seq is its place in the log; the id is stored beside it.
+
+    Fields are only ever added, at the end and with a default: old logs are read for ever.
+    """
+
+    kind: str
+    at: int  # when the server took it, in microseconds; never decreasing
+    point: str = ""
+    time: int | None = None  # of a score: its own time; of a label: as_of
+    value: float | None = None  # the score or the label
+    weight: float | int | None = None
+    answer: int | None = None
+    segment: str | None = None
+    version: int | None = None
+    by: str = ""
+    more: dict[str, Any] | None = None
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_events = msgspec.msgpack.Decoder(list[Event]).decode
+decode_names = msgspec.msgpack.Decoder(list[str | int | None]).decode
+
+
+def as_microseconds(time: datetime) -> int:
+    """Return the microseconds since 1970 of a time with a time zone.
+
+    >>> as_microseconds(datetime(1970, 1, 2, tzinfo=UTC))
+    86400000000
+    """
+    since = time - _EPOCH
+    return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def as_datetime(time: int) -> datetime:
+    """Return the time of some microseconds since 1970.
+
+    >>> as_datetime(86400000000).isoformat()
+    '1970-01-02T00:00:00+00:00'
+    """
+    return _EPOCH + time * _MICROSECOND
+
+
+def period(text: str, name: str = "period") -> int:
+    """Read a length of time as microseconds: a whole number and s, m, h or d.
+
+    >>> period("90d") == 90 * 86400 * 10**6
+    True
+    """
+    found = re.fullmatch(r"([1-9][0-9]{0,8})([smhd])", text)
+    if found is None:
+        raise ValueError(
+            f"{name} must be a whole number and one of s, m, h, d, such as 90d; got {text!r}."
+        )
+    return int(found[1]) * _UNITS[found[2]] * 1_000_000

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Prometheus reads: counts and sizes, never ids and never scores."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from limen.service import snapshots
+from limen.service.bodies import ScoreAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limen.service.desk import Desk
+
+__all__ = ["Meters"]
+
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Meters:
+    """Counts of requests and events; the rest is read from the state when it is asked for."""
+
+    def __init__(self) -> None:
+        self._requests: dict[tuple[str, int], list[float]] = {}
+        self._events: dict[tuple[str, str, str], int] = {}
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        row = self._requests.get((route, status))
+        if row is None:
+            row = self._requests[route, status] = [0.0] * (len(_BOUNDS) + 2)
+        row[bisect_left(_BOUNDS, seconds)] += 1
+        row[-1] += seconds
+
+    def event(self, point: str, kind: str, repeated: bool, many: int = 1) -> None:
+        """Count events by what became of them."""
+        key = (point, kind, "repeated" if repeated else "taken")
+        self._events[key] = self._events.get(key, 0) + many
+
+    def events(self, point: str, answers: list[Any]) -> None:
+        """Count the lines of a batch."""
+        refused = sum(type(each) is dict for each in answers)
+        scores = [each for each in answers if type(each) is ScoreAnswer]
+        repeated = sum(each.repeated for each in scores)
+        self.event(point, "score", False, len(scores) - repeated)
+        self.event(point, "score", True, repeated)
+        self.event(point, "label", False, len(answers) - len(scores) - refused)
+        key = (point, "line", "refused")
+        self._events[key] = self._events.get(key, 0) + refused
+
+    def scraped(self, desk: Desk) -> tuple[bytes, bytes]:
+        """Return all of it as text, and the type of that text."""
+        registry = CollectorRegistry()
+        registry.register(_Collected(self, desk))
+        return generate_latest(registry), CONTENT_TYPE_LATEST.encode()
+
+
+class _Collected:
+    def __init__(self, meters: Meters, desk: Desk) -> None:
+        self._meters, self._desk = meters, desk
+
+    def collect(self) -> Iterator[Any]:
+        desk, meters = self._desk, self._meters
+        events = CounterMetricFamily(
+            "limen_events", "Events by what became of them.", labels=("point", "kind", "outcome")
+        )
+        for key, many in meters._events.items():
+            events.add_metric(key, many)
+        yield events
+        seconds = HistogramMetricFamily(
+            "limen_request_seconds", "How long requests took.", labels=("route", "status")
+        )
+        for (route, status), row in meters._requests.items():
+            buckets: list[tuple[str, float]] = []
+            total = 0.0
+            for bound, found in zip((*map(str, _BOUNDS), "+Inf"), row[:-1], strict=True):
+                total += found
+                buckets.append((bound, total))
+            seconds.add_metric((route, str(status)), buckets, row[-1])
+        yield seconds
+        for name, text, read in (
+            ("limen_threshold", "The threshold in effect.", _threshold),
+            ("limen_cost", "What the answers cost, of samples that count.", _cost),
+            ("limen_regret", "Cost minus that of the best threshold.", _regret),
+            ("limen_samples", "Labelled samples that count.", _samples),
+            ("limen_waiting_ids", "Ids without a label, or without a score.", _waiting),
+        ):
+            gauge = GaugeMetricFamily(name, text, labels=("point",))
+            for point in desk.state.points.values():
+                gauge.add_metric((point.name,), read(point))
+            yield gauge
+        newest = snapshots.stored(desk.folder)
+        yield CounterMetricFamily("limen_commits", "Commits.", desk.commits)
+        yield CounterMetricFamily("limen_commit_seconds", "In commits.", desk.commit_seconds)
+        yield GaugeMetricFamily("limen_pending_events", "Not on disk yet.", desk.pending)
+        yield GaugeMetricFamily("limen_log_seq", "The last event on disk.", desk.on_disk)
+        yield GaugeMetricFamily(
+            "limen_snapshot_seq", "The last event in a snapshot.", newest[0][0] if newest else 0
+        )
+        yield GaugeMetricFamily(
+            "limen_writes_refused", "1 while they are.", desk.broken is not None
+        )
+
+
+def _threshold(point: Any) -> float:
+    return float((point.published or point.version).thresholds[""])
+
+
+def _cost(point: Any) -> float:
+    return float(point.ledger.cost)
+
+
+def _regret(point: Any) -> float:
+    return float(point.ledger.regret)
+
+
+def _samples(point: Any) -> float:
+    return float(point.samples())
+
+
+def _waiting(point: Any) -> float:
+    return float(max(0, len(point.ledger) - point.samples()))

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refusals: each has a name, a status, and a sentence that says what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["TITLES", "Refused"]
+
+# name: status, title
+TITLES = {
+    "malformed": (400, "The request cannot be read"),
+    "unauthorized": (401, "A valid token is needed"),
+    "forbidden": (403, "The token does not allow this"),
+    "unknown-point": (404, "There is no such point"),
+    "not-found": (404, "There is nothing here"),
+    "method-not-allowed": (405, "This path does not take this method"),
+    "other-score": (409, "The id has another score"),
+    "other-label": (409, "The id has another label of the same time"),
+    "moved-on": (409, "The state is not the one that was seen"),
+    "history-deleted": (409, "Events that would be needed were deleted"),
+    "forgotten": (410, "The id was forgotten"),
+    "no-longer-kept": (410, "These events were deleted"),
+    "too-large": (413, "The body is too large"),
+    "unsupported-media-type": (415, "The body is not of the right type"),
+    "unknown-host": (421, "The host is not one of this server"),
+    "invalid": (422, "A value is not allowed"),
+    "from-the-future": (422, "The time lies in the future"),
+    "too-old": (422, "The score is too old to be told from a repeated one"),
+    "too-many": (429, "The token has used up its rate"),
+    "failed": (500, "The server failed"),
+    "busy": (503, "The server cannot take writes at the moment"),
+    "not-ready": (503, "The server is not ready"),
+}
+
+
+class Refused(Exception):  # noqa: N818 - reads as what happened
+    """A request that changed nothing, and why."""
+
+    def __init__(self, name: str, detail: str, **more: Any) -> None:
+        super().__init__(detail)
+        self.name, self.detail, self.more = name, detail, more
+        self.status, self.title = TITLES[name]
+
+    def shown(self, request: str | None = None) -> dict[str, Any]:
+        """Describe it as problem+json (RFC 9457)."""
+        problem = {
+            "type": f"/problems/{self.name}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            **self.more,
+        }
+        return problem if request is None else {**problem, "request": request}

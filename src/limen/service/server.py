@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process: sockets, signals, the minute's tick, snapshots, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from limen.service import snapshots
+from limen.service.api import TABLE
+from limen.service.desk import Desk
+from limen.service.events import period
+from limen.service.guard import guarded, sweep
+from limen.service.http import Gate, log_line, place_of
+from limen.service.meters import Meters
+from limen.service.settings import Settings
+
+__all__ = ["control_path", "serve"]
+
+_LONGEST_PATH = 100  # bytes of the path of a socket; systems allow 104 to 108
+
+
+def control_path(folder: Path) -> Path:
+    """Return where the socket of the running server is."""
+    return folder / "control.sock"
+
+
+def write(line: dict[str, Any]) -> None:
+    """Write one line of the log to standard error."""
+    with suppress(OSError, ValueError):
+        print(log_line(line), file=sys.stderr, flush=True)
+
+
+class _Lines(logging.Handler):
+    """What uvicorn has to say, in lines like all others, without tracebacks."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage().strip()
+        if record.exc_info and record.exc_info[1] is not None:
+            message += f": {place_of(record.exc_info[1])}"
+        write({"level": record.levelname.lower(), "message": message})
+
+
+def serve(settings: Settings) -> None:
+    """Run the server until it is told to stop."""
+    logger = logging.getLogger("uvicorn.error")
+    logger.handlers, logger.propagate = [_Lines(logging.WARNING)], False
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(settings))
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:  # not on Windows
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+async def _serve(settings: Settings) -> None:
+    folder = Path(settings.data)
+    begun = time.perf_counter()
+    desk = Desk(folder, lambda message: write({"level": "warning", "message": message}))
+    try:
+        if not settings.open and not desk.state.tokens:
+            raise ValueError(
+                "a server that other machines can reach needs a token. Make one first: "
+                f"limen serve token add NAME --scope score --data {folder}"
+            )
+        meters = Meters()
+        gate = Gate(desk, settings, meters, write)
+        gate.routes(TABLE)
+        config = uvicorn.Config(
+            gate,
+            http=guarded(settings),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=settings.keep_alive_seconds,
+            timeout_graceful_shutdown=settings.stop_seconds,
+            ssl_certfile=settings.cert,
+            ssl_keyfile=settings.key,
+            backlog=2048,
+        )
+        config.load()
+        server = uvicorn.Server(config)
+
+        def stop(number: int) -> None:
+            gate.ready = False
+            server.handle_exit(number, None)
+
+        for each in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(each, stop, each)
+        sockets = [_listening(settings), _control(folder)]
+        host, port = sockets[0].getsockname()[:2]
+        write(
+            {
+                "level": "info",
+                "message": "ready",
+                "address": f"{'https' if settings.cert else 'http'}://{host}:{port}",
+                "seq": desk.on_disk,
+                "seconds": round(time.perf_counter() - begun, 3),
+            }
+        )
+        chores = [
+            asyncio.create_task(sweep(server.server_state.connections)),
+            asyncio.create_task(_tick(desk, settings)),
+            asyncio.create_task(_snapshots(desk, settings)),
+        ]
+        try:
+            await server._serve(sockets)  # serve() would send the signal to itself again
+        finally:
+            for chore in chores:
+                chore.cancel()
+            await asyncio.gather(*chores, return_exceptions=True)
+            control_path(folder).unlink(missing_ok=True)
+    finally:
+        await desk.close()
+        write({"level": "info", "message": "stopped", "seq": desk.on_disk})
+
+
+def _listening(settings: Settings) -> socket.socket:
+    host, port = settings.address
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        raise OSError(error.errno, f"cannot listen on {settings.bind}: {error.strerror}") from None
+    listening.listen(2048)
+    listening.setblocking(False)
+    return listening
+
+
+def _control(folder: Path) -> socket.socket:
+    path = control_path(folder)
+    if len(os.fsencode(path)) > _LONGEST_PATH:
+        raise ValueError(
+            f"the path of the data directory is too long for a socket ({path}). Use a shorter one, "
+            "or a relative one."
+        )
+    path.unlink(missing_ok=True)
+    listening = socket.socket(socket.AF_UNIX)
+    mask = os.umask(0o177)
+    try:
+        listening.bind(str(path))
+    finally:
+        os.umask(mask)
+    listening.listen(2048)
+    listening.setblocking(False)
+    return listening
+
+
+async def _tick(desk: Desk, settings: Settings) -> None:
+    seconds = period(settings.tick) / 1e6
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await desk.tick()
+        except Exception as error:
+            write({"level": "error", "message": f"tick: {type(error).__name__}: {error}"})
+
+
+async def _snapshots(desk: Desk, settings: Settings) -> None:
+    """Let a process of its own make snapshots, by number of events, by time and after a forget."""
+    every, then = period(settings.snapshot_every) / 1e6, time.monotonic()
+    while True:
+        await asyncio.sleep(1)
+        newest = next((seq for seq, _ in snapshots.stored(desk.folder)), 0)
+        new = desk.on_disk - newest
+        due = new >= settings.snapshot_events or (new and time.monotonic() - then >= every)
+        if not due and not newest < desk.state.forgot <= desk.on_disk:
+            continue
+        then = time.monotonic()
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "limen", "serve", "snapshot", "--data", str(desk.folder),
+            stdin=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            code = await child.wait()
+        except asyncio.CancelledError:
+            with suppress(ProcessLookupError):
+                child.kill()
+            raise
+        if code != 0:
+            write({"level": "error", "message": "the snapshot failed", "code": code})
+            await asyncio.sleep(60)
+        elif settings.retention is not None:
+            await _delete_old(desk, period(settings.retention))
+
+
+async def _delete_old(desk: Desk, age: int) -> None:
+    """Delete events that are old and in every snapshot, none of which needs older ones."""
+    kept = [seq for seq, _ in snapshots.stored(desk.folder)]
+    if kept and min(kept) >= desk.state.refolded:
+        upto = await asyncio.get_running_loop().run_in_executor(
+            desk._thread, desk.log.delete_until, min(kept), desk.now() - age
+        )
+        write({"level": "info", "message": "retention", "deleted_until": upto})

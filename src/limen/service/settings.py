@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings: one TOML file, which options and LIMEN_* override. Points are history instead."""
+
+from __future__ import annotations
+
+import ipaddress
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from limen.service.events import period
+
+__all__ = ["Settings", "settings_of"]
+
+
+class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """How the server runs."""
+
+    data: str = "limen-data"
+    bind: str = "127.0.0.1:8787"
+    hosts: list[str] = []  # besides those of `bind`: what Host may say
+    cert: str | None = None
+    key: str | None = None
+    behind_proxy: bool = False
+    retention: str | None = None
+    rate: int | None = None  # events a second of one token
+    access_log: bool = False
+    tick: str = "60s"
+    snapshot_events: int = 1_000_000
+    snapshot_every: str = "6h"
+    most_body: int = 64 * 1024
+    most_batch: int = 8 * 1024 * 1024
+    most_head: int = 32 * 1024
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    keep_alive_seconds: int = 5
+    stop_seconds: int = 10
+    most_connections: int = 2000
+
+    def __post_init__(self) -> None:
+        for name in ("retention", "tick", "snapshot_every"):
+            if getattr(self, name) is not None:
+                period(getattr(self, name), name)
+        host = self.address[0]
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key go together: give both or none.")
+        if not self.loopback and self.cert is None and not self.behind_proxy:
+            raise ValueError(
+                f"bind={self.bind!r} can be reached from other machines. Give cert and key for "
+                "TLS, or behind_proxy where a proxy in front does TLS."
+            )
+        positive = ("snapshot_events", "most_body", "most_batch", "most_head", "most_connections")
+        for name in (*positive, "head_seconds", "body_seconds"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        local = ["localhost", "127.0.0.1", "[::1]"] if self.loopback else []
+        shown = f"[{host}]" if ":" in host else host
+        self.hosts = [*dict.fromkeys(each.lower() for each in (*self.hosts, *local, shown))]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port to listen on."""
+        host, _, port = self.bind.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 65535:
+            raise ValueError(
+                f"bind must be an address and a port, such as 127.0.0.1:8787; got {self.bind!r}."
+            )
+        return host.strip("[]"), int(port)
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        host = self.address[0]
+        if host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def open(self) -> bool:
+        """Whether callers without a token are trusted as long as there is no token at all."""
+        return self.loopback and not self.behind_proxy
+
+
+def settings_of(path: str | None, given: dict[str, Any]) -> Settings:
+    """Read the settings from a file; what is given besides overrides it.
+
+    >>> settings_of(None, {"bind": "127.0.0.1:9000"}).address
+    ('127.0.0.1', 9000)
+    """
+    found: dict[str, Any] = {}
+    if path is not None:
+        try:
+            found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}: {error}.") from None
+    try:
+        return msgspec.convert({**found, **given}, Settings)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"settings: {error}") from None

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots: caches of the fold, made by a process of their own that runs what a start runs.
+
+So recovery is tried all day. A snapshot that is damaged or does not fit is left aside; only where
+retention has deleted events is one needed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limen.service.log import Damaged, Reader, anchor, locked, read_head
+from limen.service.state import State
+from limen.storage.files import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limen.service.events import Id
+
+__all__ = ["make", "recovered", "stored", "verified"]
+
+_KEPT = 3
+
+
+def stored(folder: Path) -> list[tuple[int, Path]]:
+    """Return the snapshots there are, the newest first."""
+    found = [
+        (int(path.stem), path)
+        for path in (folder / "snapshots").glob("*.snapshot")
+        if path.stem.isdecimal()
+    ]
+    return sorted(found, reverse=True)
+
+
+def recovered(
+    log: Reader, folder: Path, complain: Callable[[str], None] = lambda message: None
+) -> State:
+    """Return the fold of the log, from the newest snapshot that can be used."""
+    base = log.base()[0]
+    last = log.end()[0]
+    for seq, path in stored(folder):
+        if not base <= seq <= last:
+            continue
+        state = State(lambda upto: log.events(0, upto))
+        try:
+            chain = state.restore(path.read_bytes())
+            if chain != log.chain_at(seq):
+                raise ValueError("a snapshot of another log")
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            complain(f"{path.name} is not used: {error}")
+            continue
+        return _folded(log, state, chain)
+    if base:
+        raise Damaged(
+            f"events up to {base} were deleted by retention, and no snapshot that replaces them "
+            "can be read. Restore a backup."
+        )
+    return _folded(log, State(lambda upto: log.events(0, upto)), log.base()[1])
+
+
+def _folded(log: Reader, state: State, chain: bytes) -> State:
+    names = _names_before(log, state)
+    for group in log.checked_groups(state.seq, chain):
+        for seq, event, id in group.unpacked():
+            state.fold(seq, event, names.get((event.point, id), id) if names else id)
+    return state
+
+
+def _names_before(log: Reader, state: State) -> dict[tuple[str, Id], str]:
+    """Return what the snapshot still calls the ids that were deleted after it."""
+    if not 0 < state.seq < log.forgot():
+        return {}
+    key, refs = log.meta("key") or b"", {}
+    for _, event, id in log.events(state.seq):
+        if event.kind == "forget" and event.more is not None:
+            refs[event.point, event.more["hash"]] = id
+    return {
+        (name, refs[name, digest]): id
+        for name in {name for name, _ in refs} & set(state.points)
+        for id in state.points[name].ledger
+        if type(id) is str and (name, digest := state.points[name].hash_of(id, key)) in refs
+    }
+
+
+def make(folder: Path) -> int:
+    """Write a snapshot of all that is committed; return its seq. Old ones are deleted."""
+    with Reader(folder) as log:
+        state = recovered(log, folder)
+        chain = log.chain_at(state.seq)
+        assert chain is not None
+    (folder / "snapshots").mkdir(mode=0o700, exist_ok=True)
+    path = folder / "snapshots" / f"{state.seq:020d}.snapshot"
+    replace(path, state.to_bytes(chain))
+    os.chmod(path, 0o600)
+    for at, (seq, old) in enumerate(stored(folder)):
+        if at >= _KEPT or seq < state.forgot:  # what was forgotten is in none of them
+            with suppress(FileNotFoundError):
+                old.unlink()
+    return state.seq
+
+
+def verified(folder: Path, *, accept: bool = False) -> dict[str, object]:
+    """Check every digest, fold the log from its beginning, and compare with the snapshots.
+
+    `accept` writes a new head, so that a log that lost its end can be used as it is.
+    """
+    lock = locked(folder) if accept else None
+    try:
+        head = None if accept else read_head((folder / "head").read_bytes())
+        with Reader(folder) as log:
+            found = _compared(log, folder)
+            if head is None:
+                anchor(folder, 0, *log.end())
+            else:
+                log.require_reached(*head[1:])
+    finally:
+        if lock is not None:
+            os.close(lock)
+    return found
+
+
+def _compared(log: Reader, folder: Path) -> dict[str, object]:
+    base, chain = log.base()
+    snapshots = dict(stored(folder))
+    usable = sorted(seq for seq in snapshots if seq >= max(base, log.forgot()))
+    state = State(lambda upto: log.events(0, upto))
+    if base:
+        if not usable:
+            recovered(log, folder)  # says what is missing
+        else:
+            state.restore(snapshots[usable[0]].read_bytes())
+    last, events, compared = base, 0, []
+    for group in log.checked_groups(base, chain):
+        for seq, event, id in group.unpacked():
+            if seq > state.seq:
+                state.fold(seq, event, id)
+            events, last = events + 1, seq
+        if last in usable and last == state.seq:
+            if state.to_bytes(group.chain) != snapshots[last].read_bytes():
+                raise Damaged(
+                    f"{snapshots[last].name} is not the fold of the events before it. Delete it: "
+                    "it is a cache."
+                )
+            compared.append(last)
+    return {"events": events, "first": base + 1, "last": last, "snapshots": compared}

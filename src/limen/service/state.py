@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state: the fold of the events. It reads no clock, no randomness and no configuration."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from limen.memory import Ledger
+from limen.service.events import KINDS, Event, Id
+from limen.service.log import Damaged
+from limen.service.points import Definition, Point, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["SCOPES", "State", "Token", "refolded"]
+
+SCOPES = ("score", "label", "read", "audit", "forget", "approve", "follow", "admin")
+_MAGIC = b"limen snapshot 1"
+
+
+class Token(msgspec.Struct):
+    """Who may do what: only the SHA-256 of the secret is kept."""
+
+    name: str
+    digest: bytes
+    scopes: list[str]
+    points: list[str] | None = None  # None: all
+    expires: int | None = None
+
+
+class _Stored(msgspec.Struct):
+    """A point in a snapshot."""
+
+    definition: Definition
+    ledger: bytes
+    versions: list[Version]
+    forgotten: dict[bytes, int]
+    counts: tuple[int, int, int, int]
+    segments: list[str]
+
+
+class _Snapshot(msgspec.Struct):
+    seq: int
+    chain: bytes
+    at: int
+    refolded: int
+    forgot: int
+    points: dict[str, _Stored]
+    tokens: list[Token]
+
+
+class State:
+    """All that the service knows.
+
+    Parameters
+    ----------
+    history
+        Gives the events of the log up to some seq, for a point that is defined anew.
+    """
+
+    def __init__(self, history: Callable[[int], Iterable[tuple[int, Event, Id]]]) -> None:
+        self.seq = 0
+        self.at = 0
+        self.refolded = 0  # the last event that needed all of the history
+        self.forgot = 0  # the last event that deleted an id
+        self.points: dict[str, Point] = {}
+        self.tokens: dict[str, Token] = {}
+        self._history = history
+
+    def fold(self, seq: int, event: Event, id: Id) -> None:
+        """Let one event happen: each exactly once, in their order."""
+        kind = event.kind
+        if kind in ("score", "label", "deploy"):
+            self.points[event.point].fold(seq, event, id)
+        elif kind == "advance":
+            for point in self.points.values():
+                point.fold(seq, event, id)
+        elif kind == "forget":
+            self.points[event.point].fold(seq, event, id)
+            self.forgot = seq
+        elif kind == "define":
+            self._define(seq, event)
+        elif kind == "token":
+            self._token(event)
+        else:
+            raise Damaged(
+                f"event {seq} is of the kind {kind!r}, which this limen does not know "
+                f"(it knows {', '.join(KINDS)}). Install the newer one that wrote it."
+            )
+        self.seq, self.at = seq, event.at
+
+    def _define(self, seq: int, event: Event) -> None:
+        definition = msgspec.convert(event.more, Definition)
+        point = self.points.get(event.point)
+        if point is None:
+            self.points[event.point] = point = Point(event.point, definition)
+            start = {"thresholds": {"": msgspec.to_builtins(definition.start)}}
+            point.deploy(seq, Event("deploy", event.at, by=event.by, more=start))
+        elif point.definition.counts_alike(definition):
+            point.defined(definition)
+        else:
+            self.replace(seq, refolded(point, definition, self._history(seq - 1)))
+
+    def replace(self, seq: int, point: Point) -> None:
+        """Put a point in the place of the one that it was made from."""
+        self.points[point.name] = point
+        self.refolded = seq
+
+    def _token(self, event: Event) -> None:
+        assert event.more is not None
+        name = event.more["name"]
+        if event.more.get("revoked"):
+            self.tokens.pop(name, None)
+        else:
+            self.tokens[name] = msgspec.convert(event.more, Token)
+
+    # A snapshot is a cache of the fold: equal states give equal bytes.
+
+    def to_bytes(self, chain: bytes) -> bytes:
+        """Describe all of it, with the end of the chain that it is the fold of. O(n log n)."""
+        points = {
+            name: _Stored(
+                point.definition,
+                point.ledger.to_bytes(),
+                point.versions,
+                dict(sorted(point.forgotten.items())),
+                (point.scores, point.labels, point.ones, point.overflow),
+                sorted(point.segments),
+            )
+            for name, point in sorted(self.points.items())
+        }
+        tokens = [self.tokens[name] for name in sorted(self.tokens)]
+        body = msgspec.msgpack.encode(
+            _Snapshot(self.seq, chain, self.at, self.refolded, self.forgot, points, tokens)
+        )
+        return _MAGIC + hashlib.sha256(body).digest() + body
+
+    def restore(self, stored: bytes) -> bytes:
+        """Become what bytes describe, and return the chain; ValueError where they are damaged."""
+        start = len(_MAGIC) + 32
+        body = memoryview(stored)[start:]
+        if stored[:start] != _MAGIC + hashlib.sha256(body).digest():
+            raise ValueError("a snapshot that is damaged, or of another limen")
+        found = msgspec.msgpack.decode(body, type=_Snapshot)
+        self.seq, self.at = found.seq, found.at
+        self.refolded, self.forgot = found.refolded, found.forgot
+        for name, each in found.points.items():
+            self.points[name] = point = Point(name, each.definition)
+            point.ledger = Ledger.from_bytes(each.ledger)
+            point.versions, point.forgotten = each.versions, each.forgotten
+            point.scores, point.labels, point.ones, point.overflow = each.counts
+            point.segments = set(each.segments)
+        self.tokens = {token.name: token for token in found.tokens}
+        return found.chain
+
+    def publish(self) -> None:
+        """Let readers see every version: all of it is on disk."""
+        for point in self.points.values():
+            point.published = point.version
+
+    def shown(self) -> dict[str, Any]:
+        """Describe what two runs over the same events must have in common."""
+        return {name: point.ledger.to_bytes() for name, point in self.points.items()}
+
+
+def refolded(
+    point: Point, definition: Definition, history: Iterable[tuple[int, Event, Id]]
+) -> Point:
+    """Return the point as if it had been defined so from the beginning; versions stay."""
+    made = Point(point.name, definition)
+    for seq, event, id in history:
+        if event.kind == "advance" or (
+            event.point == point.name and event.kind in ("score", "label", "forget")
+        ):
+            made.fold(seq, event, id)
+    made.versions, made.published = point.versions, point.published
+    return made

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns of the writer: check, fold, append, commit, publish, answer.
+
+What is checked and folded gathers in a queue; one thread commits all that has gathered, with no
+delay added, and whoever waits for it is then answered. So nothing is answered before it is on disk.
+Where a commit fails, memory is ahead of the log: it is dropped, and made again from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from limen.service import snapshots
+from limen.service.events import Event, Id
+from limen.service.log import Log, Reader
+from limen.service.names import Names
+from limen.service.problems import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from limen.service.state import State
+
+__all__ = ["Turns"]
+
+_MOST_PENDING = 20_000
+_SLOWEST_COMMIT = 2.0
+
+
+class _Queue:
+    """Events that are folded and not on disk, and who waits for them."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.names: list[Id] = []
+        self.erased: dict[int, int] = {}
+        self.published: list[Callable[[], None]] = []
+        self.waiting: list[asyncio.Future[bool]] = []
+        self.begun = 0.0
+
+    def settle(self, written: bool) -> None:
+        """Tell whoever waits whether the events are on disk."""
+        for each in self.waiting:
+            if not each.done():  # who has gone does not wait any more
+                each.set_result(written)
+
+
+class Turns:
+    """The state, the log, and the turns between them. Used by one event loop."""
+
+    def __init__(self, folder: Path, complain: Callable[[str], None]) -> None:
+        self.folder, self._complain = folder, complain
+        self.log = Log(folder, create=True)
+        try:
+            self.key = self.log.meta("key") or b""
+            self.state = snapshots.recovered(self.log, folder, complain)
+        except BaseException:
+            self.log.close()
+            raise
+        self.state.publish()
+        self.on_disk = self.log.last
+        self._reader = Reader(folder)
+        self.names = Names(self._reader)
+        self._queue, self._flying = _Queue(), _Queue()
+        self._committing = False
+        self._thread = ThreadPoolExecutor(1, "commit")
+        self.broken: str | None = None
+        self.epoch = 0  # another one after memory was dropped: what was folded before is lost
+        self.commits = 0
+        self.commit_seconds = 0.0
+        self._tokens = {token.digest: token for token in self.state.tokens.values()}
+        self._defining = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # Commits.
+
+    def now(self) -> int:
+        """Return the time in microseconds, which never decreases."""
+        return max(time.time_ns() // 1000, self.state.at)
+
+    @property
+    def pending(self) -> int:
+        """How many events are folded and not on disk."""
+        return len(self._queue.events) + len(self._flying.events)
+
+    def base(self) -> int:
+        """Return up to where events were deleted; the writing connection may be busy meanwhile."""
+        return self._reader.base()[0]
+
+    def require_open(self) -> None:
+        """Refuse writes while the disk does not take them, or too slowly."""
+        if self.broken is not None:
+            raise Refused("busy", f"Writes are refused: {self.broken} Try again later.")
+        begun = self._flying.begun  # 0 where no commit is under way
+        late = begun > 0 and time.monotonic() - begun > _SLOWEST_COMMIT
+        if late or self.pending > _MOST_PENDING:
+            raise Refused("busy", "More events wait for the disk than it takes. Try again later.")
+
+    def require_epoch(self, epoch: int) -> None:
+        """Refuse to go on with what was folded before memory was dropped."""
+        if epoch != self.epoch:
+            raise Refused("busy", "The events could not be written. Send them again.")
+
+    def _take(self, event: Event, id: Id) -> int:
+        """Let a folded event wait for the disk; return its seq."""
+        state, queue = self.state, self._queue
+        state.seq += 1
+        state.at = event.at
+        queue.events.append(event)
+        queue.names.append(id)
+        return state.seq
+
+    def _fold(self, event: Event, id: Id = None, then: Callable[[], None] | None = None) -> int:
+        """Fold an event that is rare, and let it wait for the disk."""
+        self.state.fold(self.state.seq + 1, event, id)
+        self.state.seq -= 1
+        if then is not None:
+            self._queue.published.append(then)
+        return self._take(event, id)
+
+    async def flushed(self) -> None:
+        """Wait until all that was folded so far is on disk."""
+        queue = self._queue if self._queue.events else self._flying
+        if not queue.events:
+            if self.broken is not None:
+                self.require_open()
+            return
+        done = asyncio.get_running_loop().create_future()
+        queue.waiting.append(done)
+        if not self._committing:
+            self._committing = True
+            self._start(self._commit_all())
+        if not await done:
+            raise Refused(
+                "busy", f"The events could not be written: {self.broken} Send them again."
+            )
+
+    async def _commit_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._queue.events and self.broken is None:
+            batch = self._flying = self._queue
+            self._queue = _Queue()
+            batch.begun = time.monotonic()
+            try:
+                await loop.run_in_executor(
+                    self._thread, self.log.append, batch.events, batch.names, batch.erased
+                )
+            except Exception as error:
+                self._fail(f"{type(error).__name__}: {error}.")
+                break
+            self._published(batch)
+        self._flying, self._committing = _Queue(), False
+
+    def commit_now(self) -> None:
+        """Commit without an event loop: for commands that have the directory to themselves."""
+        batch, self._queue = self._queue, _Queue()
+        if batch.events:
+            self.log.append(batch.events, batch.names, batch.erased)
+            self._published(batch)
+
+    def _published(self, batch: _Queue) -> None:
+        self.on_disk = self.log.last
+        self.commits += 1
+        self.commit_seconds += time.monotonic() - batch.begun if batch.begun else 0.0
+        for publish in batch.published:
+            publish()
+        batch.settle(True)
+
+    def _fail(self, reason: str) -> None:
+        self.broken, self.epoch = reason, self.epoch + 1
+        self._complain(f"a commit failed, writes are refused: {reason}")
+        self._flying.settle(False)
+        self._queue.settle(False)
+        self._queue = _Queue()
+        self._start(self._rebuild())
+
+    async def _rebuild(self) -> None:
+        """Make the state again from the log, once the disk takes writes."""
+        loop, seconds = asyncio.get_running_loop(), 0.25
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                state = await loop.run_in_executor(self._thread, self._read_again)
+                break
+            except Exception as error:
+                self.broken = f"{type(error).__name__}: {error}."
+                seconds = min(2 * seconds, 5.0)
+        state.publish()
+        self.state, self.on_disk, self.broken = state, self.log.last, None
+        self._tokens = {token.digest: token for token in state.tokens.values()}
+        self.names.clear()
+        self._complain("writes are taken again")
+
+    def _read_again(self) -> State:
+        self.log.reopen()
+        state = snapshots.recovered(self.log, self.folder, self._complain)
+        self.log.append([Event("advance", max(self.now(), state.at), time=state.at)], [None])
+        for seq, event, id in self.log.events(state.seq):
+            state.fold(seq, event, id)
+        return state
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def aside(self, work: Callable[..., Any], *given: Any) -> Any:
+        """Run what only reads the log in another thread."""
+        return await asyncio.get_running_loop().run_in_executor(None, work, *given)
+
+    async def close(self) -> None:
+        """Commit what waits, checkpoint, and give the directory back."""
+        while self.pending and self.broken is None:
+            await self.flushed()
+        self.release()
+
+    def release(self) -> None:
+        """Give the directory back without waiting for anything."""
+        self._thread.shutdown()
+        self._reader.close()
+        self.log.close()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``limen`` with one fault: it kills itself in a named phase, or its disk fails for a while.
+
+    python serve_with_fault.py PHASE[:N] serve --data FOLDER ...
+
+The Nth time that the phase is reached, the process is gone as after kill -9.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+from typing import Any
+
+from limen.service import desk, http, log, snapshots
+
+phase, _, _number = sys.argv.pop(1).partition(":")
+left = [int(_number or 1)]
+
+
+def reached() -> bool:
+    left[0] -= 1
+    return left[0] == 0
+
+
+def die() -> None:
+    if reached():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before(place: Any, name: str, act: Any) -> None:
+    real = getattr(place, name)
+
+    def patched(*given: Any, **named: Any) -> Any:
+        act()
+        return real(*given, **named)
+
+    setattr(place, name, patched)
+
+
+def after(place: Any, name: str, act: Any) -> None:
+    real = getattr(place, name)
+
+    def patched(*given: Any, **named: Any) -> Any:
+        found = real(*given, **named)
+        act()
+        return found
+
+    setattr(place, name, patched)
+
+
+class Connection(sqlite3.Connection):
+    """Dies, or fails, between the statements of a transaction."""
+
+    def execute(self, asked: str, *values: Any) -> Any:
+        if phase == "before-commit" and asked == "COMMIT":
+            die()
+        if phase == "full-disk" and asked == "COMMIT":
+            left[0] -= 1
+            if -3 < left[0] <= 0:  # for three commits
+                raise sqlite3.OperationalError("database or disk is full")
+        if phase == "io-error" and asked.startswith("INSERT INTO groups") and reached():
+            raise sqlite3.OperationalError("disk I/O error")
+        return super().execute(asked, *values)
+
+
+real_connect = sqlite3.connect
+log.sqlite3.connect = lambda *a, **b: real_connect(*a, factory=Connection, **b)  # type: ignore
+
+if phase == "before-append":
+    before(log.Log, "append", die)
+elif phase == "before-head":
+    before(log.Log, "_sync_head", die)
+elif phase == "head-fails":
+
+    def fail() -> None:
+        if reached():
+            raise OSError(5, "Input/output error")
+
+    before(log.Log, "_sync_head", fail)
+elif phase == "after-head":
+    after(log.Log, "append", die)
+elif phase == "after-publish":
+    after(desk.Desk, "_published", die)
+elif phase == "before-answer":
+    before(http, "reply", die)
+elif phase == "in-recovery":
+    before(snapshots, "_folded", die)
+elif phase == "in-snapshot":
+    before(snapshots, "replace", die)
+
+from limen.cli import main  # noqa: E402
+
+sys.exit(main(sys.argv[1:]))

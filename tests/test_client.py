@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client: answers without a call, and everything arrives once, whenever the server is there."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from math import inf, isnan
+
+import pytest
+from serving import serving, until
+
+from limen import Client
+
+RULES = {"": {"rule": "at_least", "threshold": 0.5}, "north": {"rule": "all"}}
+
+
+def test_it_answers_as_the_server_would_and_sends_everything_once_also_after_a_kill():
+    draw = random.Random(8)
+    with serving("--tick", "1s", define={"segments": {"at_least": 5}}) as server:
+        server.ask("POST", "/v1/points/fraud/deploy", {"thresholds": RULES})
+        port = server.port
+        server.options = (*server.options, "--bind", f"127.0.0.1:{port}")  # the same one again
+        client = Client(f"http://127.0.0.1:{port}", every=0.05, refresh=0.2, timeout=5)
+        assert (0.5, -inf, -inf) == tuple(
+            client.threshold("fraud", segment) for segment in (None, "north", "north/a")
+        )
+        told: dict[str, tuple[int, int]] = {}
+        for at in range(120):
+            score = draw.choice([0.1, 0.6, inf, -inf])
+            segment = draw.choice(["north", "south", None])
+            answer = client.answer("fraud", f"c{at}", score, segment=segment)
+            assert int(segment == "north" or score >= 0.5) == answer
+            label = draw.randrange(2)
+            client.label("fraud", f"c{at}", label)
+            told[f"c{at}"] = answer, label
+            if at == 40:
+                client.flush()
+            if at == 60:
+                server.kill()
+            if at == 100:
+                assert client.waiting > 0
+                server.start()
+        client.flush()
+        assert (0, 0, 0) == (client.waiting, client.refused, client.dropped)
+        events = server.log()
+        scores = {event["id"]: event["answer"] for event in events if event["kind"] == "score"}
+        assert {id: answer for id, (answer, _) in told.items()} == scores
+        assert 120 == sum(event["kind"] == "score" for event in events)
+        state = server.ask("GET", "/v1/points/fraud")[1]
+        assert 120 == state["samples"]
+        assert sum(answer != label for answer, label in told.values()) == state["cost"]
+
+        server.ask("POST", "/v1/points/fraud/deploy", {"thresholds": {"": {"rule": "none"}}})
+        until(lambda: isnan(client.threshold("fraud", "north")))
+        assert 0 == client.answer("fraud", "last", inf)
+        client.answer("fraud", "c0", 0.7)  # another score: refused for good
+        client.close()
+        assert 1 == client.refused
+        with pytest.raises(RuntimeError, match="closed"):
+            client.label("fraud", "c0", 1)
+
+
+def test_without_a_server_it_says_so_and_keeps_what_waits_up_to_a_limit():
+    client = Client("http://127.0.0.1:1", most_waiting=2, timeout=1, every=0.01)
+    with pytest.raises(ConnectionError, match=r"127\.0\.0\.1:1"):
+        client.answer("fraud", "a", 0.5)
+    for _ in range(3):
+        client.label("fraud", "a", 1, as_of=datetime.now(UTC) - timedelta(hours=1))
+    assert (2, 1) == (client.waiting, client.dropped)
+    with pytest.raises(ConnectionError, match="2 events are not acknowledged"):
+        client.flush(timeout=0.3)
+    with pytest.raises(ConnectionError):
+        client.close(timeout=0.1)
+
+
+def test_what_is_wrong_is_refused_at_once():
+    with pytest.raises(ValueError, match="url must begin with"):
+        Client("localhost:8787")
+    client = Client("http://127.0.0.1:1")
+    with pytest.raises(ValueError, match="label must be 0 or 1"):
+        client.label("fraud", "a", 2)
+    with pytest.raises(ValueError, match="time zone"):
+        client.label("fraud", "a", 1, as_of=datetime(2026, 1, 1))
+    client.close()
+
+
+def test_threads_share_one_client():
+    with serving() as server, Client(f"http://127.0.0.1:{server.port}", every=0.01) as client:
+
+        def work(number: int) -> None:
+            for at in range(50):
+                client.answer("fraud", f"{number}-{at}", 0.5)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        client.flush()
+        begun = time.monotonic()
+        client.flush()  # nothing waits
+        assert time.monotonic() - begun < 5
+        assert 200 == server.ask("GET", "/v1/points/fraud")[1]["scores"]

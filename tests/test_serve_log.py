@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log and its fold: what is on disk is what was acknowledged, or the start is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import serving  # noqa: F401  skips where the libraries of the service are missing
+
+import limen
+from limen.service import snapshots
+from limen.service.backup import backup, restore
+from limen.service.bodies import Forgetting, Label, Score
+from limen.service.desk import Desk
+from limen.service.events import Event, as_datetime
+from limen.service.log import Damaged, InUse, Log, Reader
+from limen.service.names import Names
+from limen.service.points import Change, Definition, Keep, Segments
+from limen.service.problems import Refused
+
+NOW = datetime.now(UTC)
+
+
+def desk_with(folder: Path, **definition: Any) -> Desk:
+    """A desk with one point."""
+    desk = Desk(folder, lambda message: None)
+    if "fraud" not in desk.state.points:
+        more = msgspec.to_builtins(Definition(**definition))
+        desk._fold(Event("define", desk.now(), "fraud", more=more))
+        desk.commit_now()
+    return desk
+
+
+def scored(desk: Desk, id: str, score: float = 0.5, **given: Any) -> Any:
+    """Score an id, as a request does."""
+    return desk.score(desk.point("fraud"), Score(id, score, **given), "test", desk.now())
+
+
+def labelled(desk: Desk, id: str, label: int, **given: Any) -> Any:
+    """Label an id, as a request does."""
+    return desk.label(desk.point("fraud"), Label(id, label, **given), "test", desk.now())
+
+
+def filled(folder: Path, rows: int = 40) -> Desk:
+    """A desk with some events, a commit for each, still open: the WAL holds the last of them."""
+    desk, draw = desk_with(folder), random.Random(3)
+    for at in range(rows):
+        scored(desk, f"id-{at}", draw.random())
+        desk.commit_now()
+        if at == rows // 2:
+            snapshots.make(folder)
+            desk.log._db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        labelled(desk, f"id-{at}", at % 2)
+        desk.commit_now()
+    return desk
+
+
+def state_of(folder: Path) -> tuple[int, Any]:
+    """What a start finds: the last event, and the ledgers."""
+    log = Log(folder)
+    try:
+        state = snapshots.recovered(log, folder)
+        return state.seq, state.shown()
+    finally:
+        log.close()
+
+
+@pytest.mark.parametrize("name", ["log.db", "log.db-wal", "head", "snapshots"])
+@pytest.mark.parametrize("how", ["flipped", "cut"])
+def test_a_changed_byte_or_a_cut_file_is_refused_or_changes_nothing(tmp_path, name, how):
+    desk = filled(tmp_path / "whole")
+    whole = tmp_path / "copy"
+    if name == "log.db":  # all of it counts
+        desk.log._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        shutil.rmtree(tmp_path / "whole" / "snapshots")
+    shutil.copytree(tmp_path / "whole", whole)  # as after a crash: nothing was closed
+    desk.release()
+    good = state_of(tmp_path / "whole")
+    draw = random.Random(f"{name} {how}")
+    refused = 0
+    for turn in range(20):
+        trial = tmp_path / f"trial{turn}"
+        shutil.copytree(whole, trial)
+        path = next((trial / name).iterdir()) if name == "snapshots" else trial / name
+        stored = bytearray(path.read_bytes())
+        at = draw.randrange(len(stored))
+        if how == "cut":
+            del stored[at:]
+        else:
+            stored[at] ^= 1 << draw.randrange(8)
+        path.write_bytes(stored)
+        try:
+            found = state_of(trial)
+        except (Damaged, sqlite3.Error):
+            refused += 1
+        else:
+            assert good == found  # never less than was acknowledged
+        shutil.rmtree(trial)
+    assert refused > 0 or name in ("snapshots", "head")
+
+
+def test_a_lost_wal_is_noticed_and_can_be_accepted(tmp_path):
+    desk = filled(tmp_path / "d")
+    shutil.copytree(tmp_path / "d", tmp_path / "copy")
+    desk.release()
+    (tmp_path / "copy" / "log.db-wal").unlink()
+
+    with pytest.raises(Damaged, match="acknowledged events are missing"):
+        state_of(tmp_path / "copy")
+    with pytest.raises(Damaged, match="acknowledged events are missing"):
+        snapshots.verified(tmp_path / "copy")
+    assert 81 > snapshots.verified(tmp_path / "copy", accept=True)["last"]
+    state_of(tmp_path / "copy")
+
+
+def changed(folder: Path, column: str, old: bytes, new: bytes) -> None:
+    """Change what is stored of event 20, which scores id-9."""
+    db = sqlite3.connect(folder / "log.db")
+    (blob,) = db.execute(f"SELECT {column} FROM groups WHERE first = 20").fetchone()
+    assert old in blob
+    with db:
+        blob = blob.replace(old, new)
+        db.execute(f"UPDATE groups SET {column} = ? WHERE first = 20", (blob,))
+    db.close()
+
+
+def test_an_event_that_was_rewritten_is_noticed(tmp_path):
+    filled(tmp_path / "d").release()
+    changed(tmp_path / "d", "events", b"score", b"store")
+
+    with pytest.raises(Damaged, match="chain of digests breaks"):
+        snapshots.verified(tmp_path / "d")
+
+
+def test_an_id_that_was_rewritten_is_noticed(tmp_path):
+    filled(tmp_path / "d").release()
+    changed(tmp_path / "d", "names", b"id-9", b"id-8")
+
+    with pytest.raises(Damaged, match="ids of events 20 to 20 were changed"):
+        snapshots.verified(tmp_path / "d")
+
+
+def test_a_snapshot_that_is_not_the_fold_is_noticed(tmp_path):
+    desk = filled(tmp_path / "d")
+    ((_, path),) = snapshots.stored(tmp_path / "d")
+    snapshot = path.read_bytes()
+    desk.state.seq = int(path.stem)
+    chain = desk.log.chain_at(desk.state.seq)
+    path.write_bytes(desk.state.to_bytes(chain))
+    desk.release()
+
+    with pytest.raises(Damaged, match="is not the fold of the events before it"):
+        snapshots.verified(tmp_path / "d")
+    path.write_bytes(snapshot)
+    assert [int(path.stem)] == snapshots.verified(tmp_path / "d")["snapshots"]
+
+
+def test_a_directory_has_one_writer_and_a_newer_kind_is_refused(tmp_path):
+    desk = filled(tmp_path / "d", 2)
+    with pytest.raises(InUse):
+        Log(tmp_path / "d")
+    desk.log.append([Event("levitate", desk.now())], [None])
+    desk.release()
+
+    with pytest.raises(Damaged, match="'levitate', which this limen does not know"):
+        state_of(tmp_path / "d")
+
+
+# Exactly once.
+
+
+def test_the_same_again_is_answered_the_same_and_counts_once(tmp_path):
+    desk = desk_with(tmp_path / "d", start={"rule": "all"})
+    first = scored(desk, "a", 0.25, weight=2)
+    again = scored(desk, "a", 0.25, weight=2)  # before it is on disk
+    desk.commit_now()
+    later = scored(desk, "a", 0.25, weight=2.0)
+
+    assert (False, True, True) == (first.repeated, again.repeated, later.repeated)
+    assert (first.seq, first.answer) == (again.seq, again.answer) == (later.seq, later.answer)
+    assert 1 == desk.point("fraud").scores
+    for other in ({"score": 0.5, "weight": 2}, {"score": 0.25}):
+        with pytest.raises(Refused) as caught:
+            scored(desk, "a", **other)
+        assert "other-score" == caught.value.name
+    desk.release()
+
+
+def test_labels_by_the_time_at_which_they_were_determined(tmp_path):
+    desk = desk_with(tmp_path / "d")
+    scored(desk, "a")
+    early, late = NOW - timedelta(days=2), NOW - timedelta(days=1)
+
+    assert labelled(desk, "a", 1, as_of=early).changed
+    assert labelled(desk, "a", 0, as_of=late).changed
+    assert not labelled(desk, "a", 1, as_of=early).changed  # delivered again
+    assert not labelled(desk, "a", 0, as_of=late).changed
+    with pytest.raises(Refused) as caught:
+        labelled(desk, "a", 1, as_of=late)
+    assert "other-label" == caught.value.name
+    with pytest.raises(Refused) as caught:
+        labelled(desk, "a", 1, as_of=NOW + timedelta(hours=1))
+    assert "from-the-future" == caught.value.name
+    assert 0.0 == desk.point("fraud").ledger.cost
+    desk.release()
+
+
+def test_what_could_have_been_dropped_is_refused_as_too_old(tmp_path):
+    desk = desk_with(tmp_path / "d", memory=Keep("period", "2d"))
+    scored(desk, "a", time=NOW - timedelta(days=3))  # the first has nothing to be compared with
+    labelled(desk, "a", 1)
+    scored(desk, "b", time=NOW)
+    assert "a" not in desk.point("fraud").ledger
+    for id in ("a", "c"):
+        with pytest.raises(Refused) as caught:
+            scored(desk, id, time=NOW - timedelta(days=2))
+        assert "too-old" == caught.value.name
+    scored(desk, "c", time=NOW - timedelta(days=2, microseconds=-1))
+    with pytest.raises(Refused) as caught:
+        scored(desk, "d", time=NOW + timedelta(hours=1))
+    assert "from-the-future" == caught.value.name
+    assert 0 == desk.point("fraud").ledger.refused
+    desk.release()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_and_any_repetition_give_the_same_samples_and_optimum(tmp_path, seed):
+    draw = random.Random(seed)
+    moments = [NOW - timedelta(hours=draw.randrange(10, 200)) for _ in range(60)]
+    scores = [
+        Score(f"i{at}", draw.random(), moments[at], f"s{at % 3}", answer=draw.randrange(2))
+        for at in range(60)
+    ]
+    labels = [
+        Label(f"i{at}", draw.randrange(2), moments[at] + timedelta(hours=late))
+        for at in range(60)
+        for late in draw.sample(range(10), 2)
+    ]
+    found = []
+    for turn in range(3):
+        folder = tmp_path / f"{turn}"
+        desk = desk_with(
+            folder, false_negative=3, segments=Segments(5), memory=Keep("period", "20d")
+        )
+        events: list[Any] = scores + labels
+        if turn:
+            events = draw.choices(events, k=200) + draw.sample(events, len(events))
+        for event in events:
+            act = desk.score if type(event) is Score else desk.label
+            act(desk.point("fraud"), event, "test", desk.now())
+            if draw.random() < 0.2:
+                desk.commit_now()
+            if draw.random() < 0.02:
+                desk.commit_now()
+                desk.release()
+                desk = desk_with(folder)
+        point = desk.point("fraud")
+        desk.commit_now()
+        found.append((sorted(point.ledger), point.optima(), point.ledger.cost, point.ledger.regret))
+        desk.release()
+        snapshots.make(folder)
+        assert snapshots.verified(folder)["snapshots"]
+    assert found[0] == found[1] == found[2]
+    slow = limen.OnlineThreshold(false_negative=3)
+    for at, score in enumerate(scores):
+        last = max(
+            (each for each in labels if each.id == f"i{at}"), key=lambda each: each.as_of or NOW
+        )
+        slow.update(score.score, last.label)
+    assert slow.threshold == found[0][1][""]
+
+
+# Forgetting, versions, retention, backup.
+
+
+def forgotten(desk: Desk, *ids: str) -> None:
+    asyncio.run(desk.forget(desk.point("fraud"), Forgetting(list(ids)), "test"))
+
+
+def test_a_forgotten_id_is_nowhere_on_disk_and_is_refused(tmp_path):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    forgotten(desk, "id-7", "id-8", "nobody")
+    with pytest.raises(Refused) as caught:
+        scored(desk, "id-7", 0.5)
+    assert "forgotten" == caught.value.name
+    cost = desk.point("fraud").ledger.cost
+    bytes_then = desk.point("fraud").ledger.to_bytes()
+    desk.release()
+
+    again = desk_with(folder)  # from a snapshot in which the ids still are
+    assert (cost, bytes_then) == (
+        again.point("fraud").ledger.cost,
+        again.point("fraud").ledger.to_bytes(),
+    )
+    with pytest.raises(Refused):
+        labelled(again, "id-8", 1)
+    again.release()
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+    for path in folder.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert b"id-7" not in content, path
+            assert b"nobody" not in content, path
+            assert path.suffix != ".db" or b"id-9" in content
+
+
+def test_new_costs_refold_the_history_and_give_what_they_would_have_given(tmp_path):
+    draw = random.Random(5)
+    desks = [desk_with(tmp_path / "a"), desk_with(tmp_path / "b", false_negative=7)]
+    for at in range(50):
+        score, label = draw.random(), draw.randrange(2)
+        for desk in desks:
+            scored(desk, f"i{at}", score, time=NOW, answer=1)
+            labelled(desk, f"i{at}", label, as_of=NOW)
+    for desk in desks:
+        desk.commit_now()
+    asyncio.run(desks[0].define("fraud", Definition(false_negative=7), "test", None))
+
+    ledgers = [desk.point("fraud").ledger for desk in desks]
+    assert ledgers[0].to_bytes() == ledgers[1].to_bytes()
+    desks[0].release()
+    assert ledgers[1].to_bytes() == state_of(tmp_path / "a")[1]["fraud"]
+    snapshots.make(tmp_path / "a")
+    assert snapshots.verified(tmp_path / "a")["snapshots"]
+    desks[1].release()
+
+
+def test_automatic_changes_only_with_enough_samples_a_saving_and_a_rest(tmp_path):
+    change = Change("automatic", at_least=20, least_saving=0.1, at_most_every="1h")
+    desk = desk_with(tmp_path / "d", change=change)
+    for at in range(30):
+        scored(desk, f"i{at}", at / 30)
+        if at == 19:
+            asyncio.run(desk.tick())
+            assert 1 == desk.point("fraud").version.number
+        labelled(desk, f"i{at}", int(at >= 10))
+    asyncio.run(desk.tick())
+    version = desk.point("fraud").version
+    assert (2, "limen") == (version.number, version.by)
+    assert "100.0% cheaper on 30 labelled samples" == version.reason
+    assert {"": pytest.approx(19 / 60)} == version.thresholds
+    assert desk.point("fraud").published == version
+    for at in range(30):
+        labelled(desk, f"i{at}", int(at >= 20))
+    asyncio.run(desk.tick())
+    assert 2 == desk.point("fraud").version.number  # within the hour
+    desk.release()
+
+
+def test_the_loss_under_thresholds_by_segment_is_that_of_the_samples_one_by_one(tmp_path):
+    desk, draw = desk_with(tmp_path / "d", false_negative=3, segments=Segments(2)), random.Random(9)
+    rows = []
+    for at in range(80):
+        segment = draw.choice(["a", "a/x", "a/y", "b", None])
+        row = (segment, round(draw.random(), 1), draw.randrange(2))
+        scored(desk, f"i{at}", row[1], segment=segment)
+        labelled(desk, f"i{at}", row[2])
+        rows.append(row)
+    thresholds = {"": 0.5, "a": 0.3, "a/x": 0.8}
+    slow = 0
+    for segment, score, label in rows:
+        name = segment or "*"
+        while name not in thresholds:
+            name = name.rpartition("/")[0]
+        answer = score >= thresholds[name]
+        slow += 3 * (label and not answer) + (answer and not label)
+
+    assert float(slow) == desk.point("fraud").loss_under(thresholds)
+    desk.release()
+
+
+def test_retention_deletes_what_snapshots_replace_and_a_backup_brings_it_back(tmp_path):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    snapshots.make(folder)
+    before = desk.state.shown()
+    oldest = min(seq for seq, _ in snapshots.stored(folder))
+    assert oldest == desk.log.delete_until(oldest, desk.now())
+    desk.release()
+
+    assert (81, before) == state_of(folder)
+    assert oldest + 1 == snapshots.verified(folder)["first"]
+    assert 81 == backup(folder, tmp_path / "backup")
+    restore(tmp_path / "backup", tmp_path / "restored")
+    assert (81, before) == state_of(tmp_path / "restored")
+    with pytest.raises(ValueError, match="holds data"):
+        restore(tmp_path / "backup", tmp_path / "restored")
+    for _, path in snapshots.stored(folder):
+        path.write_bytes(b"damaged")
+    with pytest.raises(Damaged, match="no snapshot that replaces them"):
+        state_of(folder)
+
+
+def test_ids_are_found_in_spans_and_in_the_tail(tmp_path, monkeypatch):
+    monkeypatch.setattr("limen.service.names._SPAN", 16)
+    filled(tmp_path / "d", 30).release()
+    with Reader(tmp_path / "d") as reader:
+        names, last = Names(reader), reader.end()[0]
+        for at in (29, 0, 15, 29):
+            found = [(seq, event.kind) for seq, event in names.find("fraud", f"id-{at}", last)]
+            assert [(2 * at + 3, "label"), (2 * at + 2, "score")] == found
+        assert [] == list(names.find("fraud", "id-30", last))
+        assert [] == list(names.find("other", "id-3", last))
+
+
+def test_the_clock_never_goes_back(tmp_path, monkeypatch):
+    desk = desk_with(tmp_path / "d")
+    scored(desk, "a")
+    then = desk.state.at
+    monkeypatch.setattr("limen.service.turns.time.time_ns", lambda: (then - 10**9) * 1000)
+    scored(desk, "b")
+
+    assert then == desk.state.at
+    assert as_datetime(then) <= datetime.now(UTC)
+    desk.release()
