@@ -32,6 +32,7 @@ NAMES = {
     "LastPeriod",
     "Ledger",
     "LossCurve",
+    "LowerIsPositive",
     "NotHeld",
     "OnlineCalibrator",
     "OnlineCut",
@@ -85,12 +86,28 @@ def test_the_public_names_are_the_promised_ones() -> None:
     [
         (
             limen.optimal_threshold,
-            ["scores", "labels", "false_positive", "false_negative", "weights", "unit"],
+            [
+                "scores",
+                "labels",
+                "false_positive",
+                "false_negative",
+                "weights",
+                "unit",
+                "direction",
+            ],
         ),
-        (limen.optimal_cut, ["scores", "below", "above", "unit"]),
+        (limen.optimal_cut, ["scores", "below", "above", "unit", "direction"]),
         (
             limen.loss_curve,
-            ["scores", "labels", "false_positive", "false_negative", "weights", "unit"],
+            [
+                "scores",
+                "labels",
+                "false_positive",
+                "false_negative",
+                "weights",
+                "unit",
+                "direction",
+            ],
         ),
         (
             limen.by_group,
@@ -104,6 +121,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "unit",
                 "at_least",
                 "shrink",
+                "direction",
             ],
         ),
         (limen.Grouped.__init__, ["self", "model", "at_least"]),
@@ -117,6 +135,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "weights",
                 "current",
                 "confidence",
+                "direction",
             ],
         ),
         (

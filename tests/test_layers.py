@@ -23,6 +23,7 @@ LAYERS = (
         "best_cut",
         "classifiers",
         "columns",
+        "direction",
         "errors",
         "floors",
         "hull",
@@ -33,8 +34,8 @@ LAYERS = (
     ),
     # samples held, answers out
     ("batch", "calibrator", "model", "online"),
-    # for how long they are held, how sure the answers are, and for which groups
-    ("groups", "memory", "trust"),
+    # for how long they are held, how sure the answers are, for which groups and which way round
+    ("falling", "groups", "memory", "trust"),
     # adapters to other libraries, one each
     ("demo", "page", "plots", "river", "sklearn"),
     # what people start

@@ -179,16 +179,25 @@ def evidence() -> Evidence:
     return gathered
 
 
+def lower_is_positive():
+    model = limen.LowerIsPositive(OnlineThreshold(false_negative=5))
+    model.update_many([30, 40, 50], [1, 0, 1])
+    return model
+
+
 MAKERS = [
     *(OnlineThreshold, threshold, cut, last_n, last_n_of_cuts, last_period, dated, undated),
     *(ledger, ledger_of_last_n, ledger_of_last_period, empty_ledger, ledger_of_a_service),
     *(calibrator, last_n_of_calibrators, fading, dated_fading, ledger_of_fading, grouped, evidence),
+    lower_is_positive,
 ]
 makers = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
 
 def models_of(found: Any) -> list[Any]:
     """The models of all groups, large enough to answer or not; else the object itself."""
+    if isinstance(found, limen.LowerIsPositive):
+        return models_of(found.model)
     if not isinstance(found, Grouped):
         return [found]
     found.at_least = 1
@@ -846,4 +855,5 @@ def test_every_kind_is_tried_here():
     known = {cls._kind for cls in Storable.__subclasses__() if hasattr(cls, "_kind")}
     assert {kind for kind in known if "." not in kind} <= kinds  # others name theirs with a dot
     models = {"OnlineThreshold", "OnlineCut", "OnlineCalibrator"}
-    assert models | {"LastN", "LastPeriod", "Fading", "Grouped", "Ledger", "Evidence"} == kinds
+    others = {"LastN", "LastPeriod", "Fading", "Grouped", "Ledger", "Evidence", "LowerIsPositive"}
+    assert models | others == kinds

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from limen.batch import loss_curve, optimal_cut, optimal_threshold
     from limen.calibrator import OnlineCalibrator, isotonic
     from limen.errors import Infeasible, NotHeld
+    from limen.falling import LowerIsPositive
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
     from limen.memory.fading import Fading
@@ -36,6 +37,7 @@ __all__ = [
     "LastPeriod",
     "Ledger",
     "LossCurve",
+    "LowerIsPositive",
     "NotHeld",
     "OnlineCalibrator",
     "OnlineCut",
@@ -64,6 +66,7 @@ _MODULES = (
     "calibrator",
     "columns",
     "errors",
+    "falling",
     "groups",
     "hull",
     "losses",

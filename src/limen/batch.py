@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limen import _core
 from limen.columns import samples_with_labels, samples_with_losses
+from limen.direction import is_falling, negated, turned
 from limen.online import OnlineThreshold
-from limen.optimum import LossCurve, Optimum
+from limen.optimum import Direction, LossCurve, Optimum
 from limen.units import cost_parts, exact_unit, unit_parts
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def optimal_threshold(
     false_negative: Cost = 1,
     weights: ArrayLike | None = None,
     unit: Cost | None = None,
+    direction: Direction = ">=",
 ) -> Optimum:
     """Find the decision threshold with the lowest total cost, exactly. O(n), without sorting.
 
@@ -45,6 +47,10 @@ def optimal_threshold(
         How much each sample counts; a weight of 0 leaves the sample out.
     unit
         Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
+    direction
+        ``"<="`` where a lower score means more positive, as with an age, a distance or a p-value:
+        the answer is 1 when ``score <= threshold``. The same as to negate all scores, and the
+        threshold found.
 
     Notes
     -----
@@ -56,19 +62,30 @@ def optimal_threshold(
     >>> from limen import optimal_threshold
     >>> optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], false_negative=5)
     <Optimum: threshold 0.175, lower 0.1, upper 0.25, loss 1.0>
+    >>> optimal_threshold([70, 41, 35, 18], [0, 0, 1, 1], direction="<=")
+    <Optimum: threshold 38.0, lower 35.0, upper 41.0, loss 0.0, direction '<='>
     """
+    if direction != ">=" and is_falling(direction):
+        costs: Any = {"false_positive": false_positive, "false_negative": false_negative}
+        found = optimal_threshold(negated(scores), labels, weights=weights, unit=unit, **costs)
+        return turned(found)  # type: ignore[no-any-return]
     parts = cost_parts(false_positive, false_negative, unit)
     # Plain arrays of the usual types need no conversion, which takes longer than a small search.
     if weights is None and type(scores) is np.ndarray and type(labels) is np.ndarray:
-        found = _core.select_arrays(scores, labels, *parts)
-        if found is not None:
-            return Optimum(*found)
+        best = _core.select_arrays(scores, labels, *parts)
+        if best is not None:
+            return Optimum(*best)
     samples = samples_with_labels(scores, labels, weights)
     return Optimum(*_core.select_threshold(*samples, *parts))
 
 
 def optimal_cut(
-    scores: ArrayLike, below: ArrayLike, above: ArrayLike, *, unit: Cost | None = None
+    scores: ArrayLike,
+    below: ArrayLike,
+    above: ArrayLike,
+    *,
+    unit: Cost | None = None,
+    direction: Direction = ">=",
 ) -> Optimum:
     """Find the cheapest cut for any losses, exactly. O(n), without sorting.
 
@@ -80,6 +97,9 @@ def optimal_cut(
         What each sample costs if it is answered 0, and if it is answered 1.
     unit
         Each loss is held as a whole number of units, as in `limen.OnlineCut`.
+    direction
+        ``"<="`` where the answer is 1 when ``score <= threshold``, as for `optimal_threshold`:
+        `below` is still what a sample costs if it is answered 0.
 
     Examples
     --------
@@ -87,6 +107,9 @@ def optimal_cut(
     >>> optimal_cut([0.2, 0.6, 0.9], *losses.linear([3, -2, -1]))
     <Optimum: threshold 0.4, lower 0.2, upper 0.6, loss -3.0>
     """
+    if is_falling(direction):
+        found = optimal_cut(negated(scores), below, above, unit=unit)
+        return turned(found)  # type: ignore[no-any-return]
     parts = unit_parts(exact_unit(unit), Fraction(1))
     return Optimum(*_core.select_losses(*samples_with_losses(scores, below, above), *parts))
 
@@ -99,6 +122,7 @@ def loss_curve(
     false_negative: Cost = 1,
     weights: ArrayLike | None = None,
     unit: Cost | None = None,
+    direction: Direction = ">=",
 ) -> LossCurve:
     """Compute the total loss of every cut. O(n), including the sorting.
 
@@ -114,5 +138,8 @@ def loss_curve(
     array([2., 1., 2., 1., 2.])
     """
     cut = OnlineThreshold(false_positive=false_positive, false_negative=false_negative, unit=unit)
+    if is_falling(direction):
+        cut.update_many(negated(scores), labels, weights)
+        return turned(cut.curve())  # type: ignore[no-any-return]
     cut.update_many(scores, labels, weights)
     return cut.curve()

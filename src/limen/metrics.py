@@ -247,9 +247,11 @@ class BestCut(Gap):
     Attributes
     ----------
     lower
-        The highest score that is answered 0; None when there is none.
+        The highest score below the cut, which is answered 0; None when there is none.
     upper
-        The lowest score that is answered 1; None when there is none.
+        The lowest score above the cut, which is answered 1; None when there is none.
+    direction
+        ``"<="`` where low scores are answered 1, as for `Optimum`.
     value
         The value of the metric there.
     confusion

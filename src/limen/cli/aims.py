@@ -72,6 +72,7 @@ def columns_of(options: Namespace) -> Columns:
         options.unit,
         getattr(options, "id_column", None),
         getattr(options, "time_column", None),
+        "<=" if getattr(options, "lower_is_positive", False) else ">=",
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from limen.digits import thinned, within
 
 if TYPE_CHECKING:
-    from limen.calibrator import OnlineCalibrator
+    from limen.cli.samples import Samples
 
 __all__ = ["Charts"]
 
@@ -24,17 +24,22 @@ _STRETCHES = 1000  # of a chart, each with its lowest and its highest point
 class Charts:
     """The cuts of samples as numbers, texts and places on the axis of a chart."""
 
-    def __init__(self, calibrator: OnlineCalibrator, scores: Any, costs: dict[str, Any]) -> None:
+    def __init__(self, calibrator: Any, samples: Samples, costs: dict[str, Any]) -> None:
         self.calibrator = calibrator
+        self.direction = samples.direction
         self.curve = calibrator.curve(**costs)
-        self.distinct = np.unique(scores)
+        self.distinct = np.unique(samples.scores)
         finite = self.distinct[np.isfinite(self.distinct)]
         self.low, self.high = (float(finite[0]), float(finite[-1])) if len(finite) else (0.0, 1.0)
         self.shares = bool(np.all((self.distinct >= 0) & (self.distinct <= 1)))
 
     def place(self, threshold: float) -> int:
-        """Return how many distinct scores a threshold answers 0. O(log n)."""
-        return int(np.searchsorted(self.distinct, threshold))
+        """Return how many distinct scores lie below the cut at a threshold. O(log n)."""
+        if self.direction == ">=":
+            return int(np.searchsorted(self.distinct, threshold))
+        return (
+            0 if math.isnan(threshold) else int(np.searchsorted(self.distinct, threshold, "right"))
+        )
 
     def gap(self, threshold: float) -> tuple[float | None, float | None]:
         """Return the scores beside a threshold; None where there is no score on that side."""
@@ -45,11 +50,11 @@ class Charts:
 
     def text(self, threshold: float) -> str:
         """Write a threshold with the digits that put it between its scores."""
-        return within(threshold, *self.gap(threshold))
+        return within(threshold, *self.gap(threshold), direction=self.direction)
 
     def end_text(self, threshold: float) -> str:
         """Write the end of an interval: fewer digits, but still of the same cut."""
-        return within(threshold, *self.gap(threshold), digits=4)
+        return within(threshold, *self.gap(threshold), digits=4, direction=self.direction)
 
     def figures(self, marks: list[dict[str, Any]], band: dict[str, Any] | None) -> dict[str, Any]:
         """Everything the charts draw, ready for JSON; the ends lie just outside the scores.
@@ -104,13 +109,14 @@ class Charts:
         }
 
     def _fit(self) -> dict[str, Any]:
-        hull, blocks = self.calibrator.roc_hull(), self.calibrator.blocks()
+        hull, rising = self.calibrator.roc_hull(), self.direction == ">="
+        blocks = (self.calibrator if rising else self.calibrator.model).blocks()
         edges = [self._inside(threshold) for threshold in hull.thresholds.tolist()]
         at = [edge for pair in pairwise(edges) for edge in pair]
         return {
             "at": at,
-            "p": np.repeat(blocks.probabilities, 2).tolist(),
-            "diagonal": at if self.shares else None,
+            "p": np.repeat(blocks.probabilities[:: 1 if rising else -1], 2).tolist(),
+            "diagonal": at if self.shares and rising else None,
         }
 
     def _marked(self, threshold: float, **words: str) -> dict[str, Any]:
@@ -131,4 +137,6 @@ class Charts:
         """Where a chart shows a threshold: an infinite one next to the last score."""
         margin = 0.02 * (self.high - self.low) or 0.5
         low, high = max(self.low - margin, -_LARGEST), min(self.high + margin, _LARGEST)
-        return high if math.isnan(threshold) else min(max(threshold, low), high)
+        if math.isnan(threshold):
+            return high if self.direction == ">=" else low
+        return min(max(threshold, low), high)

@@ -83,7 +83,7 @@ def checked(
     """Yield what each candidate costs on rows, and what it saves against the first. O(n) each."""
     first = candidates[0]
     given: dict[str, Any] = {**aim.costs, "confidence": confidence}
-    before = rows.scores >= first.threshold
+    before = rows.answers(first.threshold)
     for candidate in candidates:
         confusion = confusion_at(rows, candidate.threshold, unit)
         worth = aim.measure(*confusion)
@@ -91,7 +91,7 @@ def checked(
         if not aim.measure.lowest:
             yield Checked(*about, None, None, None)
             continue
-        answers = rows.scores >= candidate.threshold
+        answers = rows.answers(candidate.threshold)
         cost = cost_of_answers(rows.labels, answers, rows.weights, **given)
         if candidate is first:
             yield Checked(*about, cost, None, None)

@@ -34,7 +34,12 @@ def curve(options: Namespace) -> int:
     samples = read(options.files, options.format, columns_of(options))
     try:
         losses = loss_curve(
-            samples.scores, samples.labels, weights=samples.weights, unit=options.unit, **aim.costs
+            samples.scores,
+            samples.labels,
+            weights=samples.weights,
+            unit=options.unit,
+            direction=samples.direction,
+            **aim.costs,
         )
     except (ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None

@@ -11,14 +11,16 @@ import numpy as np
 from limen.batch import optimal_threshold
 from limen.calibrator import OnlineCalibrator
 from limen.cli.exits import BAD_INPUT, INFEASIBLE, Failure
-from limen.digits import within
+from limen.digits import gap, within
 from limen.errors import Infeasible
+from limen.falling import LowerIsPositive
 from limen.metrics import Confusion
 
 if TYPE_CHECKING:
     from limen.cli.aims import Aim
     from limen.cli.samples import Samples
     from limen.metrics import BestCut
+    from limen.optimum import Direction
 
 __all__ = [
     "FEW",
@@ -50,6 +52,7 @@ class Finding:
     confusion: Confusion
     samples: int
     positives: int
+    direction: Direction = ">="
 
     @property
     def few(self) -> bool:
@@ -60,16 +63,36 @@ class Finding:
     @property
     def threshold_text(self) -> str:
         """The threshold for people."""
-        return within(self.threshold, self.lower, self.upper)
+        return within(self.threshold, self.lower, self.upper, direction=self.direction)
+
+    @property
+    def same_answer(self) -> int | None:
+        """The answer that every score gets, where all get one."""
+        if self.lower is not None and self.upper is not None:
+            return None
+        answered = self.upper if self.direction == ">=" else self.lower
+        return int(answered is not None)
+
+    @property
+    def same_answers(self) -> str | None:
+        """Which thresholds give the same answers; None where no score lies on one side."""
+        if self.lower is None or self.upper is None:
+            return None
+        low, _, high = gap(self.lower, self.threshold, self.upper, self.direction)
+        if self.direction == ">=":
+            return f"threshold above {low} and up to {high}"
+        return f"threshold from {low} and below {high}"
 
     def facts(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
         confusion = self.confusion
         aim = {"loss": self.loss} if self.value is None else {"value": self.value}
+        turned = {} if self.direction == ">=" else {"direction": self.direction}
         return {
             "threshold": self.threshold,
             "lower": self.lower,
             "upper": self.upper,
+            **turned,
             **aim,
             "confusion": confusion._asdict(),
             "precision": confusion.precision,
@@ -94,12 +117,17 @@ def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> 
     try:
         if aim.metric is None:
             best = optimal_threshold(
-                samples.scores, samples.labels, weights=samples.weights, unit=unit, **aim.costs
+                samples.scores,
+                samples.labels,
+                weights=samples.weights,
+                unit=unit,
+                direction=samples.direction,
+                **aim.costs,
             )
             confusion = confusion_at(samples, best.threshold, unit)
             ends = best.threshold, best.lower, best.upper
             counts = len(samples), samples.positives
-            return Finding(*ends, best.loss, None, confusion, *counts)
+            return Finding(*ends, best.loss, None, confusion, *counts, samples.direction)
         found = calibrator_of(samples, unit).best(aim.metric, **aim.demands)
     except Infeasible as infeasible:
         raise as_failure(infeasible, "" if group is None else f"group {group}: ") from None
@@ -112,19 +140,19 @@ def finding_of(found: BestCut, samples: Samples) -> Finding:
     """Describe the best cut of samples by a metric."""
     ends = found.threshold, found.lower, found.upper
     counts = len(samples), samples.positives
-    return Finding(*ends, None, found.value, found.confusion, *counts)
+    return Finding(*ends, None, found.value, found.confusion, *counts, found.direction)
 
 
 def finding_at(samples: Samples, threshold: float, aim: Aim, unit: Any) -> Finding:
     """Describe the cut at any threshold. O(n)."""
-    above = samples.scores >= threshold
+    above = samples.answers(threshold) == (samples.direction == ">=")
     lower = None if above.all() else float(samples.scores[~above].max())
     upper = float(samples.scores[above].min()) if above.any() else None
     confusion = confusion_at(samples, threshold, unit)
     worth = aim.measure(*confusion)
     loss, value = (worth, None) if aim.metric is None else (None, worth)
     counts = len(samples), samples.positives
-    return Finding(threshold, lower, upper, loss, value, confusion, *counts)
+    return Finding(threshold, lower, upper, loss, value, confusion, *counts, samples.direction)
 
 
 def findings_by_group(
@@ -138,7 +166,7 @@ def findings_by_group(
             continue
         confusion = confusion_at(members, finding.threshold, unit)
         worth = {"loss" if aim.metric is None else "value": aim.measure(*confusion)}
-        counts = {"samples": len(members), "positives": members.positives}
+        counts: dict[str, Any] = {"samples": len(members), "positives": members.positives}
         groups[name] = GroupFinding(
             replace(finding, confusion=confusion, **worth, **counts), own=False
         )
@@ -149,21 +177,23 @@ def as_failure(infeasible: Infeasible, where: str) -> Failure:
     """Word what no cut meets, with the nearest cut, for the command line."""
     near = infeasible.nearest
     problem = str(infeasible).split("; ask for less")[0]
-    text = within(near.threshold, near.lower, near.upper)
+    text = within(near.threshold, near.lower, near.upper, direction=near.direction)
     problem = problem.replace(repr(near.threshold), text)
     return Failure(f"{where}{problem}. Ask for less.", INFEASIBLE)
 
 
-def calibrator_of(samples: Samples, unit: Any) -> OnlineCalibrator:
-    """Hold all samples."""
-    calibrator = OnlineCalibrator(unit=unit)
+def calibrator_of(samples: Samples, unit: Any) -> Any:
+    """Hold all samples in an `OnlineCalibrator`, turned round where lower scores mean positive."""
+    calibrator: Any = OnlineCalibrator(unit=unit)
+    if samples.direction == "<=":
+        calibrator = LowerIsPositive(calibrator)
     calibrator.update_many(samples.scores, samples.labels, samples.weights)
     return calibrator
 
 
 def confusion_at(samples: Samples, threshold: Any, unit: Any) -> Confusion:
     """Count right and wrong answers at a threshold, or one for each row, exactly. O(n)."""
-    answers = samples.scores >= threshold
+    answers = samples.answers(threshold)
     if samples.weights is not None:
         calibrator = OnlineCalibrator(unit=unit)
         calibrator.update_many(answers, samples.labels, samples.weights)

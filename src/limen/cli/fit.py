@@ -22,6 +22,7 @@ from limen.cli.new_rows import (
 )
 from limen.cli.output import as_json, print_messages, require_writable
 from limen.cli.sentences import as_typed, check_lines, remarks, summary
+from limen.falling import LowerIsPositive
 from limen.groups import Grouped
 from limen.online import OnlineThreshold
 
@@ -168,10 +169,11 @@ def _model_of(samples: Samples, options: Namespace, aim: Aim) -> Any:
         if aim.metric is None
         else OnlineCalibrator(unit=options.unit)
     )
-    columns = samples.scores, samples.labels, samples.weights
-    if samples.codes is None:
-        model.update_many(*columns)
-        return model
-    grouped = Grouped(model, at_least=options.at_least)
-    grouped.update_many([samples.names[code] for code in samples.codes.tolist()], *columns)
-    return grouped
+    columns: tuple[Any, ...] = samples.scores, samples.labels, samples.weights
+    if samples.codes is not None:
+        model = Grouped(model, at_least=options.at_least)
+        columns = ([samples.names[code] for code in samples.codes.tolist()], *columns)
+    if samples.direction == "<=":
+        model = LowerIsPositive(model)
+    model.update_many(*columns)
+    return model

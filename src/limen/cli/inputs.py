@@ -69,7 +69,7 @@ def read(
         parts = [replace(part, scores=as_scores(part.scores)) for part in parts]
     except ValueError as error:
         raise Failure(str(error), BAD_INPUT) from None
-    samples = concatenated(parts)
+    samples = replace(concatenated(parts), direction=columns.direction)
     if samples.weights is not None and not samples.weights.all():
         samples = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
@@ -113,10 +113,14 @@ def read_narrowed(
             for path, kind in zip(paths, kinds, strict=True)
         ]
         sql = " UNION ALL ".join(f"({query})" for query, _ in queries)
+        if columns.direction == "<=":
+            sql = f"SELECT -CAST(score AS DOUBLE) AS score, label FROM ({sql})"
         given = [value for _, values in queries for value in values]
         narrowed = narrow(connection, sql, given, **costs, most=most)
     except (NeedsLineReader, duckdb.Error):
         return None
+    if columns.direction == "<=":
+        narrowed = replace(narrowed, scores=-narrowed.scores, direction="<=")
     return narrowed if 0 < narrowed.positives < len(narrowed) else None
 
 

@@ -88,6 +88,7 @@ def advice_on(
             weights=weights_in_units(samples, unit),
             current=current,
             confidence=confidence,
+            direction=samples.direction,
             **aim.costs,
         )
     except (ValueError, OverflowError) as error:

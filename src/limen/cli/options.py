@@ -146,6 +146,13 @@ def _columns(command: _Parser, files: bool = True) -> None:
         metavar="VALUE",
         help="the label that counts as 1, all others as 0; without it labels are 0 and 1",
     )
+    if files:
+        group.add_argument(
+            "--lower-is-positive",
+            action="store_true",
+            help="a lower score means rather 1, as with an age, a distance or a p-value: answer 1 "
+            "when score <= threshold",
+        )
     group.add_argument(
         "--format",
         choices=FORMATS if files else FORMATS[:2],
@@ -280,6 +287,7 @@ def _fit(commands: Any) -> None:
         "recommended for new rows, and how sure that is.",
         "limen fit scores.csv --false-negative 5\n"
         "limen fit may.csv --check june.csv --false-negative 5 --current 0.5\n"
+        "limen fit people.csv --score-column age --lower-is-positive\n"
         "limen fit 'day-*.parquet' --score-column p --label-column paid --min-precision 0.9 --json",
     )
     _columns(command)

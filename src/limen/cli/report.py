@@ -22,7 +22,7 @@ from limen.cli.findings import best_of, calibrator_of, confusion_at, findings_by
 from limen.cli.inputs import read
 from limen.cli.output import print_messages, require_writable, written
 from limen.cli.sentences import as_typed, reversed_scores
-from limen.digits import gap, plain, within
+from limen.digits import plain, within
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -71,7 +71,7 @@ class _Page:
         self.price = aim.measure
         self.lowest = self.price(*cheapest.confusion)
         self.calibrator = calibrator_of(samples, options.unit)
-        self.charts = Charts(self.calibrator, samples.scores, self.costs)
+        self.charts = Charts(self.calibrator, samples, self.costs)
         self.remark = reversed_scores(samples)
         advice = recommendation_or_refusal(samples, self.costs, options.unit)
         self.advice: Recommendation | None = None if isinstance(advice, str) else advice
@@ -170,11 +170,10 @@ class _Page:
         ):
             yield f"<div><b>{value}</b><span>{name}</span></div>\n"
         yield "</div>\n"
-        if self.chosen.lower is not None and self.chosen.upper is not None:
-            lower, _, upper = gap(self.chosen.lower, self.chosen.threshold, self.chosen.upper)
+        if self.chosen.same_answers is not None:
             yield (
-                f'<p class="note">Any threshold above {lower} and up to {upper} gives the same '
-                "answers on these rows.</p>\n"
+                f'<p class="note">Any {self.chosen.same_answers} gives the same answers on these '
+                "rows.</p>\n"
             )
         if flat := self._flat():
             yield f'<p class="note">{flat}</p>\n'
@@ -233,7 +232,8 @@ class _Page:
         """Write how far the threshold may move before the cost rises by more than 1 %."""
         losses, thresholds = self.charts.curve.losses, self.charts.curve.thresholds
         lowest = float(losses.min())
-        best = int(np.flatnonzero(losses == lowest)[-1])
+        cheapest = np.flatnonzero(losses == lowest)
+        best = int(cheapest[-1 if self.samples.direction == ">=" else 0])
         dear = np.flatnonzero(losses > lowest * float(_NEAR))
         first = int(dear[dear < best][-1]) + 1 if (dear < best).any() else 0
         last = int(dear[dear > best][0]) - 1 if (dear > best).any() else len(losses) - 1
@@ -250,7 +250,8 @@ class _Page:
         given = self.options.thresholds or ([0.5] if self.charts.shares else [])
         rows = [(name, found.threshold) for name, found in self._named().items()]
         rows += [(f"a threshold of {as_typed(threshold)}", threshold) for threshold in given]
-        rows += [("answering 1 to all", -math.inf), ("answering 0 to all", math.nan)]
+        every = -math.inf if self.samples.direction == ">=" else math.inf
+        rows += [("answering 1 to all", every), ("answering 0 to all", math.nan)]
         yield "<h2>What it costs on these rows</h2>\n"
         names = ["", "cost", "more than the cheapest", "per sample", "false positives"]
         names += ["false negatives"] if self.advice is None else ["false negatives", "in interval"]
@@ -309,8 +310,14 @@ class _Page:
         yield _figure(
             "fit",
             "Calibrated probability against score.",
-            "How many of the samples with such a score have label 1: the best fit that never falls."
-            + (" A calibrated classifier lies on the dashed line." if self.charts.shares else ""),
+            "How many of the samples with such a score have label 1: the best fit that never "
+            + (
+                "rises."
+                if self.samples.direction == "<="
+                else "falls. A calibrated classifier lies on the dashed line."
+                if self.charts.shares
+                else "falls."
+            ),
         )
         yield "</div>\n</div>\n"
         yield "<noscript><p>The charts need scripts; the tables do not.</p></noscript>\n"
@@ -374,7 +381,7 @@ class _Page:
                 chosen = advice.threshold
                 yield self.charts.text(chosen)
                 yield self._interval_text(advice.interval)
-        yield within(best.threshold, best.lower, best.upper)
+        yield within(best.threshold, best.lower, best.upper, direction=best.direction)
         confusion = self.calibrator.confusion(chosen)
         yield f"{confusion.positive_rate:.1%}"
         yield f"{confusion.precision:.1%}"
@@ -468,12 +475,11 @@ def _counted(samples: int) -> str:
 
 
 def _rule(finding: Finding) -> str:
-    if finding.upper is None:
-        return "Answer 0 to <strong>every score</strong>."
-    if finding.lower is None:
-        return "Answer 1 to <strong>every score</strong>."
+    if finding.same_answer is not None:
+        return f"Answer {finding.same_answer} to <strong>every score</strong>."
+    bound = "at least" if finding.direction == ">=" else "at most"
     return (
-        "Answer 1 when the score is at least "
+        f"Answer 1 when the score is {bound} "
         f'<strong id="threshold" data-exact="{finding.threshold!r}">'
         f"{finding.threshold_text}</strong>."
     )

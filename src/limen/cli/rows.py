@@ -21,6 +21,8 @@ from limen.cli.exits import BAD_INPUT, Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from limen.optimum import Direction
+
 __all__ = [
     "COUNTED",
     "GZIP",
@@ -85,6 +87,7 @@ class Columns:
     unit: Any = None
     id: str | None = None
     time: str | None = None
+    direction: Direction = ">="
 
     def named(self) -> dict[str, str]:
         """Return the name of the column of each part that is asked for."""

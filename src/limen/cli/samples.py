@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from limen.optimum import Direction
+
 __all__ = ["Samples", "concatenated"]
 
 
@@ -25,6 +27,7 @@ class Samples:
     weights: NDArray[Any] | None = None
     codes: NDArray[Any] | None = None
     names: tuple[str, ...] = ()
+    direction: Direction = ">="
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -38,7 +41,13 @@ class Samples:
         """Return the chosen rows. O(chosen)."""
         weights = None if self.weights is None else self.weights[chosen]
         codes = None if self.codes is None else self.codes[chosen]
-        return Samples(self.scores[chosen], self.labels[chosen], weights, codes, self.names)
+        columns = self.scores[chosen], self.labels[chosen], weights, codes, self.names
+        return Samples(*columns, self.direction)
+
+    def answers(self, threshold: Any) -> NDArray[np.bool_]:
+        """Return which rows are answered 1 by a threshold, or by one for each row. O(n)."""
+        above = self.scores >= threshold if self.direction == ">=" else self.scores <= threshold
+        return np.asarray(above)
 
     def by_group(self) -> Iterator[tuple[str, Samples]]:
         """Yield each group and its samples, in the order of their names. O(n)."""

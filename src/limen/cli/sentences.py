@@ -12,7 +12,7 @@ import numpy as np
 from limen.cli.aims import DEMANDS, option_text
 from limen.cli.findings import FEW, FEW_OF_LABEL
 from limen.cli.output import bold
-from limen.digits import gap, plain
+from limen.digits import plain
 from limen.trust.new_rows import Saving
 from limen.trust.recommended import where_best
 
@@ -46,9 +46,8 @@ def summary(finding: Finding, aim: Aim, advice: Advice) -> Iterator[str]:
     yield f"{finding.samples:,} samples: {finding.positives:,} count as 1, {negatives:,} as 0"
     yield from _about_new_rows(advice)
     yield f"exact optimum of these samples: {bold(_rule(finding))}"
-    if finding.lower is not None and finding.upper is not None:
-        lower, _, upper = gap(finding.lower, finding.threshold, finding.upper)
-        yield f"  any threshold above {lower} and up to {upper} gives the same answers"
+    if finding.same_answers is not None:
+        yield f"  any {finding.same_answers} gives the same answers"
     confusion = finding.confusion
     if aim.metric is None:
         fp, fn = map(float, (aim.costs["false_positive"], aim.costs["false_negative"]))
@@ -86,11 +85,9 @@ def _about_new_rows(advice: Advice) -> Iterator[str]:
 
 
 def _rule(finding: Finding) -> str:
-    if finding.upper is None:
-        return "answer 0 to every score"
-    if finding.lower is None:
-        return "answer 1 to every score"
-    return f"answer 1 when score >= {finding.threshold_text}"
+    if finding.same_answer is not None:
+        return f"answer {finding.same_answer} to every score"
+    return f"answer 1 when score {finding.direction} {finding.threshold_text}"
 
 
 def check_lines(
@@ -182,6 +179,8 @@ def reversed_scores(samples: Samples) -> str | None:
     """
     rows = slice(None, None, max(1, len(samples) // _LOOKED_AT))
     scores, ones = samples.scores[rows], samples.labels[rows] == 1
+    if samples.direction == "<=":
+        scores = -scores
     weights = np.ones(len(scores)) if samples.weights is None else samples.weights[rows]
     positives, negatives = int(np.count_nonzero(ones)), int(np.count_nonzero(~ones))
     if not weights[ones].sum() or not weights[~ones].sum():
@@ -194,11 +193,15 @@ def reversed_scores(samples: Samples) -> str | None:
     spread = math.sqrt((positives + negatives + 1) / (12 * positives * negatives))
     if higher >= 0.5 - _CLEAR * spread:
         return None
+    which, advice = (
+        ("higher", "If a low score means 1, add")
+        if samples.direction == ">="
+        else ("lower", "If a high score means 1, leave out")
+    )
     return (
         "the scores seem to run the other way: of two samples with different labels, the label 1 "
-        f"has the higher score in only {higher:.1%} of all pairs. If a low score means 1, turn "
-        "them round (such as 1 - score); if the other label should count as 1, name it with "
-        "--positive."
+        f"has the {which} score in only {higher:.1%} of all pairs. {advice} --lower-is-positive; "
+        "if the other label should count as 1, name it with --positive."
     )
 
 
