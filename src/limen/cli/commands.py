@@ -11,15 +11,20 @@ from limen.batch import loss_curve
 from limen.cli.aims import aim_of, columns_of
 from limen.cli.checking import Candidate, checked
 from limen.cli.exits import BAD_INPUT, Failure
-from limen.cli.findings import best_of, confusion_at
+from limen.cli.findings import best_of, confusion_at, losses_of, worth_at
 from limen.cli.inputs import read
 from limen.cli.new_rows import advice_on, require_confidence
 from limen.cli.output import as_json, print_messages, require_writable, written
 from limen.cli.sentences import as_typed, comparisons
+from limen.falling import LowerIsPositive
+from limen.online import OnlineCut
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from limen.cli.aims import Aim
+    from limen.cli.samples import Samples
+    from limen.optimum import LossCurve
 
 __all__ = ["compare", "curve", "demo"]
 
@@ -33,14 +38,7 @@ def curve(options: Namespace) -> int:
     require_writable(options.output, options.force)
     samples = read(options.files, options.format, columns_of(options))
     try:
-        losses = loss_curve(
-            samples.scores,
-            samples.labels,
-            weights=samples.weights,
-            unit=options.unit,
-            direction=samples.direction,
-            **aim.costs,
-        )
+        losses = _loss_curve(samples, aim, options.unit)
     except (ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
     with written(options.output) as file:
@@ -57,17 +55,29 @@ def curve(options: Namespace) -> int:
     return 0
 
 
+def _loss_curve(samples: Samples, aim: Aim, unit: Any) -> LossCurve:
+    if not aim.prices:
+        given: Any = {"weights": samples.weights, "direction": samples.direction, **aim.costs}
+        return loss_curve(samples.scores, samples.labels, unit=unit, **given)
+    cut: Any = OnlineCut(unit=unit)
+    if samples.direction == "<=":
+        cut = LowerIsPositive(cut)
+    cut.update_many(samples.scores, *losses_of(samples, aim))
+    curve: LossCurve = cut.curve()
+    return curve
+
+
 def compare(options: Namespace) -> int:
     """Compare the cost of thresholds with the optimum, and with the first of them."""
     aim = aim_of(options)
     require_confidence(options.confidence)
     samples = read(options.files, options.format, columns_of(options))
     best = best_of(samples, aim, options.unit)
-    lowest = aim.measure(*best.confusion)
+    lowest = worth_at(samples, best.threshold, aim, options.unit)
     rows: list[dict[str, Any]] = []
     for threshold in (best.threshold, *options.thresholds):
         confusion = confusion_at(samples, threshold, options.unit)
-        loss = aim.measure(*confusion)
+        loss = worth_at(samples, threshold, aim, options.unit)
         rows.append(
             {"threshold": threshold, "loss": loss, "excess": loss - lowest, **confusion._asdict()}
         )

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limen.batch import optimal_threshold
+from limen import losses
+from limen.batch import optimal_cut, optimal_threshold
 from limen.calibrator import OnlineCalibrator
 from limen.cli.exits import BAD_INPUT, INFEASIBLE, Failure
 from limen.digits import gap, within
 from limen.errors import Infeasible
 from limen.falling import LowerIsPositive
 from limen.metrics import Confusion
+from limen.online import OnlineCut
 
 if TYPE_CHECKING:
     from limen.cli.aims import Aim
@@ -34,6 +36,8 @@ __all__ = [
     "finding_at",
     "finding_of",
     "findings_by_group",
+    "losses_of",
+    "worth_at",
 ]
 
 FEW = 300  # samples of a group
@@ -115,6 +119,10 @@ class GroupFinding(NamedTuple):
 def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> Finding:
     """Find the best cut by the aim."""
     try:
+        if aim.prices:
+            columns = samples.scores, *losses_of(samples, aim)
+            cheapest = optimal_cut(*columns, unit=unit, direction=samples.direction)
+            return finding_at(samples, cheapest.threshold, aim, unit)
         if aim.metric is None:
             best = optimal_threshold(
                 samples.scores,
@@ -149,7 +157,7 @@ def finding_at(samples: Samples, threshold: float, aim: Aim, unit: Any) -> Findi
     lower = None if above.all() else float(samples.scores[~above].max())
     upper = float(samples.scores[above].min()) if above.any() else None
     confusion = confusion_at(samples, threshold, unit)
-    worth = aim.measure(*confusion)
+    worth = worth_at(samples, threshold, aim, unit)
     loss, value = (worth, None) if aim.metric is None else (None, worth)
     counts = len(samples), samples.positives
     return Finding(threshold, lower, upper, loss, value, confusion, *counts, samples.direction)
@@ -165,7 +173,8 @@ def findings_by_group(
             groups[name] = GroupFinding(best_of(members, aim, unit, name), own=True)
             continue
         confusion = confusion_at(members, finding.threshold, unit)
-        worth = {"loss" if aim.metric is None else "value": aim.measure(*confusion)}
+        value = worth_at(members, finding.threshold, aim, unit)
+        worth: dict[str, Any] = {"loss" if aim.metric is None else "value": value}
         counts: dict[str, Any] = {"samples": len(members), "positives": members.positives}
         groups[name] = GroupFinding(
             replace(finding, confusion=confusion, **worth, **counts), own=False
@@ -189,6 +198,28 @@ def calibrator_of(samples: Samples, unit: Any) -> Any:
         calibrator = LowerIsPositive(calibrator)
     calibrator.update_many(samples.scores, samples.labels, samples.weights)
     return calibrator
+
+
+def losses_of(samples: Samples, aim: Aim) -> tuple[Any, Any]:
+    """Return what each row costs if it is answered 0, and if it is answered 1. O(n)."""
+    each = {
+        outcome: samples.costs[outcome] if isinstance(price, str) else price
+        for outcome, price in aim.prices.items()
+    }
+    short = {"".join(word[0] for word in outcome.split("_")): each[outcome] for outcome in each}
+    below, above = losses.cost_matrix(samples.labels, **short)
+    return losses.weighed(below, samples.weights), losses.weighed(above, samples.weights)
+
+
+def worth_at(samples: Samples, threshold: Any, aim: Aim, unit: Any) -> float:
+    """Return what a threshold, or one for each row, costs, or its value by a metric. O(n)."""
+    if not aim.prices:
+        return float(aim.measure(*confusion_at(samples, threshold, unit)))
+    answers = samples.answers(threshold)
+    below, above = losses_of(samples, aim)
+    cut = OnlineCut(unit=unit)  # which adds up without rounding
+    cut.update_many(np.zeros(len(samples)), np.where(answers, above, below), np.zeros(len(samples)))
+    return float(cut.curve().losses[-1])
 
 
 def confusion_at(samples: Samples, threshold: Any, unit: Any) -> Confusion:

@@ -12,7 +12,7 @@ from limen.calibrator import OnlineCalibrator
 from limen.cli.aims import aim_of, columns_of
 from limen.cli.checking import Candidate, checked, thresholds_of_groups
 from limen.cli.exits import BAD_INPUT, FAILED, INFEASIBLE, USAGE, Failure
-from limen.cli.findings import best_of, findings_by_group
+from limen.cli.findings import best_of, findings_by_group, losses_of
 from limen.cli.inputs import read, read_narrowed, require_other_files
 from limen.cli.new_rows import (
     advice_on,
@@ -24,7 +24,7 @@ from limen.cli.output import as_json, print_messages, require_writable
 from limen.cli.sentences import as_typed, check_lines, remarks, summary
 from limen.falling import LowerIsPositive
 from limen.groups import Grouped
-from limen.online import OnlineThreshold
+from limen.online import OnlineCut, OnlineThreshold
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -170,6 +170,8 @@ def _model_of(samples: Samples, options: Namespace, aim: Aim) -> Any:
         else OnlineCalibrator(unit=options.unit)
     )
     columns: tuple[Any, ...] = samples.scores, samples.labels, samples.weights
+    if aim.prices:
+        model, columns = OnlineCut(unit=options.unit), (samples.scores, *losses_of(samples, aim))
     if samples.codes is not None:
         model = Grouped(model, at_least=options.at_least)
         columns = ([samples.names[code] for code in samples.codes.tolist()], *columns)

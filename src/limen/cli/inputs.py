@@ -94,7 +94,13 @@ def read_narrowed(
     """
     paths = _expanded(patterns)
     kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
-    if columns.weight or columns.group or None in kinds or not duckdb_is_installed():
+    if (
+        columns.weight
+        or columns.group
+        or columns.costs
+        or None in kinds
+        or not duckdb_is_installed()
+    ):
         return None
     most = _most_rows()
     if sum(os.path.getsize(path) for path in paths) < most:

@@ -13,6 +13,7 @@ from typing import Any
 from limen.metric_names import METRIC_NAMES
 
 __all__ = [
+    "cost",
     "count",
     "delimiter",
     "level",
@@ -40,6 +41,16 @@ def number(text: str) -> Any:
     if not 10**-_LARGEST <= value <= 10**_LARGEST:
         raise ArgumentTypeError(f"{text!r} is {_BEYOND}")
     return int(value) if value.denominator == 1 else value
+
+
+def cost(text: str) -> Any:
+    """Read a cost as it was typed; a negative one is a gain.
+
+    >>> cost("-5"), cost("0.1"), cost("0")
+    (-5, Fraction(1, 10), 0)
+    """
+    value = _fraction(text)
+    return 0 if value == 0 else number(text) if value > 0 else -number(text.lstrip()[1:])
 
 
 def _fraction(text: str) -> Any:

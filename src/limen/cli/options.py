@@ -14,6 +14,7 @@ from typing import Any
 from limen import __version__
 from limen.cli.exits import USAGE
 from limen.cli.option_values import (
+    cost,
     count,
     delimiter,
     level,
@@ -178,11 +179,22 @@ def _groups(command: _Parser, help: str) -> None:
     )
 
 
-def _costs(command: _Parser, unit: bool = True) -> None:
+def _costs(command: _Parser, unit: bool = True, gains: bool = False) -> None:
     group = command.add_argument_group("costs")
-    given: dict[str, Any] = {"type": number, "metavar": "COST"}
+    given: dict[str, Any] = {"type": cost if gains else number, "metavar": "COST"}
     group.add_argument("--false-positive", help="cost of answering 1 to a 0 (default 1)", **given)
     group.add_argument("--false-negative", help="cost of answering 0 to a 1 (default 1)", **given)
+    if gains:
+        group.add_argument(
+            "--true-positive", help="cost of answering 1 to a 1; a gain is negative", **given
+        )
+        group.add_argument("--true-negative", help="cost of answering 0 to a 0", **given)
+        for outcome in ("false-positive", "false-negative", "true-positive", "true-negative"):
+            group.add_argument(
+                f"--{outcome}-column",
+                metavar="NAME",
+                help="a cost for each row instead, in this column",
+            )
     if unit:
         group.add_argument(
             "--unit",
@@ -288,6 +300,7 @@ def _fit(commands: Any) -> None:
         "limen fit scores.csv --false-negative 5\n"
         "limen fit may.csv --check june.csv --false-negative 5 --current 0.5\n"
         "limen fit people.csv --score-column age --lower-is-positive\n"
+        "limen fit payments.csv --false-negative-column amount --false-positive 10 --unit 0.01\n"
         "limen fit 'day-*.parquet' --score-column p --label-column paid --min-precision 0.9 --json",
     )
     _columns(command)
@@ -298,7 +311,7 @@ def _fit(commands: Any) -> None:
         help="keep the samples as a model for limen show, limen merge and limen.load()",
     )
     _force(command)
-    _costs(command)
+    _costs(command, gains=True)
     _aims(command)
     new_rows = command.add_argument_group("new rows")
     new_rows.add_argument(
@@ -331,7 +344,7 @@ def _curve(commands: Any) -> None:
         "limen curve scores.csv --false-negative 5 > curve.csv",
     )
     _columns(command)
-    _costs(command)
+    _costs(command, gains=True)
     _output(command, needed=False)
     _quiet(command)
 
@@ -351,7 +364,7 @@ def _compare(commands: Any) -> None:
         required=True,
         help="may be given several times; the others are compared with the first",
     )
-    _costs(command)
+    _costs(command, gains=True)
     _confidence(command)
     command.add_argument("--json", action="store_true", help="one JSON object instead of CSV")
     _quiet(command)

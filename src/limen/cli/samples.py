@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Samples:
     codes: NDArray[Any] | None = None
     names: tuple[str, ...] = ()
     direction: Direction = ">="
+    costs: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # of outcomes, by row
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -42,7 +43,8 @@ class Samples:
         weights = None if self.weights is None else self.weights[chosen]
         codes = None if self.codes is None else self.codes[chosen]
         columns = self.scores[chosen], self.labels[chosen], weights, codes, self.names
-        return Samples(*columns, self.direction)
+        costs = {outcome: each[chosen] for outcome, each in self.costs.items()}
+        return Samples(*columns, self.direction, costs)
 
     def answers(self, threshold: Any) -> NDArray[np.bool_]:
         """Return which rows are answered 1 by a threshold, or by one for each row. O(n)."""
@@ -78,4 +80,8 @@ def concatenated(parts: list[Samples]) -> Samples:
         np.concatenate(weights) if weights else None,
         np.concatenate(codes) if codes else None,
         tuple(names),
+        costs={
+            outcome: np.concatenate([part.costs[outcome] for part in parts])
+            for outcome in parts[0].costs
+        },
     )

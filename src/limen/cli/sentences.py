@@ -49,7 +49,9 @@ def summary(finding: Finding, aim: Aim, advice: Advice) -> Iterator[str]:
     if finding.same_answers is not None:
         yield f"  any {finding.same_answers} gives the same answers"
     confusion = finding.confusion
-    if aim.metric is None:
+    if aim.prices:
+        yield from _prices(finding, aim)
+    elif aim.metric is None:
         fp, fn = map(float, (aim.costs["false_positive"], aim.costs["false_negative"]))
         none = fn * (confusion.tp + confusion.fn)
         every = fp * (confusion.fp + confusion.tn)
@@ -64,6 +66,16 @@ def summary(finding: Finding, aim: Aim, advice: Advice) -> Iterator[str]:
         f"  answers 1 to {confusion.positive_rate:.2%} of all; precision "
         f"{confusion.precision:.2%}, recall {confusion.recall:.2%}"
     )
+
+
+def _prices(finding: Finding, aim: Aim) -> Iterator[str]:
+    """Yield what the cut costs, and how that comes about."""
+    gain = " (a gain)" if (finding.loss or 0.0) < 0 else ""
+    yield f"  cost {plain(finding.loss or 0.0)}{gain}:"
+    for outcome, price in aim.prices.items():
+        counted = getattr(finding.confusion, "".join(word[0] for word in outcome.split("_")))
+        each = f"as {price} says" if isinstance(price, str) else f"at {plain(float(price))}"
+        yield f"    {outcome.replace('_', ' ')}s {plain(counted)} {each}"
 
 
 def _about_new_rows(advice: Advice) -> Iterator[str]:
@@ -235,7 +247,9 @@ def _comparison(row: dict[str, Any], lowest: float, samples: int) -> str:
     at = f"{as_typed(row['threshold'])} costs {plain(row['loss'])}"
     if row["excess"] == 0:
         return f"{at}, as little as any threshold can"
-    more = f"{row['excess'] / lowest:.1%} more" if lowest else "where the optimum costs nothing"
+    more = f"{row['excess'] / lowest:.1%} more" if lowest > 0 else "where the optimum costs nothing"
+    if lowest < 0:
+        more = f"where the optimum gains {plain(-lowest)}"
     above = bold(f"{plain(row['excess'])} above the optimum")
     return f"{at}, {above} ({more}; {plain(row['excess'] / samples)} per sample)"
 
