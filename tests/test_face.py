@@ -94,6 +94,8 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "weights",
                 "unit",
                 "direction",
+                "metric",
+                "demands",
             ],
         ),
         (limen.optimal_cut, ["scores", "below", "above", "unit", "direction"]),

@@ -4,23 +4,60 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from limen import _core, losses
+from limen.best_cut import demands_of
+from limen.calibrator import OnlineCalibrator
 from limen.columns import Numbers, as_numbers, samples_with_labels, samples_with_losses
 from limen.direction import is_falling, negated, turned
+from limen.errors import Infeasible
+from limen.metrics import cost
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Direction, LossCurve, Optimum
 from limen.units import cost_parts, exact_unit, unit_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
     from numpy.typing import ArrayLike
 
+    from limen.best_cut import Demands
+    from limen.metrics import BestCut, Metric
     from limen.units import Cost
 
 __all__ = ["loss_curve", "optimal_cut", "optimal_threshold"]
+
+
+@overload
+def optimal_threshold(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost | ArrayLike = ...,
+    false_negative: Cost | ArrayLike = ...,
+    weights: ArrayLike | None = ...,
+    unit: Cost | None = ...,
+    direction: Direction = ...,
+) -> Optimum: ...
+
+
+@overload
+def optimal_threshold(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost = ...,
+    false_negative: Cost = ...,
+    weights: ArrayLike | None = ...,
+    unit: Cost | None = ...,
+    direction: Direction = ...,
+    metric: str | Metric | Callable[..., ArrayLike] | None = ...,
+    **demands: Unpack[Demands],
+) -> BestCut: ...
 
 
 def optimal_threshold(
@@ -32,7 +69,9 @@ def optimal_threshold(
     weights: ArrayLike | None = None,
     unit: Cost | None = None,
     direction: Direction = ">=",
-) -> Optimum:
+    metric: str | Metric | Callable[..., ArrayLike] | None = None,
+    **demands: Unpack[Demands],
+) -> Optimum | BestCut:
     """Find the decision threshold with the lowest total cost, exactly. O(n), without sorting.
 
     Parameters
@@ -54,6 +93,14 @@ def optimal_threshold(
         ``"<="`` where a lower score means more positive, as with an age, a distance or a p-value:
         the answer is 1 when ``score <= threshold``. The same as to negate all scores, and the
         threshold found.
+    metric
+        Another aim than cost: a name such as ``"f1"``, one of `limen.metrics`, or a function, as
+        for `limen.OnlineCalibrator.best`. The answer is then a `limen.BestCut`, with the `value` of
+        the metric, its `confusion` and no loss.
+    demands
+        Floors and ceilings: ``min_precision``, ``min_recall``, ``max_false_positive_rate`` and
+        ``max_positive_rate``. The answer is the best cut that meets them, by the metric or the
+        cost, as a `limen.BestCut`; `limen.Infeasible` is raised where there is none.
 
     Notes
     -----
@@ -67,14 +114,26 @@ def optimal_threshold(
     <Optimum: threshold 0.175, lower 0.1, upper 0.25, loss 1.0>
     >>> optimal_threshold([70, 41, 35, 18], [0, 0, 1, 1], direction="<=")
     <Optimum: threshold 38.0, lower 35.0, upper 41.0, loss 0.0, direction '<='>
+    >>> optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], metric="recall", min_precision=0.9)
+    <BestCut: threshold 0.625, lower 0.5, upper 0.75, value 0.5, \
+confusion Confusion(tp=1.0, fp=0.0, fn=1.0, tn=2.0)>
     >>> amounts = [40, 9, 300]
     >>> optimal_threshold([0.1, 0.2, 0.5], [0, 1, 1], false_positive=10, false_negative=amounts)
     <Optimum: threshold 0.15000000000000002, lower 0.1, upper 0.2, loss 0.0>
     """
     if direction != ">=" and is_falling(direction):
-        costs: Any = {"false_positive": false_positive, "false_negative": false_negative}
-        found = optimal_threshold(negated(scores), labels, weights=weights, unit=unit, **costs)
-        return turned(found)  # type: ignore[no-any-return]
+        given: Any = {"false_positive": false_positive, "false_negative": false_negative}
+        given |= {"weights": weights, "unit": unit, "metric": metric, **demands}
+        try:
+            return turned(optimal_threshold(negated(scores), labels, **given))  # type: ignore[no-any-return]
+        except Infeasible as infeasible:
+            raise turned(infeasible) from None
+    if metric is not None or demands:
+        calibrator = OnlineCalibrator(unit=unit)
+        measured = _measure(metric, false_positive, false_negative)
+        demands_of(**demands)  # refuses what is none
+        calibrator.update_many(scores, labels, weights)
+        return calibrator.best(measured, **demands)
     try:
         parts = cost_parts(false_positive, false_negative, unit)  # type: ignore[arg-type]
     except ValueError:
@@ -165,22 +224,34 @@ def loss_curve(
     return turned(curve) if falling else curve
 
 
+def _measure(metric: Any, false_positive: Any, false_negative: Any) -> Any:
+    """Return the metric, or the cost where there is none; both at once are refused."""
+    if metric is None:
+        return cost(false_positive=false_positive, false_negative=false_negative)
+    if not (np.ndim(false_positive) == np.ndim(false_negative) == 0) or (
+        (false_positive, false_negative) != (1, 1)
+    ):
+        raise ValueError(
+            "metric and costs are two aims. Give one of them, or a function of tp, fp, fn, tn."
+        )
+    return metric
+
+
 def _losses_per_sample(
     labels: ArrayLike, wrong: tuple[Any, Any], weights: ArrayLike | None
 ) -> tuple[Numbers, Numbers]:
     """Return what each sample costs if it is answered 0 and 1, by costs of its own. O(n)."""
     costs = {}
-    for short, name, cost in zip(
-        ("fp", "fn"), ("false_positive", "false_negative"), wrong, strict=True
-    ):
-        each = as_numbers(cost if np.ndim(cost) else [cost], name)
+    names = {"fp": "false_positive", "fn": "false_negative"}
+    for (short, name), given in zip(names.items(), wrong, strict=True):
+        each = as_numbers(given if np.ndim(given) else [given], name)
         bad = np.flatnonzero(~(each >= 0))
         if len(bad):
-            where = f"{name}[{bad[0]}]" if np.ndim(cost) else name
+            where = f"{name}[{bad[0]}]" if np.ndim(given) else name
             raise ValueError(
                 f"{where} is {each[bad[0]]}; a mistake costs 0 or more. For gains of right answers "
                 "use limen.optimal_cut with limen.losses.cost_matrix."
             )
-        costs[short] = each if np.ndim(cost) else each[0]
+        costs[short] = each if np.ndim(given) else each[0]
     below, above = losses.cost_matrix(labels, **costs)
     return losses.weighed(below, weights), losses.weighed(above, weights)

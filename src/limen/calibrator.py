@@ -5,21 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, overload
 
 from limen import _core
 from limen.arrays import is_single
-from limen.best_cut import Cuts, best_cut, demands_of, error_of
+from limen.best_cut import Cuts, best_cut, demands_of, error_of, near_best
 from limen.columns import ordered_scores, samples_with_labels
 from limen.hull import Blocks, Calibrated, RocHull
 from limen.metrics import BestCut, Confusion, Metric, as_metric
 from limen.model import Labelled
 from limen.optimum import LossCurve, Optimum, answer
-from limen.units import Cost, exact_costs, exact_unit, unit_parts
+from limen.units import Cost, exact_bound, exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from limen.best_cut import Demands
 
 __all__ = ["OnlineCalibrator", "isotonic"]
 
@@ -244,9 +246,10 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
         Parameters
         ----------
         metric
-            ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"jaccard"``, ``"mcc"``,
-            ``"precision"``, ``"recall"``, ``"specificity"``, ``"youden"``, one of
-            `limen.metrics`, or a function that is given arrays of tp, fp, fn and tn, one entry
+            ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"jaccard"``, ``"kappa"``,
+            ``"mcc"``, ``"odds_ratio"``, ``"precision"``, ``"recall"``, ``"roc01"``,
+            ``"specificity"``, ``"youden"``, in capitals or not, one of `limen.metrics`, or a
+            function that is given arrays of tp, fp, fn and tn, one entry
             for each cut, and returns the value of each; more is better.
         min_precision, min_recall
             Floors. A cut that answers 1 to nobody has no precision and meets no floor for it,
@@ -286,6 +289,43 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
             return best_cut(cuts, measured, demands, error)
         on_hull = isinstance(measured, Metric) and measured.on_hull and not demands
         return best_cut(Cuts(*(self._hull() if on_hull else self._cuts())), measured, demands)
+
+    def near_best(
+        self, metric: str | Metric, *, within: Cost = 0.01, **demands: Unpack[Demands]
+    ) -> list[tuple[float, float]]:
+        """Find all thresholds that are nearly as good as the best one by a metric. O(n).
+
+        Parameters
+        ----------
+        metric
+            A name or one of `limen.metrics`, as for `best`; no function of your own.
+        within
+            How much worse they may be, as a share of the best value: 0.01 is one per cent.
+        demands
+            Floors and ceilings, as for `best`.
+
+        Returns
+        -------
+        runs
+            Pairs ``(low, high)`` in ascending order: every threshold above `low` and up to `high`
+            is one of them, and no other. Values are compared without rounding.
+
+        Notes
+        -----
+        This is a count of the samples held and no interval of confidence: see `limen.recommend`.
+
+        Examples
+        --------
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> calibrator.near_best("f1", within=0.2)
+        [(-inf, 0.25), (0.5, 0.75)]
+        """
+        measured = as_metric(metric)
+        if not isinstance(measured, Metric):
+            raise TypeError("near_best needs a name or one of limen.metrics, not a function.")
+        share = exact_bound(within, "within")
+        return near_best(Cuts(*self._cuts()), measured, demands_of(**demands), share)
 
     def _counted_cuts(self) -> tuple[Cuts, int]:
         """All cuts, and how many samples were held then: other threads may go on."""

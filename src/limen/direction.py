@@ -68,6 +68,11 @@ def _(found: tuple) -> tuple[float, float]:  # type: ignore[type-arg]
 
 
 @turned.register
+def _(found: list) -> list[Any]:  # type: ignore[type-arg]
+    return [turned(each) for each in reversed(found)]
+
+
+@turned.register
 def _(found: dict) -> dict[Any, Any]:  # type: ignore[type-arg]
     return {name: turned(each) for name, each in found.items()}
 

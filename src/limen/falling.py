@@ -25,7 +25,7 @@ _GIVEN = (*_BY_ID, *_BY_GROUP, "confusion", "probability", "probability_interval
 _NAMED = ("score", "scores", "threshold")
 # What is answered in terms of scores.
 _CUTS = ("threshold", "thresholds", "optimum", "curve", "best", "roc_hull")
-_ANSWERS = (*_CUTS, "recommended", "interval")
+_ANSWERS = (*_CUTS, "near_best", "recommended", "interval")
 
 
 class LowerIsPositive(Storable, kind="LowerIsPositive"):

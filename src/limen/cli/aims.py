@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from limen import metrics
 from limen.cli.exits import USAGE, Failure
 from limen.cli.rows import OUTCOMES, Columns
-from limen.metrics import Metric, cost, fbeta
+from limen.metrics import Metric, cost, fbeta, net_benefit
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-__all__ = ["DEMANDS", "Aim", "aim_of", "columns_of", "costs_of", "option_text"]
+__all__ = ["DEMANDS", "Aim", "aim_of", "columns_of", "costs_of", "metric_of", "option_text"]
 
 DEMANDS = ("min_precision", "min_recall", "max_false_positive_rate", "max_positive_rate")
 
@@ -42,7 +42,7 @@ class Aim:
     """
 
     costs: dict[str, Any]
-    metric: Metric | str | None = None
+    metric: Metric | None = None
     name: str = "cost"
     demands: dict[str, Any] = field(default_factory=dict)
     prices: dict[str, Any] = field(default_factory=dict)
@@ -52,10 +52,7 @@ class Aim:
         """The function from right and wrong answers to the value of a cut."""
         if self.metric is None:
             return cost(**self.costs)
-        found: Metric = (
-            getattr(metrics, self.metric) if isinstance(self.metric, str) else self.metric
-        )
-        return found
+        return self.metric
 
     def facts(self) -> dict[str, Any]:
         """Return the aim, ready for JSON, so that an answer can be read alone."""
@@ -157,6 +154,16 @@ def option_text(name: str, value: Any) -> str:
     return f"--{name.replace('_', '-')} {value}"
 
 
+def metric_of(name: str) -> Metric:
+    """Return the metric of a name, as the options have it."""
+    if name.startswith("net_benefit="):
+        return net_benefit(Fraction(name.partition("=")[2]))
+    if name[0] == "f" and name[1].isdigit() and name != "f1":
+        return fbeta(Fraction(name[1:]))
+    found: Metric = getattr(metrics, name)
+    return found
+
+
 def aim_of(options: Namespace) -> Aim:
     """Read the aim out of the options of a command, which need not have metrics or demands."""
     demands = {
@@ -171,8 +178,7 @@ def aim_of(options: Namespace) -> Aim:
         raise Failure("--metric and costs are two aims. Give one of them.", USAGE)
     costs = costs_of(options)
     if name is not None:
-        plain = name == "f1" or not name[1].isdigit()
-        return Aim(costs, name if plain else fbeta(Fraction(name[1:])), name, demands)
+        return Aim(costs, metric_of(name), name, demands)
     if not demands:
         return Aim(costs, prices=prices)
     if prices:
@@ -184,4 +190,4 @@ def aim_of(options: Namespace) -> Aim:
     if costs_given:
         return Aim(costs, cost(**costs), "cost", demands)
     name = "precision" if "min_recall" in demands else "recall"
-    return Aim(costs, name, name, demands)
+    return Aim(costs, metric_of(name), name, demands)

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.best_cut import Cuts
 from limen.digits import thinned, within
+from limen.direction import turned
+from limen.optimum import LossCurve
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from limen.cli.aims import Aim
     from limen.cli.samples import Samples
 
 __all__ = ["Charts"]
@@ -24,10 +30,13 @@ _STRETCHES = 1000  # of a chart, each with its lowest and its highest point
 class Charts:
     """The cuts of samples as numbers, texts and places on the axis of a chart."""
 
-    def __init__(self, calibrator: Any, samples: Samples, costs: dict[str, Any]) -> None:
+    def __init__(self, calibrator: Any, samples: Samples, aim: Aim) -> None:
         self.calibrator = calibrator
         self.direction = samples.direction
-        self.curve = calibrator.curve(**costs)
+        self.word, self.lowest = "cost" if aim.metric is None else aim.name, aim.measure.lowest
+        self.curve = calibrator.curve(**aim.costs)
+        if aim.metric is not None:
+            self.curve = _values(calibrator, samples, aim)
         self.distinct = np.unique(samples.scores)
         finite = self.distinct[np.isfinite(self.distinct)]
         self.low, self.high = (float(finite[0]), float(finite[-1])) if len(finite) else (0.0, 1.0)
@@ -63,6 +72,8 @@ class Charts:
         interval and a text.
         """
         ends = [] if band is None else band["interval"]
+        losses = self.curve.losses
+        best = losses[[losses.argmin() if self.lowest else losses.argmax()]]
         cuts = {self.place(end) for end in (*ends, *(mark["threshold"] for mark in marks))}
         kept = sorted(cuts.union(thinned(self.curve.losses, _STRETCHES)))
         thresholds = self.curve.thresholds[kept].tolist()
@@ -70,7 +81,7 @@ class Charts:
         curve = {
             "at": [self._inside(threshold) for threshold in thresholds],
             "shown": [self.text(threshold) for threshold in thresholds],
-            "loss": self.curve.losses[kept].tolist(),
+            "loss": _finite(self.curve.losses[kept]),
             "fp": [one.fp for one in each],
             "fn": [one.fn for one in each],
             "rate": [one.positive_rate for one in each],
@@ -83,7 +94,10 @@ class Charts:
             "curve": curve,
             "roc": self._roc(points),
             "fit": self._fit(),
-            "lowest": float(self.curve.losses.min()),
+            "best": _finite(best)[0],
+            "word": self.word.replace("_", " "),
+            "side": "above the lowest" if self.lowest else "below the highest",
+            "first": int(self.direction == ">="),
             "marks": [self._marked(**mark) for mark in marks],
             "band": band
             and {
@@ -123,7 +137,7 @@ class Charts:
         confusion = self.calibrator.confusion(threshold)
         return {
             "at": self._inside(threshold),
-            "loss": float(self.curve.losses[self.place(threshold)]),
+            "loss": _finite(self.curve.losses[[self.place(threshold)]])[0],
             "fpr": confusion.false_positive_rate,
             "tpr": confusion.recall,
             **words,
@@ -140,3 +154,16 @@ class Charts:
         if math.isnan(threshold):
             return high if self.direction == ">=" else low
         return min(max(threshold, low), high)
+
+
+def _values(calibrator: Any, samples: Samples, aim: Aim) -> LossCurve:
+    """Return the value of every cut by a metric, in the place of losses."""
+    falling = samples.direction == "<="
+    cuts = Cuts(*(calibrator.model if falling else calibrator)._cuts())
+    values = LossCurve(cuts.thresholds, aim.measure(*cuts.in_numbers(slice(None))))
+    return turned(values) if falling else values
+
+
+def _finite(values: NDArray[np.float64]) -> list[float | None]:
+    """Return numbers for JSON; a chart leaves out what is infinite."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]

@@ -37,6 +37,7 @@ __all__ = [
     "finding_of",
     "findings_by_group",
     "losses_of",
+    "near_of",
     "worth_at",
 ]
 
@@ -63,6 +64,12 @@ class Finding:
         """Whether it rests on so few samples that the exact optimum is mostly chance."""
         rarer = min(self.positives, self.samples - self.positives)
         return self.samples < FEW or rarer < FEW_OF_LABEL
+
+    @property
+    def worth(self) -> float:
+        """What the cut costs, or its value by a metric."""
+        worth = self.loss if self.value is None else self.value
+        return 0.0 if worth is None else worth
 
     @property
     def threshold_text(self) -> str:
@@ -198,6 +205,16 @@ def calibrator_of(samples: Samples, unit: Any) -> Any:
         calibrator = LowerIsPositive(calibrator)
     calibrator.update_many(samples.scores, samples.labels, samples.weights)
     return calibrator
+
+
+def near_of(samples: Samples, aim: Aim, unit: Any, within: Any) -> list[tuple[float, float]]:
+    """Find the thresholds that are at most a share worse than the best; none for None. O(n)."""
+    if within is None:
+        return []
+    found: list[tuple[float, float]] = calibrator_of(samples, unit).near_best(
+        aim.measure, within=within, **aim.demands
+    )
+    return found
 
 
 def losses_of(samples: Samples, aim: Aim) -> tuple[Any, Any]:

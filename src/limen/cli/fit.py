@@ -12,7 +12,7 @@ from limen.calibrator import OnlineCalibrator
 from limen.cli.aims import aim_of, columns_of
 from limen.cli.checking import Candidate, checked, thresholds_of_groups
 from limen.cli.exits import BAD_INPUT, FAILED, INFEASIBLE, USAGE, Failure
-from limen.cli.findings import best_of, findings_by_group, losses_of
+from limen.cli.findings import best_of, findings_by_group, losses_of, near_of
 from limen.cli.inputs import read, read_narrowed, require_other_files
 from limen.cli.new_rows import (
     advice_on,
@@ -21,7 +21,7 @@ from limen.cli.new_rows import (
     thresholds_by_group,
 )
 from limen.cli.output import as_json, print_messages, require_writable
-from limen.cli.sentences import as_typed, check_lines, remarks, summary
+from limen.cli.sentences import as_typed, check_lines, near_lines, remarks, summary
 from limen.falling import LowerIsPositive
 from limen.groups import Grouped
 from limen.online import OnlineCut, OnlineThreshold
@@ -55,12 +55,16 @@ def fit(options: Namespace) -> int:
     groups = findings_by_group(samples, finding, *of_groups)
     shrunk = thresholds_by_group(samples, *of_groups)
     facts = {**aim.facts(), **finding.facts()}
+    near = near_of(samples, aim, options.unit, options.within)
+    if options.within is not None:
+        facts["near"] = [list(run) for run in near]
     lines: list[str] = []
     if options.json or options.recommended or options.check or not options.quiet:
         given = options.unit, options.confidence, options.current
         advice = advice_on(samples, aim, *given, narrowed=narrowed is not None)
         facts |= advice.facts()
         lines += summary(finding, aim, advice)
+        lines += near_lines(near, aim, options.within, samples.direction)
         if options.recommended and advice.finding is None:
             code = FAILED if narrowed else INFEASIBLE if aim.demands else BAD_INPUT
             raise Failure(advice.reason, code)
@@ -95,6 +99,12 @@ def _require_options(options: Namespace, aim: Aim) -> None:
     """Refuse what cannot work, before any work is done."""
     require_writable(options.save, options.force)
     require_confidence(options.confidence)
+    if options.within is not None and aim.prices:
+        raise Failure(
+            "--within is known for metrics and for --false-positive and --false-negative: a share "
+            "of a gain says little. Leave it out.",
+            USAGE,
+        )
     if options.recommended and aim.metric is not None and not aim.demands:
         raise Failure(
             f"--recommended is for costs and demands, not for --metric {aim.name}. Leave it out.",
@@ -152,7 +162,7 @@ def _print_groups(
 
 def _fit_out_of_core(options: Namespace, aim: Aim) -> tuple[Samples, Finding] | None:
     """Find the cheapest cut of files that memory does not hold; None where it holds them."""
-    if aim.metric is not None or options.save is not None:
+    if aim.metric is not None or options.save is not None or options.within is not None:
         return None
     few = read_narrowed(options.files, options.format, columns_of(options), aim.costs)
     if few is None:

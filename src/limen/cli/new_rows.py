@@ -37,6 +37,13 @@ class Advice:
     current: float | None = None
     keep: bool | None = None
 
+    @property
+    def at(self) -> str:
+        """Say at which threshold that holds; nothing where there is none."""
+        return (
+            "" if self.finding is None else f" They do at threshold {self.finding.threshold_text}."
+        )
+
     def facts(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
         return {

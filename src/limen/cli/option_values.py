@@ -100,17 +100,22 @@ def level(text: str) -> float:
 
 
 def metric(text: str) -> str:
-    """Check the name of a metric, or f and a number for F-beta.
+    """Check the name of a metric, in capitals or not; or f and a number for F-beta.
 
-    >>> metric("f0.5")
-    'f0.5'
+    >>> metric("f0.5"), metric("MCC"), metric("net-benefit=0.2")
+    ('f0.5', 'mcc', 'net_benefit=0.2')
     """
-    if text in METRIC_NAMES:
-        return text
-    if re.fullmatch(r"f\d{1,99}(\.\d{1,99})?", text) and float(text[1:]) > 0:
-        return text
+    name = text.lower().replace("-", "_")
+    if name in METRIC_NAMES:
+        return name
+    if re.fullmatch(r"f\d{1,99}(\.\d{1,99})?", name) and float(name[1:]) > 0:
+        return name
+    benefit = re.fullmatch(r"net_benefit=(0?\.\d{1,99})", name)
+    if benefit and float(benefit[1]) > 0:
+        return name
     raise ArgumentTypeError(
-        f"{text!r} is none of {', '.join(METRIC_NAMES)}, or f2, f0.5 and the like"
+        f"{text!r} is none of {', '.join(METRIC_NAMES)}, or f2, f0.5 and the like, or "
+        "net_benefit=0.2 for a threshold probability of 0.2"
     )
 
 

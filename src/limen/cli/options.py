@@ -203,7 +203,7 @@ def _costs(command: _Parser, unit: bool = True, gains: bool = False) -> None:
         )
 
 
-def _aims(command: _Parser) -> None:
+def _aims(command: _Parser, several: bool = False) -> None:
     group = command.add_argument_group(
         "aims other than cost",
         _filled(
@@ -211,12 +211,18 @@ def _aims(command: _Parser) -> None:
             "where recall is demanded; with costs, the cheapest cut that meets the demands."
         ),
     )
-    group.add_argument(
-        "--metric",
-        type=metric,
-        metavar="NAME",
-        help=f"{', '.join(METRIC_NAMES)}, or f2, f0.5 and the like",
-    )
+    names = f"{', '.join(METRIC_NAMES)}, or f2, f0.5 and the like, or net_benefit=0.2"
+    if several:
+        group.add_argument(
+            "--metric",
+            type=metric,
+            metavar="NAME",
+            action="append",
+            dest="metrics",
+            help=f"a column for it, as often as given: {names}",
+        )
+    else:
+        group.add_argument("--metric", type=metric, metavar="NAME", help=names)
     given: dict[str, Any] = {"type": share, "metavar": "SHARE"}
     group.add_argument("--min-precision", **given)
     group.add_argument("--min-recall", **given)
@@ -332,6 +338,12 @@ def _fit(commands: Any) -> None:
         metavar="FILE",
         help="other rows with the same columns: what the thresholds cost there",
     )
+    command.add_argument(
+        "--within",
+        metavar="SHARE",
+        type=share,
+        help="also all thresholds that are at most this share worse than the best, such as 0.01",
+    )
     command.add_argument("--json", action="store_true", help="one JSON object with all results")
     _quiet(command)
 
@@ -341,10 +353,12 @@ def _curve(commands: Any) -> None:
         commands,
         "curve",
         "Write the loss of every cut as CSV. One line for each distinct score, and one more.",
-        "limen curve scores.csv --false-negative 5 > curve.csv",
+        "limen curve scores.csv --false-negative 5 > curve.csv\n"
+        "limen curve scores.csv --metric f1 --metric mcc --min-recall 0.9 > curve.csv",
     )
     _columns(command)
     _costs(command, gains=True)
+    _aims(command, several=True)
     _output(command, needed=False)
     _quiet(command)
 
@@ -356,7 +370,8 @@ def _compare(commands: Any) -> None:
         "Compare the cost of thresholds with the optimum. One line of CSV for each, the optimum "
         "first. Messages say whether new rows may be expected to show the same.",
         "limen compare scores.csv --threshold 0.5 --false-negative 5\n"
-        "limen compare june.csv -t 0.5 -t 0.42     # what does 0.42 save against 0.5?",
+        "limen compare june.csv -t 0.5 -t 0.42     # what does 0.42 save against 0.5?\n"
+        "limen compare scores.csv -t 0.5 --metric f1 --min-precision 0.9",
     )
     _columns(command)
     _thresholds(
@@ -365,6 +380,7 @@ def _compare(commands: Any) -> None:
         help="may be given several times; the others are compared with the first",
     )
     _costs(command, gains=True)
+    _aims(command)
     _confidence(command)
     command.add_argument("--json", action="store_true", help="one JSON object instead of CSV")
     _quiet(command)
@@ -452,11 +468,13 @@ def _report(commands: Any) -> None:
         "report",
         "Write a page about the best threshold. One HTML file with charts and tables, for screens, "
         "phones and paper; it needs no network.",
-        "limen report scores.csv -o report.html --false-negative 5 --group-column country",
+        "limen report scores.csv -o report.html --false-negative 5 --group-column country\n"
+        "limen report scores.csv -o report.html --metric f1 --min-precision 0.8",
     )
     _columns(command)
     _groups(command, "also a table of the groups in this column")
     _costs(command)
+    _aims(command)
     _thresholds(
         command,
         help="one to compare with, such as the one in use; by default 0.5 if all scores lie "

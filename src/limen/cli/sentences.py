@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.best_cut import demands_of
 from limen.cli.aims import DEMANDS, option_text
 from limen.cli.findings import FEW, FEW_OF_LABEL
 from limen.cli.output import bold
 from limen.digits import plain
+from limen.metrics import Confusion
 from limen.trust.new_rows import Saving
 from limen.trust.recommended import where_best
 
@@ -27,16 +29,21 @@ if TYPE_CHECKING:
     from limen.cli.samples import Samples
 
 __all__ = [
+    "aim_text",
     "as_typed",
     "check_lines",
     "comparisons",
+    "demands_met",
+    "near_lines",
     "remarks",
     "reversed_scores",
     "saving_text",
     "summary",
+    "value_comparisons",
 ]
 
 _LOOKED_AT = 2**17  # rows, to see which way the scores run
+_RUNS = 5  # of thresholds, in messages
 _CLEAR = 2.5  # standard deviations
 
 
@@ -66,6 +73,22 @@ def summary(finding: Finding, aim: Aim, advice: Advice) -> Iterator[str]:
         f"  answers 1 to {confusion.positive_rate:.2%} of all; precision "
         f"{confusion.precision:.2%}, recall {confusion.recall:.2%}"
     )
+
+
+def near_lines(
+    near: list[tuple[float, float]], aim: Aim, within: Any, direction: str
+) -> Iterator[str]:
+    """Yield the runs of thresholds that are nearly as good as the best, the widest of many."""
+    if within is None:
+        return
+    side = "above" if aim.measure.lowest else "below"
+    share = f"{float(within) * 100:.4g} %"
+    yield f"thresholds whose {aim.name} is at most {share} {side} the best, on these samples:"
+    ends = ("above", "and up to") if direction == ">=" else ("from", "and below")
+    for low, high in near[:_RUNS]:
+        yield f"  {ends[0]} {as_typed(low)} {ends[1]} {as_typed(high)}"
+    if len(near) > _RUNS:
+        yield f"  and {len(near) - _RUNS:,} more runs, all of them in --json"
 
 
 def _prices(finding: Finding, aim: Aim) -> Iterator[str]:
@@ -112,10 +135,8 @@ def check_lines(
         if check.cost is not None:
             worth += f", {check.cost}"
         yield f"  {check.candidate.label}: {worth}"
-        for demand, bound in aim.demands.items():
-            rate = getattr(check.confusion, demand[len("min_") :])
-            met = rate >= float(bound) if demand.startswith("min_") else rate <= float(bound)
-            yield f"    {'meets' if met else 'does not meet'} {demand}={float(bound)!r}: {rate:.2%}"
+        for _, _, text in demands_met(check.confusion, aim):
+            yield f"    {text}"
         if check.saving is not None and check.against is not None:
             yield f"    {saving_text(check.saving, check.against.name, confidence)}"
 
@@ -215,6 +236,46 @@ def reversed_scores(samples: Samples) -> str | None:
         f"has the {which} score in only {higher:.1%} of all pairs. {advice} --lower-is-positive; "
         "if the other label should count as 1, name it with --positive."
     )
+
+
+def aim_text(aim: Aim) -> str:
+    """Say what makes a threshold the best one."""
+    if aim.metric is None or aim.measure.scale is not None:
+        fp, fn = (plain(float(value)) for value in aim.costs.values())
+        words = (
+            f"Each false positive (answering 1 to a 0) costs {fp}, each false negative "
+            f"(answering 0 to a 1) costs {fn}."
+        )
+    else:
+        best = "lowest" if aim.measure.lowest else "highest"
+        words = f"The aim is the {best} {aim.name.replace('_', ' ')}."
+    for demand in demands_of(**aim.demands):
+        bound = "at least" if demand.is_floor else "at most"
+        share = f"{float(demand.bound) * 100:.6g} %"
+        words += f" The {demand.rate.replace('_', ' ')} must be {bound} {share}."
+    return words
+
+
+def demands_met(confusion: Confusion, aim: Aim) -> Iterator[tuple[str, bool, str]]:
+    """Yield each demand, whether it is met, and that in words."""
+    for demand in demands_of(**aim.demands):
+        met, rate = bool(demand.met(confusion)), getattr(confusion, demand.rate)
+        words = "meets" if met else "does not meet"
+        yield demand.name, met, f"{words} {demand.name}={float(demand.bound)!r}: {rate:.2%}"
+
+
+def value_comparisons(rows: list[dict[str, Any]], aim: Aim) -> Iterator[str]:
+    """Yield what thresholds are worth by a metric, beside the best one."""
+    best = rows[0]["value"]
+    yield f"the best {aim.name} is {plain(best)}, at {plain(rows[0]['threshold'])}"
+    for row in rows[1:]:
+        text = f"{as_typed(row['threshold'])} has {aim.name} {plain(row['value'])}"
+        away = abs(row["difference"])
+        side = "above" if row["difference"] > 0 else "below"
+        yield f"{text}, {plain(away)} {side} the best" if away else f"{text}, as good as the best"
+        confusion = Confusion(*(row[name] for name in Confusion._fields))
+        for _, _, words in demands_met(confusion, aim):
+            yield f"  {words}"
 
 
 def comparisons(

@@ -66,6 +66,7 @@ class Memory(Storable):
     roc_hull: Callable[[], RocHull] = _answer_of_model("roc_hull")
     confusion: Callable[[float], Confusion] = _answer_of_model("confusion")
     best: Callable[..., BestCut] = _answer_of_model("best")
+    near_best: Callable[..., list[tuple[float, float]]] = _answer_of_model("near_best")
 
     @property
     def settings(self) -> dict[str, Any]:
