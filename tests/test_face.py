@@ -94,6 +94,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "weights",
                 "unit",
                 "direction",
+                "prevalence",
                 "metric",
                 "demands",
             ],
@@ -138,6 +139,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "current",
                 "confidence",
                 "direction",
+                "prevalence",
             ],
         ),
         (

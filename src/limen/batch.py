@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
@@ -11,13 +12,13 @@ import numpy as np
 from limen import _core, losses
 from limen.best_cut import demands_of
 from limen.calibrator import OnlineCalibrator
-from limen.columns import Numbers, as_numbers, samples_with_labels, samples_with_losses
+from limen.columns import Numbers, as_labels, as_numbers, samples_with_labels, samples_with_losses
 from limen.direction import is_falling, negated, turned
 from limen.errors import Infeasible
-from limen.metrics import cost
+from limen.metrics import BestCut, Confusion, Metric, as_metric, cost
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Direction, LossCurve, Optimum
-from limen.units import cost_parts, exact_unit, unit_parts
+from limen.units import cost_parts, exact_costs, exact_positive, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from limen.best_cut import Demands
-    from limen.metrics import BestCut, Metric
     from limen.units import Cost
 
 __all__ = ["loss_curve", "optimal_cut", "optimal_threshold"]
@@ -42,6 +42,7 @@ def optimal_threshold(
     weights: ArrayLike | None = ...,
     unit: Cost | None = ...,
     direction: Direction = ...,
+    prevalence: Cost | None = ...,
 ) -> Optimum: ...
 
 
@@ -55,6 +56,7 @@ def optimal_threshold(
     weights: ArrayLike | None = ...,
     unit: Cost | None = ...,
     direction: Direction = ...,
+    prevalence: Cost | None = ...,
     metric: str | Metric | Callable[..., ArrayLike] | None = ...,
     **demands: Unpack[Demands],
 ) -> BestCut: ...
@@ -69,6 +71,7 @@ def optimal_threshold(
     weights: ArrayLike | None = None,
     unit: Cost | None = None,
     direction: Direction = ">=",
+    prevalence: Cost | None = None,
     metric: str | Metric | Callable[..., ArrayLike] | None = None,
     **demands: Unpack[Demands],
 ) -> Optimum | BestCut:
@@ -93,6 +96,10 @@ def optimal_threshold(
         ``"<="`` where a lower score means more positive, as with an age, a distance or a p-value:
         the answer is 1 when ``score <= threshold``. The same as to negate all scores, and the
         threshold found.
+    prevalence
+        The share of label 1 among the rows to come, where that of the samples is another: labels
+        count as `limen.losses.at_prevalence` says, as if weighted, and losses and confusions are
+        those of as many rows of that kind. Scores within each label must be like those to come.
     metric
         Another aim than cost: a name such as ``"f1"``, one of `limen.metrics`, or a function, as
         for `limen.OnlineCalibrator.best`. The answer is then a `limen.BestCut`, with the `value` of
@@ -124,10 +131,15 @@ confusion Confusion(tp=1.0, fp=0.0, fn=1.0, tn=2.0)>
     if direction != ">=" and is_falling(direction):
         given: Any = {"false_positive": false_positive, "false_negative": false_negative}
         given |= {"weights": weights, "unit": unit, "metric": metric, **demands}
+        given["prevalence"] = prevalence
         try:
             return turned(optimal_threshold(negated(scores), labels, **given))  # type: ignore[no-any-return]
         except Infeasible as infeasible:
             raise turned(infeasible) from None
+    if prevalence is not None:
+        costs = false_positive, false_negative
+        aim = {"unit": unit, "metric": metric, **demands}
+        return _at_prevalence((scores, labels, weights), costs, prevalence, aim)
     if metric is not None or demands:
         calibrator = OnlineCalibrator(unit=unit)
         measured = _measure(metric, false_positive, false_negative)
@@ -222,6 +234,39 @@ def loss_curve(
     cut.update_many(*columns)
     curve: LossCurve = cut.curve()
     return turned(curve) if falling else curve
+
+
+def _at_prevalence(
+    columns: tuple[Any, Any, Any], costs: tuple[Any, Any], prevalence: Cost, aim: Any
+) -> Optimum | BestCut:
+    """Find the best cut where each label counts as at another prevalence."""
+    scores, labels, weights = columns
+    shares = losses.at_prevalence(labels, prevalence, weights=weights)
+    named = dict(zip(("false_positive", "false_negative"), costs, strict=True))
+    if any(np.ndim(each) for each in costs):
+        raise ValueError(
+            "prevalence is known for one cost of each mistake. For costs of each sample, multiply "
+            "them by what limen.losses.at_prevalence returns, and leave prevalence out."
+        )
+    if len(aim) == 2 and aim["metric"] is None:
+        # To count more and to cost more is the same.
+        priced: Any = {
+            name: exact_positive(cost, name) * share
+            for (name, cost), share in zip(named.items(), shares, strict=True)
+        }
+        cheapest: Optimum = optimal_threshold(
+            scores, labels, weights=weights, unit=aim["unit"], **priced
+        )
+        return cheapest
+    zero, one, scale = exact_costs(*shares)
+    counts = losses.weighed(np.where(as_labels(labels) == 1, one, zero), weights)
+    best = optimal_threshold(scores, labels, weights=counts, **named, **aim)
+    assert isinstance(best, BestCut)
+    metric = as_metric(_measure(aim["metric"], *costs))
+    adds_up = isinstance(metric, Metric) and metric.scale is not None
+    value = best.value * float(scale) if adds_up else best.value
+    confusion = Confusion(*(weight * float(scale) for weight in best.confusion))
+    return replace(best, value=value, confusion=confusion)
 
 
 def _measure(metric: Any, false_positive: Any, false_negative: Any) -> Any:

@@ -23,11 +23,16 @@ def recommendation_or_refusal(
     samples: Samples, costs: dict[str, Any], unit: Any
 ) -> Recommendation | str:
     """Recommend a threshold for new rows, or say in a sentence why none can be. O(n log n)."""
+    weights = _weights_in_units(samples, unit)
+    if samples.shares is not None:  # to count more and to cost more is the same
+        each = zip(("false_positive", "false_negative"), samples.shares, strict=True)
+        costs = {name: costs.get(name, 1) * share for name, share in each}
+        weights = None
     try:
         return recommend(
             samples.scores,
             samples.labels,
-            weights=_weights_in_units(samples, unit),
+            weights=weights,
             direction=samples.direction,
             **costs,
         )

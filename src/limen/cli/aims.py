@@ -78,6 +78,7 @@ def columns_of(options: Namespace) -> Columns:
         getattr(options, "id_column", None),
         getattr(options, "time_column", None),
         "<=" if getattr(options, "lower_is_positive", False) else ">=",
+        getattr(options, "prevalence", None),
         tuple(
             (outcome, name)
             for outcome in OUTCOMES

@@ -17,7 +17,7 @@ from limen.cli.aims import aim_of, columns_of, metric_of
 from limen.cli.checking import Candidate, checked
 from limen.cli.exits import BAD_INPUT, Failure
 from limen.cli.findings import best_of, confusion_at, losses_of, worth_at
-from limen.cli.inputs import read
+from limen.cli.inputs import read, unit_of
 from limen.cli.new_rows import advice_on, require_confidence
 from limen.cli.output import as_json, print_messages, require_writable, written
 from limen.cli.sentences import as_typed, comparisons, demands_met, value_comparisons
@@ -46,6 +46,7 @@ def curve(options: Namespace) -> int:
     aim = aim_of(options)
     require_writable(options.output, options.force)
     samples = read(options.files, options.format, columns_of(options))
+    options.unit = unit_of(samples, options.unit)
     names = list(dict.fromkeys(options.metrics or ()))
     try:
         columns = _columns_of_curve(samples, aim, options.unit, names)
@@ -110,6 +111,7 @@ def compare(options: Namespace) -> int:
     aim = aim_of(options)
     require_confidence(options.confidence)
     samples = read(options.files, options.format, columns_of(options))
+    options.unit = unit_of(samples, options.unit)
     best = best_of(samples, aim, options.unit)
     lowest = worth_at(samples, best.threshold, aim, options.unit)
     rows: list[dict[str, Any]] = []

@@ -13,7 +13,7 @@ from limen.cli.aims import aim_of, columns_of
 from limen.cli.checking import Candidate, checked, thresholds_of_groups
 from limen.cli.exits import BAD_INPUT, FAILED, INFEASIBLE, USAGE, Failure
 from limen.cli.findings import best_of, findings_by_group, losses_of, near_of
-from limen.cli.inputs import read, read_narrowed, require_other_files
+from limen.cli.inputs import read, read_narrowed, require_other_files, unit_of
 from limen.cli.new_rows import (
     advice_on,
     group_facts,
@@ -48,6 +48,7 @@ def fit(options: Namespace) -> int:
     narrowed = _fit_out_of_core(options, aim)
     if narrowed is None:
         samples = read(options.files, options.format, columns_of(options))
+        options.unit = unit_of(samples, options.unit)
         finding = best_of(samples, aim, options.unit)
     else:
         samples, finding = narrowed
@@ -63,7 +64,7 @@ def fit(options: Namespace) -> int:
         given = options.unit, options.confidence, options.current
         advice = advice_on(samples, aim, *given, narrowed=narrowed is not None)
         facts |= advice.facts()
-        lines += summary(finding, aim, advice)
+        lines += summary(finding, aim, advice, samples.shares)
         lines += near_lines(near, aim, options.within, samples.direction)
         if options.recommended and advice.finding is None:
             code = FAILED if narrowed else INFEASIBLE if aim.demands else BAD_INPUT

@@ -91,7 +91,11 @@ def advice_on(
             raise ValueError(
                 f"no threshold is recommended by {aim.name}; that is known for costs and demands."
             )
-        judged = _priced(samples, aim)
+        judged, costs = _priced(samples, aim), aim.costs
+        if samples.shares is not None and not samples.costs:
+            judged = replace(samples, weights=None)  # to count more and to cost more is the same
+            each = zip(aim.costs.items(), samples.shares, strict=True)
+            costs = {name: cost * share for (name, cost), share in each}
         found = recommend(
             judged.scores,
             judged.labels,
@@ -99,7 +103,7 @@ def advice_on(
             current=current,
             confidence=confidence,
             direction=samples.direction,
-            **aim.costs,
+            **costs,
         )
     except (ValueError, OverflowError) as error:
         return Advice(confidence, str(error), current=current)

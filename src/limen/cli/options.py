@@ -154,6 +154,14 @@ def _columns(command: _Parser, files: bool = True) -> None:
             help="a lower score means rather 1, as with an age, a distance or a p-value: answer 1 "
             "when score <= threshold",
         )
+    if files:
+        group.add_argument(
+            "--prevalence",
+            metavar="SHARE",
+            type=share,
+            help="the share of label 1 among the rows to come, where it differs from that of the "
+            "file: rows are weighted to it",
+        )
     group.add_argument(
         "--format",
         choices=FORMATS if files else FORMATS[:2],
@@ -306,6 +314,7 @@ def _fit(commands: Any) -> None:
         "limen fit scores.csv --false-negative 5\n"
         "limen fit may.csv --check june.csv --false-negative 5 --current 0.5\n"
         "limen fit people.csv --score-column age --lower-is-positive\n"
+        "limen fit cases.csv --prevalence 0.02     # half of them are cases, of all people 2 %\n"
         "limen fit payments.csv --false-negative-column amount --false-positive 10 --unit 0.01\n"
         "limen fit 'day-*.parquet' --score-column p --label-column paid --min-precision 0.9 --json",
     )

@@ -24,7 +24,7 @@ from limen.cli.findings import (
     findings_by_group,
 )
 from limen.cli.html import asset, figure, rule, table
-from limen.cli.inputs import read
+from limen.cli.inputs import read, unit_of
 from limen.cli.new_rows import advice_on
 from limen.cli.output import print_messages, require_writable, written
 from limen.cli.sentences import aim_text, as_typed, reversed_scores
@@ -58,6 +58,7 @@ def report(options: Namespace) -> int:
     aim = aim_of(options)
     require_writable(options.output, options.force)
     samples = read(options.files, options.format, columns_of(options))
+    options.unit = unit_of(samples, options.unit)
     finding = best_of(samples, aim, options.unit)
     page = _Page(samples, finding, aim, options)
     with written(options.output) as file:

@@ -91,6 +91,7 @@ class Columns:
     id: str | None = None
     time: str | None = None
     direction: Direction = ">="
+    prevalence: Any = None  # the share of label 1 that rows are weighted to
     costs: tuple[tuple[str, str], ...] = ()  # outcomes that cost what a column says, and its name
 
     def named(self) -> dict[str, str]:

@@ -28,6 +28,7 @@ class Samples:
     codes: NDArray[Any] | None = None
     names: tuple[str, ...] = ()
     direction: Direction = ">="
+    shares: tuple[Any, Any] | None = None  # how much labels 0 and 1 count, where not the same
     costs: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # of outcomes, by row
 
     def __len__(self) -> int:
@@ -44,7 +45,7 @@ class Samples:
         codes = None if self.codes is None else self.codes[chosen]
         columns = self.scores[chosen], self.labels[chosen], weights, codes, self.names
         costs = {outcome: each[chosen] for outcome, each in self.costs.items()}
-        return Samples(*columns, self.direction, costs)
+        return Samples(*columns, self.direction, self.shares, costs)
 
     def answers(self, threshold: Any) -> NDArray[np.bool_]:
         """Return which rows are answered 1 by a threshold, or by one for each row. O(n)."""

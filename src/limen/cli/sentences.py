@@ -47,10 +47,15 @@ _RUNS = 5  # of thresholds, in messages
 _CLEAR = 2.5  # standard deviations
 
 
-def summary(finding: Finding, aim: Aim, advice: Advice) -> Iterator[str]:
+def summary(
+    finding: Finding, aim: Aim, advice: Advice, shares: tuple[Any, Any] | None = None
+) -> Iterator[str]:
     """Yield the lines about the cut for new rows and the best cut of the samples."""
     negatives = finding.samples - finding.positives
     yield f"{finding.samples:,} samples: {finding.positives:,} count as 1, {negatives:,} as 0"
+    if shares is not None:
+        zero, one = (f"{float(share):.4g}" for share in shares)
+        yield f"  weighted to the prevalence asked for: each 1 counts {one}, each 0 {zero}"
     yield from _about_new_rows(advice)
     yield f"exact optimum of these samples: {bold(_rule(finding))}"
     if finding.same_answers is not None:

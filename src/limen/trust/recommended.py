@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from limen import _core
 from limen.columns import samples_with_labels
 from limen.direction import is_falling, negated, turned
+from limen.losses import at_prevalence
 from limen.optimum import Direction, Optimum, answer
 from limen.trust.cross_fit import LEAST, CrossFitted, cross_fit
 from limen.trust.intervals import NAMED, Costs, distance, ends_near, reach_of, regret
@@ -171,6 +172,7 @@ def recommend(
     current: float | None = None,
     confidence: float = 0.95,
     direction: Direction = ">=",
+    prevalence: Cost | None = None,
 ) -> Recommendation:
     """Recommend a threshold for new rows, and tell how sure it is. O(n log n).
 
@@ -188,6 +190,9 @@ def recommend(
         0.8, 0.9, 0.95 or 0.99.
     direction
         ``"<="`` where a lower score means more positive, as for `limen.optimal_threshold`.
+    prevalence
+        The share of label 1 among the rows to come, where that of the samples is another, as for
+        `limen.optimal_threshold`. The interval takes this share as known.
 
     Raises
     ------
@@ -215,6 +220,10 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
     if is_falling(direction):
         scores, current = negated(scores), None if current is None else 0.0 - current
     columns = samples_with_labels(scores, labels, weights)
+    if prevalence is not None:  # to count more and to cost more is the same
+        zero, one = at_prevalence(columns[1], prevalence, weights=columns[2])
+        false_positive = exact_positive(false_positive, "false_positive") * zero
+        false_negative = exact_positive(false_negative, "false_negative") * one
     positive, negative, scale = exact_costs(false_positive, false_negative)
     parts = unit_parts(None, scale)
     optimum = Optimum(*_core.select_threshold(*columns, positive, negative, *parts))
