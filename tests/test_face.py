@@ -20,6 +20,7 @@ from limen import OnlineCalibrator, OnlineCut, OnlineThreshold
 NAMES = {
     "BestCut",
     "Blocks",
+    "Budget",
     "Confusion",
     "Evidence",
     "Fading",
@@ -191,6 +192,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "min_recall",
                 "max_false_positive_rate",
                 "max_positive_rate",
+                "max_positives",
                 "confidence",
             ],
         ),

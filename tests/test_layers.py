@@ -35,7 +35,7 @@ LAYERS = (
     # samples held, answers out
     ("batch", "calibrator", "model", "online"),
     # for how long they are held, how sure the answers are, for which groups and which way round
-    ("falling", "groups", "memory", "trust"),
+    ("budget", "falling", "groups", "memory", "trust"),
     # adapters to other libraries, one each
     ("demo", "page", "plots", "river", "sklearn"),
     # what people start

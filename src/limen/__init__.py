@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from limen import columns, losses, metrics
     from limen.batch import loss_curve, optimal_cut, optimal_threshold
+    from limen.budget import Budget
     from limen.calibrator import OnlineCalibrator, isotonic
     from limen.errors import Infeasible, NotHeld
     from limen.falling import LowerIsPositive
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BestCut",
     "Blocks",
+    "Budget",
     "Confusion",
     "Evidence",
     "Fading",
@@ -63,6 +65,7 @@ __version__ = "0.1.0"
 
 _MODULES = (
     "batch",
+    "budget",
     "calibrator",
     "columns",
     "errors",

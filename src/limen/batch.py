@@ -105,9 +105,10 @@ def optimal_threshold(
         for `limen.OnlineCalibrator.best`. The answer is then a `limen.BestCut`, with the `value` of
         the metric, its `confusion` and no loss.
     demands
-        Floors and ceilings: ``min_precision``, ``min_recall``, ``max_false_positive_rate`` and
-        ``max_positive_rate``. The answer is the best cut that meets them, by the metric or the
-        cost, as a `limen.BestCut`; `limen.Infeasible` is raised where there is none.
+        Floors and ceilings: ``min_precision``, ``min_recall``, ``max_false_positive_rate``,
+        ``max_positive_rate`` and ``max_positives``, a number of rows. The answer is the best cut
+        that meets them, by the metric or the cost, as a `limen.BestCut`; `limen.Infeasible` is
+        raised where there is none.
 
     Notes
     -----

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack, cast
 
@@ -24,7 +24,7 @@ from limen.metrics import (
     quotients,
     recall,
 )
-from limen.units import Cost, as_weights, exact_bound
+from limen.units import Cost, as_weights, exact_bound, exact_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +69,19 @@ class Demand:
     name: str
     bound: Fraction
     ratio: Ratio
+    count: Fraction | None = None  # of all rows, where that is demanded; the bound follows from it
+
+    def of(self, total: Fraction) -> Demand:
+        """Return the demand for rows of this weight: a count becomes a share of them."""
+        if self.count is None:
+            return self
+        share = min(self.count / total, Fraction(1)) if total else Fraction(1)
+        return replace(self, bound=share)
+
+    @property
+    def text(self) -> str:
+        """The demand as it was given."""
+        return f"{self.name}={float(self.bound if self.count is None else self.count)!r}"
 
     @property
     def is_floor(self) -> bool:
@@ -78,6 +91,8 @@ class Demand:
     @property
     def rate(self) -> str:
         """The name of the rate, as `Confusion` has it."""
+        if self.count is not None:
+            return "positive_rate"
         return self.name.removeprefix("min_").removeprefix("max_")
 
     def met(self, weights: Weights) -> NDArray[np.bool_]:
@@ -123,6 +138,7 @@ class Demands(TypedDict, total=False):
     min_recall: Cost | None
     max_false_positive_rate: Cost | None
     max_positive_rate: Cost | None
+    max_positives: Cost | None
 
 
 _RATES: dict[str, Ratio] = {
@@ -130,6 +146,7 @@ _RATES: dict[str, Ratio] = {
     "min_recall": recall.ratio,
     "max_false_positive_rate": lambda tp, fp, fn, tn: (fp, fp + tn),
     "max_positive_rate": lambda tp, fp, fn, tn: (tp + fp, tp + fp + fn + tn),
+    "max_positives": lambda tp, fp, fn, tn: (tp + fp, tp + fp + fn + tn),
 }
 
 
@@ -139,10 +156,21 @@ def demands_of(**bounds: Unpack[Demands]) -> list[Demand]:
         if name not in _RATES:
             raise TypeError(f"{name!r} is no demand. There are: {', '.join(_RATES)}.")
     return [
-        Demand(name, exact_bound(cast("Cost", bound), name), _RATES[name])
-        for name, bound in bounds.items()
-        if bound is not None
+        _demand(name, cast("Cost", bound)) for name, bound in bounds.items() if bound is not None
     ]
+
+
+def _demand(name: str, bound: Cost) -> Demand:
+    if name != "max_positives":
+        return Demand(name, exact_bound(bound, name), _RATES[name])
+    count = Fraction(0) if bound == 0 else exact_positive(bound, name)
+    return Demand(name, Fraction(1), _RATES[name], count)
+
+
+def _settled(demands: list[Demand], cuts: Cuts) -> list[Demand]:
+    """Return demands on a number of rows as those on a share of the rows held."""
+    rows = int(cuts.positives_below[-1]) + int(cuts.negatives_below[-1])
+    return [demand.of(rows * Fraction(*cuts.unit)) for demand in demands]
 
 
 def best_cut(
@@ -156,7 +184,7 @@ def best_cut(
     With an error, the chance that new rows do not meet them all is at most that: each cut then
     stands for counts of samples. Raises `limen.Infeasible` when there is no such cut.
     """
-    places = np.arange(len(cuts.thresholds))
+    places, demands = np.arange(len(cuts.thresholds)), _settled(demands, cuts)
     if demands:
         met = met_at(cuts, demands)
         if error is not None:
@@ -221,6 +249,7 @@ def near_best(
 
 def met_at(cuts: Cuts, demands: list[Demand]) -> list[NDArray[np.bool_]]:
     """Return for each demand at which cuts it is met, without rounding. O(n)."""
+    demands = _settled(demands, cuts)
     largest = int(cuts.positives_below[-1]) + int(cuts.negatives_below[-1])
     factor = max(max(demand.bound.numerator, demand.bound.denominator) for demand in demands)
     every = slice(None)
@@ -294,7 +323,7 @@ def _infeasible(
 
     place = _highest_of_best(-rounded, CLOSE, exact)
     nearest = _at(cuts, _worth(cuts, metric, place), place)
-    demanded = " and ".join(f"{d.name}={float(d.bound)!r}" for d in missed or demands)
+    demanded = " and ".join(d.text for d in missed or demands)
     rates = ", ".join(
         f"{d.rate.replace('_', ' ')} {getattr(nearest.confusion, d.rate):.6g}" for d in demands
     )
@@ -333,7 +362,7 @@ def _unsure(
         if more is None
         else f"About {more:,.0f} more samples might do, if rates stay as they are"
     )
-    demanded = " and ".join(f"{d.name}={float(d.bound)!r}" for d in demands)
+    demanded = " and ".join(d.text for d in demands)
     return Infeasible(
         f"{samples:,} samples are too few to be sure at {100 * (1 - error):.6g} % that new rows "
         f"meet {demanded} at any cut. {needed}. The samples held meet it at threshold "

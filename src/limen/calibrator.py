@@ -236,6 +236,7 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
         min_recall: Cost | None = None,
         max_false_positive_rate: Cost | None = None,
         max_positive_rate: Cost | None = None,
+        max_positives: Cost | None = None,
         confidence: Cost | None = None,
     ) -> BestCut:
         """Find the best cut by a metric, among those that meet the demands.
@@ -256,6 +257,9 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
             not even 0.
         max_false_positive_rate, max_positive_rate
             Ceilings on the share of labels 0, and of all, that are answered 1.
+        max_positives
+            A ceiling on how many are answered 1, by weight: the 500 with the highest scores, or
+            fewer where scores are equal.
         confidence
             None: the samples held meet the demands, exactly. On new rows such a floor is broken
             about every second time, as the cut was chosen for meeting it here. 0.95: new rows
@@ -281,6 +285,7 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
             min_recall=min_recall,
             max_false_positive_rate=max_false_positive_rate,
             max_positive_rate=max_positive_rate,
+            max_positives=max_positives,
         )
         measured = as_metric(metric)
         if confidence is not None:

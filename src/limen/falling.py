@@ -21,10 +21,10 @@ __all__ = ["LowerIsPositive"]
 # Methods that are given scores, or a threshold: first of all, or after the group or the id.
 _BY_ID = ("score", "score_many")
 _BY_GROUP = ("update", "revert", "update_many", "revert_many", "predict")
-_GIVEN = (*_BY_ID, *_BY_GROUP, "confusion", "probability", "probability_interval")
+_GIVEN = (*_BY_ID, *_BY_GROUP, "answer", "confusion", "probability", "probability_interval")
 _NAMED = ("score", "scores", "threshold")
 # What is answered in terms of scores.
-_CUTS = ("threshold", "thresholds", "optimum", "curve", "best", "roc_hull")
+_CUTS = ("gap", "threshold", "thresholds", "optimum", "curve", "best", "roc_hull")
 _ANSWERS = (*_CUTS, "near_best", "recommended", "interval")
 
 

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["DEMANDS", "Aim", "aim_of", "columns_of", "costs_of", "metric_of", "option_text"]
 
-DEMANDS = ("min_precision", "min_recall", "max_false_positive_rate", "max_positive_rate")
+DEMANDS = (
+    "min_precision",
+    "min_recall",
+    "max_false_positive_rate",
+    "max_positive_rate",
+    "max_positives",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,6 +238,12 @@ def _aims(command: _Parser, several: bool = False) -> None:
     group.add_argument(
         "--max-positive-rate", help="share of all samples that are answered 1", **given
     )
+    group.add_argument(
+        "--max-positives",
+        type=count,
+        metavar="N",
+        help="how many samples may be answered 1: the 500 most suspicious",
+    )
 
 
 def _confidence(command: Any) -> None:
@@ -313,6 +319,7 @@ def _fit(commands: Any) -> None:
         "recommended for new rows, and how sure that is.",
         "limen fit scores.csv --false-negative 5\n"
         "limen fit may.csv --check june.csv --false-negative 5 --current 0.5\n"
+        "limen fit day.csv --max-positives 500\n"
         "limen fit people.csv --score-column age --lower-is-positive\n"
         "limen fit cases.csv --prevalence 0.02     # half of them are cases, of all people 2 %\n"
         "limen fit payments.csv --false-negative-column amount --false-positive 10 --unit 0.01\n"

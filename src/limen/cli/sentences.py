@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -255,6 +256,9 @@ def aim_text(aim: Aim) -> str:
         best = "lowest" if aim.measure.lowest else "highest"
         words = f"The aim is the {best} {aim.name.replace('_', ' ')}."
     for demand in demands_of(**aim.demands):
+        if demand.count is not None:
+            words += f" At most {plain(float(demand.count))} rows may be answered 1."
+            continue
         bound = "at least" if demand.is_floor else "at most"
         share = f"{float(demand.bound) * 100:.6g} %"
         words += f" The {demand.rate.replace('_', ' ')} must be {bound} {share}."
@@ -263,10 +267,12 @@ def aim_text(aim: Aim) -> str:
 
 def demands_met(confusion: Confusion, aim: Aim) -> Iterator[tuple[str, bool, str]]:
     """Yield each demand, whether it is met, and that in words."""
-    for demand in demands_of(**aim.demands):
-        met, rate = bool(demand.met(confusion)), getattr(confusion, demand.rate)
-        words = "meets" if met else "does not meet"
-        yield demand.name, met, f"{words} {demand.name}={float(demand.bound)!r}: {rate:.2%}"
+    total = Fraction(sum(confusion))
+    for demand in (each.of(total) for each in demands_of(**aim.demands)):
+        met, rate = bool(demand.met(confusion)), f"{getattr(confusion, demand.rate):.2%}"
+        if demand.count is not None:
+            rate = plain(confusion.tp + confusion.fp)
+        yield demand.name, met, f"{'meets' if met else 'does not meet'} {demand.text}: {rate}"
 
 
 def value_comparisons(rows: list[dict[str, Any]], aim: Aim) -> Iterator[str]:
