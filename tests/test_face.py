@@ -40,6 +40,7 @@ NAMES = {
     "OnlineThreshold",
     "Optimum",
     "Recommendation",
+    "ReviewBand",
     "RocHull",
     "by_group",
     "columns",
@@ -53,6 +54,7 @@ NAMES = {
     "optimal_cut",
     "optimal_threshold",
     "recommend",
+    "review_band",
 }
 
 

@@ -30,6 +30,7 @@ LAYERS = (
         "losses",
         "metrics",
         "optimum",
+        "review",
         "times",
     ),
     # samples held, answers out

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limen import columns, losses, metrics
-    from limen.batch import loss_curve, optimal_cut, optimal_threshold
+    from limen.batch import loss_curve, optimal_cut, optimal_threshold, review_band
     from limen.budget import Budget
     from limen.calibrator import OnlineCalibrator, isotonic
     from limen.errors import Infeasible, NotHeld
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from limen.model import merge
     from limen.online import OnlineCut, OnlineThreshold
     from limen.optimum import LossCurve, Optimum
+    from limen.review import ReviewBand
     from limen.storage import from_bytes, load
     from limen.trust import Evidence, Recommendation, recommend
 
@@ -46,6 +47,7 @@ __all__ = [
     "OnlineThreshold",
     "Optimum",
     "Recommendation",
+    "ReviewBand",
     "RocHull",
     "by_group",
     "columns",
@@ -59,6 +61,7 @@ __all__ = [
     "optimal_cut",
     "optimal_threshold",
     "recommend",
+    "review_band",
 ]
 
 __version__ = "0.1.0"
@@ -78,6 +81,7 @@ _MODULES = (
     "model",
     "online",
     "optimum",
+    "review",
     "storage",
     "trust",
     "units",

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from limen.best_cut import Demands
+    from limen.review import ReviewBand
     from limen.units import Cost
 
-__all__ = ["loss_curve", "optimal_cut", "optimal_threshold"]
+__all__ = ["loss_curve", "optimal_cut", "optimal_threshold", "review_band"]
 
 
 @overload
@@ -197,6 +198,45 @@ def optimal_cut(
         return turned(found)  # type: ignore[no-any-return]
     parts = unit_parts(exact_unit(unit), Fraction(1))
     return Optimum(*_core.select_losses(*samples_with_losses(scores, below, above), *parts))
+
+
+def review_band(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    asking: Cost,
+    false_positive: Cost = 1,
+    false_negative: Cost = 1,
+    max_questions: Cost | None = None,
+    weights: ArrayLike | None = None,
+    unit: Cost | None = None,
+    direction: Direction = ">=",
+) -> ReviewBand:
+    """Find the cheapest two thresholds: no, ask a person, yes. O(n), including the sorting.
+
+    Parameters are those of `limen.OnlineCalibrator.review_band`, which keeps the band online, and
+    of `optimal_threshold`. A row of weight 2 is two rows, and asks two questions.
+
+    Examples
+    --------
+    >>> from limen import review_band
+    >>> scores, labels = [1, 2, 3, 4, 5, 6], [0, 0, 1, 0, 1, 1]
+    >>> band = review_band(scores, labels, asking=0.25)
+    >>> band.low, band.high, band.ask
+    (2.5, 4.5, 2.0)
+    >>> review_band(scores, labels, asking=0, max_questions=1).loss
+    1.0
+    """
+    falling = is_falling(direction)
+    calibrator = OnlineCalibrator(unit=unit)
+    calibrator.update_many(negated(scores) if falling else scores, labels, weights)
+    band = calibrator.review_band(
+        asking=asking,
+        false_positive=false_positive,
+        false_negative=false_negative,
+        max_questions=max_questions,
+    )
+    return turned(band) if falling else band
 
 
 def loss_curve(

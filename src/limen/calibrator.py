@@ -15,7 +15,8 @@ from limen.hull import Blocks, Calibrated, RocHull
 from limen.metrics import BestCut, Confusion, Metric, as_metric
 from limen.model import Labelled
 from limen.optimum import LossCurve, Optimum, answer
-from limen.units import Cost, exact_bound, exact_costs, exact_unit, unit_parts
+from limen.review import ReviewBand, band_of, band_within, exact_asking
+from limen.units import Cost, exact_bound, exact_costs, exact_positive, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -331,6 +332,59 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
             raise TypeError("near_best needs a name or one of limen.metrics, not a function.")
         share = exact_bound(within, "within")
         return near_best(Cuts(*self._cuts()), measured, demands_of(**demands), share)
+
+    def review_band(
+        self,
+        *,
+        asking: Cost,
+        false_positive: Cost = 1,
+        false_negative: Cost = 1,
+        max_questions: Cost | None = None,
+    ) -> ReviewBand:
+        """Find the cheapest two thresholds: no, ask a person, yes. O(log n).
+
+        Parameters
+        ----------
+        asking
+            What one question costs, for a sample of weight 1; the person is always right.
+        false_positive, false_negative
+            What mistakes cost in the zones that are answered without asking.
+        max_questions
+            How many questions may be asked, by weight. Then it takes O(n), as without a cost of
+            asking.
+
+        Notes
+        -----
+        Two cuts, each the cheapest for costs of its own: asking instead of "no" pays from a
+        probability of ``asking / false_negative`` on, "yes" instead of asking from ``1 - asking /
+        false_positive`` on. The band is empty where asking costs ``false_positive *
+        false_negative / (false_positive + false_negative)`` or more. Of several, both thresholds
+        are the highest.
+
+        Examples
+        --------
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([1, 2, 3, 4, 5, 6], [0, 0, 1, 0, 1, 1])
+        >>> band = calibrator.review_band(asking=0.25)
+        >>> band.low, band.high
+        (2.5, 4.5)
+        >>> band = calibrator.review_band(asking=0.5)
+        >>> band.low, band.high
+        (4.5, 4.5)
+        """
+        costs = price, positive, negative = exact_asking(asking, false_positive, false_negative)
+        if max_questions is not None or price == 0:
+            most = None
+            if max_questions is not None:
+                zero = max_questions == 0
+                most = Fraction(0) if zero else exact_positive(max_questions, "max_questions")
+            return band_of(*band_within(Cuts(*self._cuts()), costs, most), costs)
+        if price * (positive + negative) >= positive * negative:
+            low = high = self.threshold(false_positive=positive, false_negative=negative)
+        else:
+            low = self.threshold(false_positive=price, false_negative=negative - price)
+            high = self.threshold(false_positive=positive - price, false_negative=price)
+        return band_of((low, self.confusion(low)), (high, self.confusion(high)), costs)
 
     def _counted_cuts(self) -> tuple[Cuts, int]:
         """All cuts, and how many samples were held then: other threads may go on."""

@@ -25,7 +25,7 @@ _GIVEN = (*_BY_ID, *_BY_GROUP, "answer", "confusion", "probability", "probabilit
 _NAMED = ("score", "scores", "threshold")
 # What is answered in terms of scores.
 _CUTS = ("gap", "threshold", "thresholds", "optimum", "curve", "best", "roc_hull")
-_ANSWERS = (*_CUTS, "near_best", "recommended", "interval")
+_ANSWERS = (*_CUTS, "near_best", "review_band", "recommended", "interval")
 
 
 class LowerIsPositive(Storable, kind="LowerIsPositive"):

@@ -11,7 +11,7 @@ import numpy as np
 from limen import losses
 from limen.batch import optimal_cut, optimal_threshold
 from limen.calibrator import OnlineCalibrator
-from limen.cli.exits import BAD_INPUT, INFEASIBLE, Failure
+from limen.cli.exits import BAD_INPUT, INFEASIBLE, USAGE, Failure
 from limen.digits import gap, within
 from limen.errors import Infeasible
 from limen.falling import LowerIsPositive
@@ -19,10 +19,13 @@ from limen.metrics import Confusion
 from limen.online import OnlineCut
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from limen.cli.aims import Aim
     from limen.cli.samples import Samples
     from limen.metrics import BestCut
     from limen.optimum import Direction
+    from limen.review import ReviewBand
 
 __all__ = [
     "FEW",
@@ -30,6 +33,7 @@ __all__ = [
     "Finding",
     "GroupFinding",
     "as_failure",
+    "band_of",
     "best_of",
     "calibrator_of",
     "confusion_at",
@@ -213,6 +217,23 @@ def near_of(samples: Samples, aim: Aim, unit: Any, within: Any) -> list[tuple[fl
         return []
     found: list[tuple[float, float]] = calibrator_of(samples, unit).near_best(
         aim.measure, within=within, **aim.demands
+    )
+    return found
+
+
+def band_of(samples: Samples, aim: Aim, options: Namespace) -> ReviewBand | None:
+    """Find the review band that the options ask for; None where they ask for none."""
+    if options.asking is None and options.max_questions is None:
+        return None
+    asking = options.asking or 0
+    if aim.metric is not None or aim.prices or asking < 0:
+        raise Failure(
+            "--asking and --max-questions go with --false-positive and --false-negative, and are "
+            "not negative. Leave out metrics, demands and other costs.",
+            USAGE,
+        )
+    found: ReviewBand = calibrator_of(samples, options.unit).review_band(
+        asking=asking, max_questions=options.max_questions, **aim.costs
     )
     return found
 

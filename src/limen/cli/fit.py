@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import csv
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from limen.calibrator import OnlineCalibrator
 from limen.cli.aims import aim_of, columns_of
 from limen.cli.checking import Candidate, checked, thresholds_of_groups
 from limen.cli.exits import BAD_INPUT, FAILED, INFEASIBLE, USAGE, Failure
-from limen.cli.findings import best_of, findings_by_group, losses_of, near_of
+from limen.cli.findings import band_of, best_of, findings_by_group, losses_of, near_of
 from limen.cli.inputs import read, read_narrowed, require_other_files, unit_of
 from limen.cli.new_rows import (
     advice_on,
@@ -21,7 +21,7 @@ from limen.cli.new_rows import (
     thresholds_by_group,
 )
 from limen.cli.output import as_json, print_messages, require_writable
-from limen.cli.sentences import as_typed, check_lines, near_lines, remarks, summary
+from limen.cli.sentences import as_typed, band_lines, check_lines, near_lines, remarks, summary
 from limen.falling import LowerIsPositive
 from limen.groups import Grouped
 from limen.online import OnlineCut, OnlineThreshold
@@ -59,12 +59,16 @@ def fit(options: Namespace) -> int:
     near = near_of(samples, aim, options.unit, options.within)
     if options.within is not None:
         facts["near"] = [list(run) for run in near]
+    band = band_of(samples, aim, options)
+    if band is not None:
+        facts["band"] = {**asdict(band), "confusion": band.confusion._asdict()}
     lines: list[str] = []
     if options.json or options.recommended or options.check or not options.quiet:
         given = options.unit, options.confidence, options.current
         advice = advice_on(samples, aim, *given, narrowed=narrowed is not None)
         facts |= advice.facts()
         lines += summary(finding, aim, advice, samples.shares)
+        lines += band_lines(band)
         lines += near_lines(near, aim, options.within, samples.direction)
         if options.recommended and advice.finding is None:
             code = FAILED if narrowed else INFEASIBLE if aim.demands else BAD_INPUT
@@ -164,6 +168,8 @@ def _print_groups(
 def _fit_out_of_core(options: Namespace, aim: Aim) -> tuple[Samples, Finding] | None:
     """Find the cheapest cut of files that memory does not hold; None where it holds them."""
     if aim.metric is not None or options.save is not None or options.within is not None:
+        return None
+    if options.asking is not None or options.max_questions is not None:
         return None
     few = read_narrowed(options.files, options.format, columns_of(options), aim.costs)
     if few is None:

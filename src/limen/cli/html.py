@@ -5,14 +5,18 @@ from __future__ import annotations
 
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from limen.cli.sentences import zones_of
+from limen.digits import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from limen.cli.findings import Finding
+    from limen.review import ReviewBand
 
-__all__ = ["asset", "figure", "rule", "table"]
+__all__ = ["asset", "figure", "rule", "table", "zones"]
 
 
 def asset(name: str) -> str:
@@ -52,3 +56,20 @@ def table(
         named = f' class="{classes[place]}"' if place in classes else ""
         yield f"<tr{named}>{cells}</tr>\n"
     yield "</tbody>\n</table>\n</div>\n"
+
+
+def zones(band: ReviewBand, asking: Any, single: float) -> Iterator[str]:
+    """Yield the three zones of a review band, beside what a single threshold costs."""
+    yield "<h2>No, ask a person, yes</h2>\n"
+    yield (
+        f"<p>With a question that costs {plain(float(asking))}, these two thresholds cost "
+        f'<b id="band" data-low="{band.low!r}" data-high="{band.high!r}">{plain(band.loss)}</b> on '
+        "these rows, questions included; the cheapest single threshold costs "
+        f"{plain(single)}.</p>\n"
+    )
+    total = band.no + band.ask + band.yes
+    rows = (
+        (word, where, plain(weight), f"{weight / total:.1%}", missed)
+        for word, where, weight, missed in zones_of(band)
+    )
+    yield from table(["answer", "when the score is", "rows", "share", "mistakes"], rows, {})

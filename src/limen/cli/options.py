@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of ``limen``: commands, options and their help, with an example each.
 
-Nothing here imports NumPy, so that help and completion come at once.
+Nothing here imports NumPy, so that help and completion come at once. The file is long because it
+is a list.
 """
 
 from __future__ import annotations
@@ -211,6 +212,19 @@ def _costs(command: _Parser, unit: bool = True, gains: bool = False) -> None:
         )
 
 
+def _review(command: _Parser) -> None:
+    group = command.add_argument_group("a review band: no, ask a person, yes")
+    group.add_argument(
+        "--asking",
+        type=cost,
+        metavar="COST",
+        help="what a question to a person costs; finds the two thresholds that cost least",
+    )
+    group.add_argument(
+        "--max-questions", type=count, metavar="N", help="how many questions may be asked"
+    )
+
+
 def _aims(command: _Parser, several: bool = False) -> None:
     group = command.add_argument_group(
         "aims other than cost",
@@ -320,6 +334,7 @@ def _fit(commands: Any) -> None:
         "limen fit scores.csv --false-negative 5\n"
         "limen fit may.csv --check june.csv --false-negative 5 --current 0.5\n"
         "limen fit day.csv --max-positives 500\n"
+        "limen fit day.csv --false-negative 50 --false-positive 5 --asking 1\n"
         "limen fit people.csv --score-column age --lower-is-positive\n"
         "limen fit cases.csv --prevalence 0.02     # half of them are cases, of all people 2 %\n"
         "limen fit payments.csv --false-negative-column amount --false-positive 10 --unit 0.01\n"
@@ -335,6 +350,7 @@ def _fit(commands: Any) -> None:
     _force(command)
     _costs(command, gains=True)
     _aims(command)
+    _review(command)
     new_rows = command.add_argument_group("new rows")
     new_rows.add_argument(
         "--recommended",
@@ -491,6 +507,7 @@ def _report(commands: Any) -> None:
     _groups(command, "also a table of the groups in this column")
     _costs(command)
     _aims(command)
+    _review(command)
     _thresholds(
         command,
         help="one to compare with, such as the one in use; by default 0.5 if all scores lie "

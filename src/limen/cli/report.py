@@ -17,13 +17,14 @@ from limen.cli.advice import group_thresholds, interval_text, recommendation_or_
 from limen.cli.aims import aim_of, columns_of
 from limen.cli.charts import Charts
 from limen.cli.findings import (
+    band_of,
     best_of,
     calibrator_of,
     confusion_at,
     finding_at,
     findings_by_group,
 )
-from limen.cli.html import asset, figure, rule, table
+from limen.cli.html import asset, figure, rule, table, zones
 from limen.cli.inputs import read, unit_of
 from limen.cli.new_rows import advice_on
 from limen.cli.output import print_messages, require_writable, written
@@ -83,6 +84,7 @@ class _Page:
         self.calibrator = calibrator_of(samples, options.unit)
         self.charts = Charts(self.calibrator, samples, aim)
         self.remark = reversed_scores(samples)
+        self.band = band_of(samples, aim, options)
         self.sure: Advice | None = None  # a cut at which new rows meet the demands
         if self.by_cost:
             advice = recommendation_or_refusal(samples, self.costs, options.unit)
@@ -134,6 +136,8 @@ class _Page:
         yield f"<style>{asset('page.css')}</style>\n"
         yield f"</head>\n<body>\n<main>\n<h1>Decision threshold of {escape(title)}</h1>\n"
         yield from self._answer()
+        if self.band is not None:
+            yield from zones(self.band, self.options.asking or 0, self.cheapest.worth)
         yield from self._alternatives()
         yield from self._charts()
         yield from self._every_cost()

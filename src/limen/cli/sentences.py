@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from limen.cli.findings import Finding, GroupFinding
     from limen.cli.new_rows import Advice
     from limen.cli.samples import Samples
+    from limen.review import ReviewBand
 
 __all__ = [
     "aim_text",
     "as_typed",
+    "band_lines",
     "check_lines",
     "comparisons",
     "demands_met",
@@ -41,6 +43,7 @@ __all__ = [
     "saving_text",
     "summary",
     "value_comparisons",
+    "zones_of",
 ]
 
 _LOOKED_AT = 2**17  # rows, to see which way the scores run
@@ -79,6 +82,29 @@ def summary(
         f"  answers 1 to {confusion.positive_rate:.2%} of all; precision "
         f"{confusion.precision:.2%}, recall {confusion.recall:.2%}"
     )
+
+
+def zones_of(band: ReviewBand) -> Iterator[tuple[str, str, float, str]]:
+    """Yield the answer of each zone, its scores, its weight and its mistakes."""
+    low, high, wrong = plain(band.low), plain(band.high), band.confusion
+    rising = band.direction == ">="
+    below, above = ("below", "from") if rising else ("up to", "above")
+    no = "no", f"{below} {low}" if rising else f"{above} {high}", band.no, wrong.fn
+    yes = "yes", f"{above} {high}" if rising else f"{below} {low}", band.yes, wrong.fp
+    kinds = {"no": "false negatives", "yes": "false positives"}
+    for word, where, weight, mistakes in (no, ("ask", "in between", band.ask, 0.0), yes):
+        missed = f"{plain(mistakes)} {kinds[word]}" if word in kinds else ""
+        yield word, where, weight, missed
+
+
+def band_lines(band: ReviewBand | None) -> Iterator[str]:
+    """Yield the zones of a review band."""
+    if band is None:
+        return
+    yield f"review band of these samples, cost {plain(band.loss)} with all questions:"
+    for word, where, weight, missed in zones_of(band):
+        mistakes = f", {missed}" if missed else ""
+        yield f"  {word} {where}: {plain(weight)} rows{mistakes}"
 
 
 def near_lines(
