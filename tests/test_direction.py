@@ -15,6 +15,10 @@ import pytest
 
 import limen
 from limen import LowerIsPositive, OnlineCalibrator, OnlineCut, OnlineThreshold
+from limen.cli.aims import Aim
+from limen.cli.charts import Charts
+from limen.cli.findings import calibrator_of
+from limen.cli.samples import Samples
 from limen.demo import load_phishing
 
 INFINITE = (math.inf, -math.inf)
@@ -307,6 +311,14 @@ def test_the_report_says_at_most(run: Any) -> None:
     assert sorted(figures["fit"]["p"], reverse=True) == figures["fit"]["p"]
     assert sorted(figures["curve"]["at"]) == figures["curve"]["at"]
     assert "run the other way" not in err
+
+
+def test_a_chart_places_what_no_score_reaches_below_all_scores() -> None:
+    samples = Samples(np.array([1.0, 2.0]), np.array([1, 0], np.uint8), direction="<=")
+    aim = Aim({"false_positive": 1, "false_negative": 1})
+    charts = Charts(calibrator_of(samples, None), samples, aim)
+
+    assert [0, 0, 1, 1, 2] == [charts.place(t) for t in (math.nan, 0.5, 1.0, 1.5, math.inf)]
 
 
 def test_scores_that_run_the_wrong_way_name_the_option(run: Any) -> None:
