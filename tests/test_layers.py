@@ -23,18 +23,20 @@ LAYERS = (
         "best_cut",
         "classifiers",
         "columns",
+        "direction",
         "errors",
         "floors",
         "hull",
         "losses",
         "metrics",
         "optimum",
+        "review",
         "times",
     ),
     # samples held, answers out
     ("batch", "bounded", "calibrator", "model", "online"),
-    # for how long they are held, how sure the answers are, and for which groups
-    ("groups", "memory", "trust"),
+    # for how long they are held, how sure the answers are, for which groups and which way round
+    ("budget", "falling", "groups", "memory", "trust"),
     # adapters to other libraries, one each
     ("demo", "duckdb", "page", "plots", "river", "sklearn"),
     # the log of events and its fold, served by HTTP; and who asks it

@@ -334,7 +334,7 @@ def test_a_metric_of_ones_own_is_compared_without_rounding():
         assert_best(expected, held_one_by_one(*columns(rows_of(points))).best(gain))
 
 
-@pytest.mark.parametrize("name", ["f2", "F1", "", "recal", "cost"])
+@pytest.mark.parametrize("name", ["f2", "f 1", "", "recal", "cost"])
 def test_an_unknown_metric_is_refused_with_the_known_ones(name):
     with pytest.raises(ValueError, match=r"balanced_accuracy.*mcc"):
         held_one_by_one([0.1, 0.2], [0, 1]).best(name)

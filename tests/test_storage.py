@@ -179,16 +179,39 @@ def evidence() -> Evidence:
     return gathered
 
 
+def budget():
+    found = limen.Budget(max_positive_rate=0.5, last_n=3)
+    for score in (0.1, 0.9, 0.4, 0.7):
+        found.answer(score)
+    return found
+
+
+def hourly_budget():
+    found = limen.Budget(max_positives=2, last_period=60)
+    for at, score in enumerate((0.1, 0.9, 0.4, 0.7)):
+        found.answer(score, time=at * 25)
+    return found
+
+
+def lower_is_positive():
+    model = limen.LowerIsPositive(OnlineThreshold(false_negative=5))
+    model.update_many([30, 40, 50], [1, 0, 1])
+    return model
+
+
 MAKERS = [
     *(OnlineThreshold, threshold, cut, last_n, last_n_of_cuts, last_period, dated, undated),
     *(ledger, ledger_of_last_n, ledger_of_last_period, empty_ledger, ledger_of_a_service),
     *(calibrator, last_n_of_calibrators, fading, dated_fading, ledger_of_fading, grouped, evidence),
+    *(lower_is_positive, budget, hourly_budget),
 ]
 makers = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
 
 def models_of(found: Any) -> list[Any]:
     """The models of all groups, large enough to answer or not; else the object itself."""
+    if isinstance(found, limen.LowerIsPositive):
+        return models_of(found.model)
     if not isinstance(found, Grouped):
         return [found]
     found.at_least = 1
@@ -249,6 +272,9 @@ def test_what_comes_back_goes_on_alike(make):
             late = each.newest - each.period / 2
             each.update(0.3, 1, time=late)
             each.advance(each.newest + each.period / 2)
+        elif isinstance(each, limen.Budget):
+            timed = each.settings["last_period"] is not None
+            each.answer(0.3, **({"time": 80} if timed else {}))
         else:
             each.update(0.3, 1, 1)
 
@@ -846,4 +872,14 @@ def test_every_kind_is_tried_here():
     known = {cls._kind for cls in Storable.__subclasses__() if hasattr(cls, "_kind")}
     assert {kind for kind in known if "." not in kind} <= kinds  # others name theirs with a dot
     models = {"OnlineThreshold", "OnlineCut", "OnlineCalibrator"}
-    assert models | {"LastN", "LastPeriod", "Fading", "Grouped", "Ledger", "Evidence"} == kinds
+    others = {
+        "Budget",
+        "LastN",
+        "LastPeriod",
+        "Fading",
+        "Grouped",
+        "Ledger",
+        "Evidence",
+        "LowerIsPositive",
+    } | {"Budget"}
+    assert models | others == kinds

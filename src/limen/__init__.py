@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limen import columns, losses, metrics
-    from limen.batch import loss_curve, optimal_cut, optimal_threshold
+    from limen.batch import loss_curve, optimal_cut, optimal_threshold, review_band
     from limen.bounded import BoundedCut, BoundedThreshold
+    from limen.budget import Budget
     from limen.calibrator import OnlineCalibrator, isotonic
     from limen.client import Client
     from limen.errors import Infeasible, NotHeld
+    from limen.falling import LowerIsPositive
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
     from limen.memory.fading import Fading
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from limen.model import merge
     from limen.online import OnlineCut, OnlineThreshold
     from limen.optimum import LossCurve, Optimum
+    from limen.review import ReviewBand
     from limen.storage import from_bytes, load
     from limen.trust import Evidence, Recommendation, recommend
 
@@ -28,6 +31,7 @@ __all__ = [
     "Blocks",
     "BoundedCut",
     "BoundedThreshold",
+    "Budget",
     "Client",
     "Confusion",
     "Evidence",
@@ -41,12 +45,14 @@ __all__ = [
     "LastPeriod",
     "Ledger",
     "LossCurve",
+    "LowerIsPositive",
     "NotHeld",
     "OnlineCalibrator",
     "OnlineCut",
     "OnlineThreshold",
     "Optimum",
     "Recommendation",
+    "ReviewBand",
     "RocHull",
     "by_group",
     "columns",
@@ -60,6 +66,7 @@ __all__ = [
     "optimal_cut",
     "optimal_threshold",
     "recommend",
+    "review_band",
 ]
 
 __version__ = "0.1.0"
@@ -67,10 +74,12 @@ __version__ = "0.1.0"
 _MODULES = (
     "batch",
     "bounded",
+    "budget",
     "calibrator",
     "client",
     "columns",
     "errors",
+    "falling",
     "groups",
     "hull",
     "losses",
@@ -79,6 +88,7 @@ _MODULES = (
     "model",
     "online",
     "optimum",
+    "review",
     "storage",
     "trust",
     "units",

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -24,14 +24,14 @@ from limen.metrics import (
     quotients,
     recall,
 )
-from limen.units import Cost, as_weights, exact_bound
+from limen.units import Cost, as_weights, exact_bound, exact_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-__all__ = ["Cuts", "Demand", "best_cut", "demands_of", "error_of"]
+__all__ = ["Cuts", "Demand", "Demands", "best_cut", "demands_of", "error_of", "met_at", "near_best"]
 
 Weights: TypeAlias = "tuple[Any, Any, Any, Any]"  # tp, fp, fn, tn
 
@@ -69,6 +69,19 @@ class Demand:
     name: str
     bound: Fraction
     ratio: Ratio
+    count: Fraction | None = None  # of all rows, where that is demanded; the bound follows from it
+
+    def of(self, total: Fraction) -> Demand:
+        """Return the demand for rows of this weight: a count becomes a share of them."""
+        if self.count is None:
+            return self
+        share = min(self.count / total, Fraction(1)) if total else Fraction(1)
+        return replace(self, bound=share)
+
+    @property
+    def text(self) -> str:
+        """The demand as it was given."""
+        return f"{self.name}={float(self.bound if self.count is None else self.count)!r}"
 
     @property
     def is_floor(self) -> bool:
@@ -78,6 +91,8 @@ class Demand:
     @property
     def rate(self) -> str:
         """The name of the rate, as `Confusion` has it."""
+        if self.count is not None:
+            return "positive_rate"
         return self.name.removeprefix("min_").removeprefix("max_")
 
     def met(self, weights: Weights) -> NDArray[np.bool_]:
@@ -116,21 +131,46 @@ class Demand:
         return top * (top > 0), self.bound.denominator * whole
 
 
+class Demands(TypedDict, total=False):
+    """What may be demanded of a cut."""
+
+    min_precision: Cost | None
+    min_recall: Cost | None
+    max_false_positive_rate: Cost | None
+    max_positive_rate: Cost | None
+    max_positives: Cost | None
+
+
 _RATES: dict[str, Ratio] = {
     "min_precision": precision.ratio,
     "min_recall": recall.ratio,
     "max_false_positive_rate": lambda tp, fp, fn, tn: (fp, fp + tn),
     "max_positive_rate": lambda tp, fp, fn, tn: (tp + fp, tp + fp + fn + tn),
+    "max_positives": lambda tp, fp, fn, tn: (tp + fp, tp + fp + fn + tn),
 }
 
 
-def demands_of(**bounds: Cost | None) -> list[Demand]:
+def demands_of(**bounds: Unpack[Demands]) -> list[Demand]:
     """Read what is demanded of a cut; None demands nothing."""
+    for name in bounds:
+        if name not in _RATES:
+            raise TypeError(f"{name!r} is no demand. There are: {', '.join(_RATES)}.")
     return [
-        Demand(name, exact_bound(bound, name), _RATES[name])
-        for name, bound in bounds.items()
-        if bound is not None
+        _demand(name, cast("Cost", bound)) for name, bound in bounds.items() if bound is not None
     ]
+
+
+def _demand(name: str, bound: Cost) -> Demand:
+    if name != "max_positives":
+        return Demand(name, exact_bound(bound, name), _RATES[name])
+    count = Fraction(0) if bound == 0 else exact_positive(bound, name)
+    return Demand(name, Fraction(1), _RATES[name], count)
+
+
+def _settled(demands: list[Demand], cuts: Cuts) -> list[Demand]:
+    """Return demands on a number of rows as those on a share of the rows held."""
+    rows = int(cuts.positives_below[-1]) + int(cuts.negatives_below[-1])
+    return [demand.of(rows * Fraction(*cuts.unit)) for demand in demands]
 
 
 def best_cut(
@@ -144,9 +184,9 @@ def best_cut(
     With an error, the chance that new rows do not meet them all is at most that: each cut then
     stands for counts of samples. Raises `limen.Infeasible` when there is no such cut.
     """
-    places = np.arange(len(cuts.thresholds))
+    places, demands = np.arange(len(cuts.thresholds)), _settled(demands, cuts)
     if demands:
-        met = _met(cuts, demands)
+        met = met_at(cuts, demands)
         if error is not None:
             counts = cuts.in_units(slice(None))
             sure = [demand.guaranteed(counts, error / len(demands)) for demand in demands]
@@ -164,18 +204,52 @@ def best_cut(
         best = np.flatnonzero(values[places] == np.nanmax(values[places]))[-1]
         return _at(cuts, float(values[places[best]]), places[best])
     sign = -1 if metric.lowest else 1
-    rounded = sign * quotients(*metric.ratio(*cuts.in_numbers(places)))
+    rounded = sign * metric.quotients(*metric.ratio(*cuts.in_numbers(places)))
 
     def exact(near: Any) -> tuple[Any, Any]:
         top, bottom = metric.ratio(*cuts.exactly(places[near]))
-        return sign * top, or_one(bottom)
+        return sign * top, metric.divisor(top, bottom)
 
-    largest = 1.0 if metric.scale is None else float(np.abs(rounded).max())
+    largest = 1.0
+    if metric.scale is not None or metric.unbounded:
+        largest = float(np.abs(rounded[np.isfinite(rounded)]).max(initial=1.0))
     place = places[_highest_of_best(rounded, metric.margin * largest, exact)]
     return _at(cuts, _worth(cuts, metric, place), place)
 
 
-def _met(cuts: Cuts, demands: list[Demand]) -> list[NDArray[np.bool_]]:
+def near_best(
+    cuts: Cuts, metric: Metric, demands: list[Demand], within: Fraction
+) -> list[tuple[float, float]]:
+    """Find every threshold whose value is at most this share worse than the best. O(n).
+
+    Return runs of neighbouring cuts as pairs: thresholds above the first number and up to the
+    second. Values are compared without rounding.
+    """
+    best = best_cut(cuts, metric, demands)
+    places = np.arange(len(cuts.thresholds))
+    if demands:
+        places = np.flatnonzero(np.logical_and.reduce(met_at(cuts, demands)))
+    every = len(cuts.thresholds) - 1
+    at = every if best.upper is None else int(np.searchsorted(cuts.upper[:every], best.upper))
+    top, bottom = (part[0] for part in metric.ratio(*cuts.exactly([at])))
+    bottom = metric.divisor(top, bottom)
+    # A root is this share worse where the ratio below it is so by the square.
+    keep = (1 + within if (top < 0) != metric.lowest else 1 - within) ** (
+        2 if metric.signed_root else 1
+    )
+    tops, bottoms = metric.ratio(*cuts.exactly(places))
+    bottoms = metric.divisor(tops, bottoms)
+    ahead = tops * bottom * keep.denominator - keep.numerator * top * bottoms
+    held = places[np.asarray((ahead <= 0) if metric.lowest else (ahead >= 0), dtype=bool)]
+    runs = np.split(held, np.flatnonzero(np.diff(held) > 1) + 1)
+    lower = np.where(np.isnan(cuts.lower), -math.inf, cuts.lower)
+    upper = np.where(np.isnan(cuts.upper), math.inf, cuts.upper)
+    return [(float(lower[run[0]]), float(upper[run[-1]])) for run in runs]
+
+
+def met_at(cuts: Cuts, demands: list[Demand]) -> list[NDArray[np.bool_]]:
+    """Return for each demand at which cuts it is met, without rounding. O(n)."""
+    demands = _settled(demands, cuts)
     largest = int(cuts.positives_below[-1]) + int(cuts.negatives_below[-1])
     factor = max(max(demand.bound.numerator, demand.bound.denominator) for demand in demands)
     every = slice(None)
@@ -227,7 +301,7 @@ def _worth(cuts: Cuts, metric: Metric | Callable[..., Any], place: int) -> float
     if metric.scale is not None:
         scale = metric.scale * Fraction(*cuts.unit)
         top, bottom = top * scale.numerator, bottom * scale.denominator
-    value = top / bottom if bottom else 0.0
+    value = top / bottom if bottom else math.inf if top and metric.unbounded else 0.0
     return math.copysign(math.sqrt(abs(value)), value) if metric.signed_root else value
 
 
@@ -249,7 +323,7 @@ def _infeasible(
 
     place = _highest_of_best(-rounded, CLOSE, exact)
     nearest = _at(cuts, _worth(cuts, metric, place), place)
-    demanded = " and ".join(f"{d.name}={float(d.bound)!r}" for d in missed or demands)
+    demanded = " and ".join(d.text for d in missed or demands)
     rates = ", ".join(
         f"{d.rate.replace('_', ' ')} {getattr(nearest.confusion, d.rate):.6g}" for d in demands
     )
@@ -288,7 +362,7 @@ def _unsure(
         if more is None
         else f"About {more:,.0f} more samples might do, if rates stay as they are"
     )
-    demanded = " and ".join(f"{d.name}={float(d.bound)!r}" for d in demands)
+    demanded = " and ".join(d.text for d in demands)
     return Infeasible(
         f"{samples:,} samples are too few to be sure at {100 * (1 - error):.6g} % that new rows "
         f"meet {demanded} at any cut. {needed}. The samples held meet it at threshold "

@@ -5,21 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, overload
 
 from limen import _core
 from limen.arrays import is_single
-from limen.best_cut import Cuts, best_cut, demands_of, error_of
+from limen.best_cut import Cuts, best_cut, demands_of, error_of, near_best
 from limen.columns import ordered_scores, samples_with_labels
 from limen.hull import Blocks, Calibrated, RocHull
 from limen.metrics import BestCut, Confusion, Metric, as_metric
 from limen.model import Labelled
 from limen.optimum import LossCurve, Optimum, answer
-from limen.units import Cost, exact_costs, exact_unit, unit_parts
+from limen.review import ReviewBand, band_of, band_within, exact_asking
+from limen.units import Cost, exact_bound, exact_costs, exact_positive, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from limen.best_cut import Demands
 
 __all__ = ["OnlineCalibrator", "isotonic"]
 
@@ -234,6 +237,7 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
         min_recall: Cost | None = None,
         max_false_positive_rate: Cost | None = None,
         max_positive_rate: Cost | None = None,
+        max_positives: Cost | None = None,
         confidence: Cost | None = None,
     ) -> BestCut:
         """Find the best cut by a metric, among those that meet the demands.
@@ -244,15 +248,19 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
         Parameters
         ----------
         metric
-            ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"jaccard"``, ``"mcc"``,
-            ``"precision"``, ``"recall"``, ``"specificity"``, ``"youden"``, one of
-            `limen.metrics`, or a function that is given arrays of tp, fp, fn and tn, one entry
+            ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"jaccard"``, ``"kappa"``,
+            ``"mcc"``, ``"odds_ratio"``, ``"precision"``, ``"recall"``, ``"roc01"``,
+            ``"specificity"``, ``"youden"``, in capitals or not, one of `limen.metrics`, or a
+            function that is given arrays of tp, fp, fn and tn, one entry
             for each cut, and returns the value of each; more is better.
         min_precision, min_recall
             Floors. A cut that answers 1 to nobody has no precision and meets no floor for it,
             not even 0.
         max_false_positive_rate, max_positive_rate
             Ceilings on the share of labels 0, and of all, that are answered 1.
+        max_positives
+            A ceiling on how many are answered 1, by weight: the 500 with the highest scores, or
+            fewer where scores are equal.
         confidence
             None: the samples held meet the demands, exactly. On new rows such a floor is broken
             about every second time, as the cut was chosen for meeting it here. 0.95: new rows
@@ -278,6 +286,7 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
             min_recall=min_recall,
             max_false_positive_rate=max_false_positive_rate,
             max_positive_rate=max_positive_rate,
+            max_positives=max_positives,
         )
         measured = as_metric(metric)
         if confidence is not None:
@@ -286,6 +295,96 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
             return best_cut(cuts, measured, demands, error)
         on_hull = isinstance(measured, Metric) and measured.on_hull and not demands
         return best_cut(Cuts(*(self._hull() if on_hull else self._cuts())), measured, demands)
+
+    def near_best(
+        self, metric: str | Metric, *, within: Cost = 0.01, **demands: Unpack[Demands]
+    ) -> list[tuple[float, float]]:
+        """Find all thresholds that are nearly as good as the best one by a metric. O(n).
+
+        Parameters
+        ----------
+        metric
+            A name or one of `limen.metrics`, as for `best`; no function of your own.
+        within
+            How much worse they may be, as a share of the best value: 0.01 is one per cent.
+        demands
+            Floors and ceilings, as for `best`.
+
+        Returns
+        -------
+        runs
+            Pairs ``(low, high)`` in ascending order: every threshold above `low` and up to `high`
+            is one of them, and no other. Values are compared without rounding.
+
+        Notes
+        -----
+        This is a count of the samples held and no interval of confidence: see `limen.recommend`.
+
+        Examples
+        --------
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> calibrator.near_best("f1", within=0.2)
+        [(-inf, 0.25), (0.5, 0.75)]
+        """
+        measured = as_metric(metric)
+        if not isinstance(measured, Metric):
+            raise TypeError("near_best needs a name or one of limen.metrics, not a function.")
+        share = exact_bound(within, "within")
+        return near_best(Cuts(*self._cuts()), measured, demands_of(**demands), share)
+
+    def review_band(
+        self,
+        *,
+        asking: Cost,
+        false_positive: Cost = 1,
+        false_negative: Cost = 1,
+        max_questions: Cost | None = None,
+    ) -> ReviewBand:
+        """Find the cheapest two thresholds: no, ask a person, yes. O(log n).
+
+        Parameters
+        ----------
+        asking
+            What one question costs, for a sample of weight 1; the person is always right.
+        false_positive, false_negative
+            What mistakes cost in the zones that are answered without asking.
+        max_questions
+            How many questions may be asked, by weight. Then it takes O(n), as without a cost of
+            asking.
+
+        Notes
+        -----
+        Two cuts, each the cheapest for costs of its own: asking instead of "no" pays from a
+        probability of ``asking / false_negative`` on, "yes" instead of asking from ``1 - asking /
+        false_positive`` on. The band is empty where asking costs ``false_positive *
+        false_negative / (false_positive + false_negative)`` or more. Of several, both thresholds
+        are the highest.
+
+        Examples
+        --------
+        >>> calibrator = OnlineCalibrator()
+        >>> calibrator.update_many([1, 2, 3, 4, 5, 6], [0, 0, 1, 0, 1, 1])
+        >>> band = calibrator.review_band(asking=0.25)
+        >>> band.low, band.high
+        (2.5, 4.5)
+        >>> band = calibrator.review_band(asking=0.5)
+        >>> band.low, band.high
+        (4.5, 4.5)
+        """
+        costs = price, positive, negative = exact_asking(asking, false_positive, false_negative)
+        if max_questions is not None or price == 0:
+            most = None
+            if max_questions is not None:
+                zero = max_questions == 0
+                most = Fraction(0) if zero else exact_positive(max_questions, "max_questions")
+            return band_of(*band_within(Cuts(*self._cuts()), costs, most), costs)
+        if price * (positive + negative) >= positive * negative:
+            low = high = self.threshold(false_positive=positive, false_negative=negative)
+        else:
+            low = self.threshold(false_positive=price, false_negative=negative - price)
+            high = self.threshold(false_positive=positive - price, false_negative=price)
+        return band_of((low, self.confusion(low)), (high, self.confusion(high)), costs)
 
     def _counted_cuts(self) -> tuple[Cuts, int]:
         """All cuts, and how many samples were held then: other threads may go on."""

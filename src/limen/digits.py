@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import pairwise
+from operator import le, lt
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,27 +33,37 @@ def plain(number: float, digits: int = _DIGITS) -> str:
 
 
 def within(
-    threshold: float, lower: float | None, upper: float | None, digits: int = _DIGITS
+    threshold: float,
+    lower: float | None,
+    upper: float | None,
+    digits: int = _DIGITS,
+    direction: str = ">=",
 ) -> str:
     """Write a threshold with as many digits as put it above `lower` and not above `upper`.
+
+    With the direction ``"<="``, not below `lower` and below `upper`.
 
     >>> within(0.16068412, 0.1606840996, 0.1606841447)
     '0.1606841'
     """
+    above, below = (lt, le) if direction == ">=" else (le, lt)
     for more in range(digits, _ALL_DIGITS + 1):
         text = plain(threshold, more)
-        if (lower is None or lower < _read(text)) and (upper is None or _read(text) <= upper):
+        at = _read(text)
+        if (lower is None or above(lower, at)) and (upper is None or below(at, upper)):
             return text
     return repr(threshold)
 
 
-def gap(lower: float, threshold: float, upper: float) -> tuple[str, str, str]:
+def gap(
+    lower: float, threshold: float, upper: float, direction: str = ">="
+) -> tuple[str, str, str]:
     """Write a threshold and the ends of its gap, these rounded inwards, so that all stays true.
 
     >>> gap(0.1606840996, 0.16068412, 0.1606841447)
     ('0.1606840996', '0.1606841', '0.16068414')
     """
-    text = within(threshold, lower, upper)
+    text = within(threshold, lower, upper, direction=direction)
     return _end(lower, text, ROUND_CEILING), text, _end(upper, text, ROUND_FLOOR)
 
 

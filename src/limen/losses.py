@@ -16,12 +16,12 @@ import numpy as np
 from limen import _core
 from limen.arrays import is_single
 from limen.columns import Numbers, as_labels, as_numbers, require_same_length
-from limen.units import Cost
+from limen.units import Cost, exact_bound
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["classification", "cost_matrix", "linear"]
+__all__ = ["at_prevalence", "classification", "cost_matrix", "linear"]
 
 
 def classification(
@@ -98,6 +98,59 @@ def cost_matrix(
     below = np.where(positive, costs["fn"], costs["tn"])
     above = np.where(positive, costs["tp"], costs["fp"])
     return below, above
+
+
+def at_prevalence(
+    labels: ArrayLike, prevalence: Cost, *, weights: ArrayLike | None = None
+) -> tuple[Fraction | float, Fraction | float]:
+    """Return how much each label 0 and each label 1 counts where a share `prevalence` has label 1.
+
+    A sample whose labels 1 were picked out, as in a study of cases and controls, has another share
+    of them than the rows to come. There a label 1 counts ``prevalence / share``, a label 0 ``(1 -
+    prevalence) / (1 - share)``: all of them as much as before. Scores within each label must be
+    like those of the rows to come. O(n).
+
+    Fractions where weights are whole numbers, else floats.
+
+    >>> from limen import losses
+    >>> losses.at_prevalence([0, 1, 1, 0], 0.02)
+    (Fraction(49, 25), Fraction(1, 25))
+    """
+    wanted = exact_bound(prevalence, "prevalence")
+    if not 0 < wanted < 1:
+        raise ValueError(f"prevalence must lie between 0 and 1, got {prevalence!r}.")
+    answers = as_labels(labels)
+    counts = weighed(np.ones(len(answers), np.int64), weights)
+    ones, every = counts[answers == 1].sum().item(), counts.sum().item()
+    if not 0 < ones < every:
+        raise ValueError(
+            "prevalence needs samples of both labels: what is missing cannot be weighted."
+        )
+    whole = Fraction(every)
+    each = (1 - wanted) * whole / Fraction(every - ones), wanted * whole / Fraction(ones)
+    return each if counts.dtype == np.int64 else (float(each[0]), float(each[1]))
+
+
+def weighed(values: Numbers, weights: ArrayLike | None) -> Numbers:
+    """Multiply losses by weights of 0 or more; whole numbers stay whole. O(n).
+
+    >>> weighed(np.array([3, -1]), [2, 5])
+    array([ 6, -5])
+    """
+    if weights is None:
+        return values
+    counts = as_numbers(weights, "weights")
+    require_same_length(labels=values, weights=counts)
+    bad = np.flatnonzero(~((counts >= 0) & (counts < np.inf)))
+    if len(bad):
+        raise ValueError(
+            f"weights[{bad[0]}] is {counts[bad[0]]}; a weight must be 0 or more, and finite."
+        )
+    if values.dtype == counts.dtype == np.int64:
+        largest = int(np.abs(values).max(initial=0)) * int(counts.max(initial=0))
+        if largest < _core.most_units:
+            return values * counts
+    return values.astype(np.float64) * counts
 
 
 def _per_row(values: ArrayLike, rows: int, name: str) -> Numbers:

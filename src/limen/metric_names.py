@@ -10,9 +10,12 @@ METRIC_NAMES = (
     "balanced_accuracy",
     "f1",
     "jaccard",
+    "kappa",
     "mcc",
+    "odds_ratio",
     "precision",
     "recall",
+    "roc01",
     "specificity",
     "youden",
 )

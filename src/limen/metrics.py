@@ -31,9 +31,13 @@ __all__ = [
     "f1",
     "fbeta",
     "jaccard",
+    "kappa",
     "mcc",
+    "net_benefit",
+    "odds_ratio",
     "precision",
     "recall",
+    "roc01",
     "specificity",
     "youden",
 ]
@@ -104,6 +108,8 @@ class Metric:
         Cuts are compared without rounding when their rounded values differ by less: all of
         them by default, which is slow but always right. In terms of the largest value where
         there is a scale.
+    unbounded
+        The value is infinite where only the denominator is 0; else it is finite everywhere.
 
     Examples
     --------
@@ -120,6 +126,7 @@ class Metric:
     signed_root: bool = False
     scale: Fraction | None = None
     margin: float = math.inf
+    unbounded: bool = False
     _made_by: tuple[Any, ...] | None = field(default=None, repr=False, compare=False)
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
@@ -131,12 +138,23 @@ class Metric:
     def __call__(self, tp: ArrayLike, fp: ArrayLike, fn: ArrayLike, tn: ArrayLike) -> Any:
         """Compute the value; an array for arrays, a float for numbers. O(n)."""
         weights = (np.asarray(weight, dtype=np.float64) for weight in (tp, fp, fn, tn))
-        values = quotients(*self.ratio(*weights))
+        values = self.quotients(*self.ratio(*weights))
         if self.scale is not None:
             values = values * float(self.scale)
         if self.signed_root:
             values = np.sign(values) * np.sqrt(np.abs(values))
         return values if np.ndim(values) else float(values)
+
+    def quotients(self, top: Any, bottom: Any) -> Any:
+        """Divide; 0 / 0 is 0, and other fractions of 0 are infinite where values may be."""
+        found = quotients(top, bottom)
+        if not self.unbounded:
+            return found
+        return np.where((np.asarray(bottom) == 0) & (np.asarray(top) != 0), np.inf, found)
+
+    def divisor(self, top: Any, bottom: Any) -> Any:
+        """Return what to compare quotients by, crosswise: 1 in place of a 0, unless infinite."""
+        return bottom + (bottom == 0) * (top == 0) if self.unbounded else or_one(bottom)
 
     def __repr__(self) -> str:
         return f"limen.metrics.{self.name}"
@@ -168,7 +186,16 @@ def _matthews(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
     return agreement * abs(agreement), (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
 
 
-# All lie between -1 and 1, and doubles are accurate to this.
+def _kappa(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
+    return 2 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn)
+
+
+def _corner(tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any]:
+    positives, negatives = or_one(tp + fn), or_one(fp + tn)
+    return (fn * negatives) ** 2 + (fp * positives) ** 2, (positives * negatives) ** 2
+
+
+# All lie between -2 and 2, and doubles are accurate to this.
 CLOSE = 1e-9
 
 accuracy = Metric(
@@ -183,6 +210,15 @@ jaccard = Metric("jaccard", lambda tp, fp, fn, tn: (tp, tp + fp + fn), on_hull=T
 """True positives among all that are 1 or are answered 1."""
 mcc = Metric("mcc", _matthews, on_hull=True, signed_root=True, margin=CLOSE)
 """Matthews' correlation of answers and labels."""
+kappa = Metric("kappa", _kappa, margin=CLOSE)
+"""Cohen's kappa: how much more often answers are right than by chance, as a share of the rest."""
+roc01 = Metric("roc01", _corner, lowest=True, signed_root=True, margin=CLOSE)
+"""The distance to the corner (0, 1) of the ROC curve, to be as small as possible."""
+odds_ratio = Metric(
+    "odds_ratio", lambda tp, fp, fn, tn: (tp * tn, fp * fn), margin=CLOSE, unbounded=True
+)
+"""The diagnostic odds ratio. Infinite at every cut without false positives, or without false
+negatives, so that it chooses the highest of these where there are any; ask for a floor too."""
 # The steepest edge of the hull may carry cuts of equal precision above its vertex, and the
 # others are as good at every cut without further mistakes.
 precision = Metric("precision", lambda tp, fp, fn, tn: (tp, tp + fp), margin=CLOSE)
@@ -237,6 +273,28 @@ def cost(*, false_positive: Cost = 1, false_negative: Cost = 1) -> Metric:
     )
 
 
+def net_benefit(probability: Cost) -> Metric:
+    """Make the net benefit of decision curves, at a threshold probability between 0 and 1.
+
+    True positives per row less what false positives weigh, which is probability / (1 -
+    probability): at 0.2, four true positives outweigh sixteen false ones.
+
+    >>> net_benefit(0.2)(tp=3, fp=4, fn=2, tn=1)
+    0.2
+    """
+    share = exact_positive(probability, "probability")
+    if share >= 1:
+        raise ValueError(f"probability must lie between 0 and 1, got {probability!r}.")
+    harm, gain = share.numerator, share.denominator - share.numerator
+    return Metric(
+        f"net_benefit({probability!r})",
+        lambda tp, fp, fn, tn: (gain * tp - harm * fp, gain * (tp + fp + fn + tn)),
+        on_hull=True,
+        margin=CLOSE * max(1.0, harm / gain),
+        _made_by=(net_benefit, (probability,)),
+    )
+
+
 _NAMED: dict[str, Metric] = {name: globals()[name] for name in METRIC_NAMES}
 
 
@@ -247,9 +305,11 @@ class BestCut(Gap):
     Attributes
     ----------
     lower
-        The highest score that is answered 0; None when there is none.
+        The highest score below the cut, which is answered 0; None when there is none.
     upper
-        The lowest score that is answered 1; None when there is none.
+        The lowest score above the cut, which is answered 1; None when there is none.
+    direction
+        ``"<="`` where low scores are answered 1, as for `Optimum`.
     value
         The value of the metric there.
     confusion
@@ -265,12 +325,13 @@ class BestCut(Gap):
 def as_metric(metric: str | Metric | Callable[..., Any]) -> Metric | Callable[..., Any]:
     """Look up a metric by its name; metrics and functions stay what they are."""
     if isinstance(metric, str):
-        if metric not in _NAMED:
+        if metric.lower() not in _NAMED:
             raise ValueError(
                 f"metric must be one of {', '.join(map(repr, _NAMED))}, limen.metrics.fbeta(beta), "
-                f"limen.metrics.cost(...) or a function of tp, fp, fn, tn; got {metric!r}."
+                "limen.metrics.net_benefit(p), limen.metrics.cost(...) or a function of "
+                f"tp, fp, fn, tn; got {metric!r}."
             )
-        return _NAMED[metric]
+        return _NAMED[metric.lower()]
     if not callable(metric):
         raise TypeError(f"metric must be a name or a function of tp, fp, fn, tn, got {metric!r}.")
     if not isinstance(metric, Metric):

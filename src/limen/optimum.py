@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, overload
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -16,14 +16,21 @@ from limen.columns import ordered_scores
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Deciding", "Gap", "LossCurve", "Optimum", "answer"]
+__all__ = ["Deciding", "Direction", "Gap", "LossCurve", "Optimum", "answer"]
+
+Direction: TypeAlias = Literal[">=", "<="]
 
 
-def answer(scores: ArrayLike, threshold: float) -> int | NDArray[np.int64]:
-    """Return 1 where ``score >= threshold``, else 0: an array for an array, an int for a number."""
+def answer(
+    scores: ArrayLike, threshold: float, direction: Direction = ">="
+) -> int | NDArray[np.int64]:
+    """Return 1 where ``score >= threshold``, else 0: an array for an array, an int for a number.
+
+    With the direction ``"<="``, 1 where ``score <= threshold``.
+    """
     single = is_single(scores)
     given = ordered_scores(np.asarray(scores).reshape(1) if single else scores)
-    answers = (given >= threshold).astype(np.int64)
+    answers = (given >= threshold if direction == ">=" else given <= threshold).astype(np.int64)
     return int(answers[0]) if single else answers
 
 
@@ -31,6 +38,8 @@ class Deciding:
     """Base of all that answer by one threshold."""
 
     __slots__ = ()
+
+    direction: Direction = ">="
 
     if TYPE_CHECKING:
 
@@ -50,7 +59,7 @@ class Deciding:
         >>> cut.predict([0.2, 0.9]), cut.predict(0.6)
         (array([0, 1]), 1)
         """
-        return answer(scores, self.threshold)
+        return answer(scores, self.threshold, self.direction)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -59,6 +68,7 @@ class Gap(Deciding):
 
     lower: float | None
     upper: float | None
+    direction: Direction = field(default=">=", kw_only=True)
 
     @property
     def threshold(self) -> float:
@@ -67,12 +77,20 @@ class Gap(Deciding):
         The midpoint of the gap where a double lies strictly inside it, else `upper`. ``-inf``
         when every score is answered 1, ``inf`` when every score is answered 0, and ``nan``,
         which no score reaches, when even a score of ``inf`` is answered 0.
+
+        With the direction ``"<="`` all this is mirrored: answer 1 when ``score <= threshold``;
+        `lower` where no double lies inside the gap, ``inf`` for all and ``-inf`` for none.
         """
-        return _core.threshold_of(self.lower, self.upper)
+        if self.direction == ">=":
+            return _core.threshold_of(self.lower, self.upper)
+        lower, upper = (None if end is None else -end for end in (self.upper, self.lower))
+        return 0.0 - _core.threshold_of(lower, upper)
 
     def __repr__(self) -> str:
-        listed = ", ".join(f"{field.name} {getattr(self, field.name)!r}" for field in fields(self))
-        return f"<{type(self).__name__}: threshold {self.threshold!r}, {listed}>"
+        names = [each.name for each in fields(self) if each.name != "direction"]
+        listed = ", ".join(f"{name} {getattr(self, name)!r}" for name in names)
+        rule = "" if self.direction == ">=" else f", direction {self.direction!r}"
+        return f"<{type(self).__name__}: threshold {self.threshold!r}, {listed}{rule}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,18 +100,22 @@ class Optimum(Gap):
     Attributes
     ----------
     lower
-        The highest score that is answered 0; None when there is none.
+        The highest score below the cut, which is answered 0; None when there is none.
     upper
-        The lowest score that is answered 1; None when there is none.
+        The lowest score above the cut, which is answered 1; None when there is none.
     loss
         The total loss of this cut: what the mistakes on these samples cost.
+    direction
+        ``">="``: 1 is the answer when ``score >= threshold``. ``"<="``: when ``score <=
+        threshold``; then `lower` is answered 1 and `upper` 0.
 
     threshold
         The number to publish, inside the gap between `lower` and `upper`.
 
     Notes
     -----
-    Of several cuts that are equally cheap this is the highest: say 1 only when it pays.
+    Of several cuts that are equally cheap this is the highest, and the lowest where lower scores
+    are answered 1: say 1 only when it pays.
 
     Examples
     --------
@@ -130,6 +152,8 @@ class Optimum(Gap):
         largest = math.frexp(max(abs(self.lower), abs(self.upper)))[1]
         exponent = min(math.frexp(800)[1] - math.frexp(half)[1] + 1, 1023 - largest, 1023)
         slope = math.ldexp(1.0, exponent)
+        if self.direction == "<=":
+            return -slope, slope * self.threshold
         return slope, -slope * self.threshold
 
     def as_bins(self) -> tuple[tuple[float, float, float], tuple[float, float]]:
@@ -137,7 +161,12 @@ class Optimum(Gap):
 
         >>> Optimum(lower=0.5, upper=0.75, loss=0.0).as_bins()
         ((-inf, 0.625, inf), (0.0, 1.0))
+
+        A bin holds its lower edge: where a low score is answered 1, the edge is the next double
+        after the threshold.
         """
+        if self.direction == "<=":
+            return (-math.inf, math.nextafter(self.threshold, math.inf), math.inf), (1.0, 0.0)
         return (-math.inf, self.threshold, math.inf), (0.0, 1.0)
 
 
@@ -148,7 +177,8 @@ class LossCurve:
     Attributes
     ----------
     thresholds
-        The threshold of each cut, from ``-inf`` (answer 1 to all) to ``inf`` (to none).
+        The threshold of each cut, from ``-inf`` (answer 1 to all) to ``inf`` (to none). Where a
+        low score is answered 1, from ``-inf`` (to none) to ``inf`` (to all).
     losses
         The total loss of each cut.
 
@@ -167,7 +197,10 @@ class LossCurve:
 
     @property
     def cheapest(self) -> NDArray[np.float64]:
-        """The thresholds of all cuts that share the lowest loss; the last is the optimum's."""
+        """The thresholds of all cuts that share the lowest loss; the last is the optimum's.
+
+        Where a low score is answered 1, the first is the optimum's.
+        """
         cheapest: NDArray[np.float64] = self.thresholds[self.losses == self.losses.min()]
         return cheapest
 

@@ -23,9 +23,18 @@ def recommendation_or_refusal(
     samples: Samples, costs: dict[str, Any], unit: Any
 ) -> Recommendation | str:
     """Recommend a threshold for new rows, or say in a sentence why none can be. O(n log n)."""
+    weights = _weights_in_units(samples, unit)
+    if samples.shares is not None:  # to count more and to cost more is the same
+        each = zip(("false_positive", "false_negative"), samples.shares, strict=True)
+        costs = {name: costs.get(name, 1) * share for name, share in each}
+        weights = None
     try:
         return recommend(
-            samples.scores, samples.labels, weights=_weights_in_units(samples, unit), **costs
+            samples.scores,
+            samples.labels,
+            weights=weights,
+            direction=samples.direction,
+            **costs,
         )
     except (ValueError, OverflowError) as error:  # the samples themselves were found sound before
         return str(error)
@@ -45,6 +54,7 @@ def group_thresholds(
         weights=_weights_in_units(samples, unit),
         at_least=at_least,
         shrink=True,
+        direction=samples.direction,
         **costs,
     )
     return {name: found.recommendation(code) for code, name in enumerate(samples.names)}
@@ -60,6 +70,8 @@ def _weights_in_units(samples: Samples, unit: Any) -> Any:
 def interval_text(interval: tuple[float, float], write: Callable[[float], str]) -> str:
     """Write the interval of the best threshold; its ends may be ``-inf``, ``inf`` and nan.
 
+    An end that is nan answers 1 to none: where low scores are answered 1, the low end.
+
     >>> interval_text((0.25, 0.5), str), interval_text((-math.inf, 0.5), str)
     ('0.25 to 0.5', '0.5 or below')
     >>> interval_text((0.25, math.nan), str), interval_text((-math.inf, math.inf), str)
@@ -68,8 +80,8 @@ def interval_text(interval: tuple[float, float], write: Callable[[float], str]) 
     ('inf', '-inf')
     """
     low, high = interval
-    if low == high or math.isnan(low):
+    if low == high or (math.isnan(low) and math.isnan(high)):
         return write(low)
-    if low == -math.inf:
+    if low == -math.inf or math.isnan(low):
         return f"{write(high)} or below" if high < math.inf else "any threshold"
     return f"{write(low)} to {write(high)}" if high < math.inf else f"{write(low)} or above"

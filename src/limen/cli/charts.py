@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.best_cut import Cuts
 from limen.digits import thinned, within
+from limen.direction import turned
+from limen.optimum import LossCurve
 
 if TYPE_CHECKING:
-    from limen.calibrator import OnlineCalibrator
+    from numpy.typing import NDArray
+
+    from limen.cli.aims import Aim
+    from limen.cli.samples import Samples
 
 __all__ = ["Charts"]
 
@@ -24,17 +30,25 @@ _STRETCHES = 1000  # of a chart, each with its lowest and its highest point
 class Charts:
     """The cuts of samples as numbers, texts and places on the axis of a chart."""
 
-    def __init__(self, calibrator: OnlineCalibrator, scores: Any, costs: dict[str, Any]) -> None:
+    def __init__(self, calibrator: Any, samples: Samples, aim: Aim) -> None:
         self.calibrator = calibrator
-        self.curve = calibrator.curve(**costs)
-        self.distinct = np.unique(scores)
+        self.direction = samples.direction
+        self.word, self.lowest = "cost" if aim.metric is None else aim.name, aim.measure.lowest
+        self.curve = calibrator.curve(**aim.costs)
+        if aim.metric is not None:
+            self.curve = _values(calibrator, samples, aim)
+        self.distinct = np.unique(samples.scores)
         finite = self.distinct[np.isfinite(self.distinct)]
         self.low, self.high = (float(finite[0]), float(finite[-1])) if len(finite) else (0.0, 1.0)
         self.shares = bool(np.all((self.distinct >= 0) & (self.distinct <= 1)))
 
     def place(self, threshold: float) -> int:
-        """Return how many distinct scores a threshold answers 0. O(log n)."""
-        return int(np.searchsorted(self.distinct, threshold))
+        """Return how many distinct scores lie below the cut at a threshold. O(log n)."""
+        if self.direction == ">=":
+            return int(np.searchsorted(self.distinct, threshold))
+        return (
+            0 if math.isnan(threshold) else int(np.searchsorted(self.distinct, threshold, "right"))
+        )
 
     def gap(self, threshold: float) -> tuple[float | None, float | None]:
         """Return the scores beside a threshold; None where there is no score on that side."""
@@ -45,11 +59,11 @@ class Charts:
 
     def text(self, threshold: float) -> str:
         """Write a threshold with the digits that put it between its scores."""
-        return within(threshold, *self.gap(threshold))
+        return within(threshold, *self.gap(threshold), direction=self.direction)
 
     def end_text(self, threshold: float) -> str:
         """Write the end of an interval: fewer digits, but still of the same cut."""
-        return within(threshold, *self.gap(threshold), digits=4)
+        return within(threshold, *self.gap(threshold), digits=4, direction=self.direction)
 
     def figures(self, marks: list[dict[str, Any]], band: dict[str, Any] | None) -> dict[str, Any]:
         """Everything the charts draw, ready for JSON; the ends lie just outside the scores.
@@ -58,6 +72,8 @@ class Charts:
         interval and a text.
         """
         ends = [] if band is None else band["interval"]
+        losses = self.curve.losses
+        best = losses[[losses.argmin() if self.lowest else losses.argmax()]]
         cuts = {self.place(end) for end in (*ends, *(mark["threshold"] for mark in marks))}
         kept = sorted(cuts.union(thinned(self.curve.losses, _STRETCHES)))
         thresholds = self.curve.thresholds[kept].tolist()
@@ -65,7 +81,7 @@ class Charts:
         curve = {
             "at": [self._inside(threshold) for threshold in thresholds],
             "shown": [self.text(threshold) for threshold in thresholds],
-            "loss": self.curve.losses[kept].tolist(),
+            "loss": _finite(self.curve.losses[kept]),
             "fp": [one.fp for one in each],
             "fn": [one.fn for one in each],
             "rate": [one.positive_rate for one in each],
@@ -78,7 +94,10 @@ class Charts:
             "curve": curve,
             "roc": self._roc(points),
             "fit": self._fit(),
-            "lowest": float(self.curve.losses.min()),
+            "best": _finite(best)[0],
+            "word": self.word.replace("_", " "),
+            "side": "above the lowest" if self.lowest else "below the highest",
+            "first": int(self.direction == ">="),
             "marks": [self._marked(**mark) for mark in marks],
             "band": band
             and {
@@ -104,20 +123,21 @@ class Charts:
         }
 
     def _fit(self) -> dict[str, Any]:
-        hull, blocks = self.calibrator.roc_hull(), self.calibrator.blocks()
+        hull, rising = self.calibrator.roc_hull(), self.direction == ">="
+        blocks = (self.calibrator if rising else self.calibrator.model).blocks()
         edges = [self._inside(threshold) for threshold in hull.thresholds.tolist()]
         at = [edge for pair in pairwise(edges) for edge in pair]
         return {
             "at": at,
-            "p": np.repeat(blocks.probabilities, 2).tolist(),
-            "diagonal": at if self.shares else None,
+            "p": np.repeat(blocks.probabilities[:: 1 if rising else -1], 2).tolist(),
+            "diagonal": at if self.shares and rising else None,
         }
 
     def _marked(self, threshold: float, **words: str) -> dict[str, Any]:
         confusion = self.calibrator.confusion(threshold)
         return {
             "at": self._inside(threshold),
-            "loss": float(self.curve.losses[self.place(threshold)]),
+            "loss": _finite(self.curve.losses[[self.place(threshold)]])[0],
             "fpr": confusion.false_positive_rate,
             "tpr": confusion.recall,
             **words,
@@ -131,4 +151,19 @@ class Charts:
         """Where a chart shows a threshold: an infinite one next to the last score."""
         margin = 0.02 * (self.high - self.low) or 0.5
         low, high = max(self.low - margin, -_LARGEST), min(self.high + margin, _LARGEST)
-        return high if math.isnan(threshold) else min(max(threshold, low), high)
+        if math.isnan(threshold):
+            return high if self.direction == ">=" else low
+        return min(max(threshold, low), high)
+
+
+def _values(calibrator: Any, samples: Samples, aim: Aim) -> LossCurve:
+    """Return the value of every cut by a metric, in the place of losses."""
+    falling = samples.direction == "<="
+    cuts = Cuts(*(calibrator.model if falling else calibrator)._cuts())
+    values = LossCurve(cuts.thresholds, aim.measure(*cuts.in_numbers(slice(None))))
+    return turned(values) if falling else values
+
+
+def _finite(values: NDArray[np.float64]) -> list[float | None]:
+    """Return numbers for JSON; a chart leaves out what is infinite."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]

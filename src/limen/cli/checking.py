@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limen.cli.findings import confusion_at
-from limen.trust.new_rows import Saving, cost_of_answers, saving
+from limen.cli.findings import confusion_at, losses_of, worth_at
+from limen.trust.new_rows import (
+    Saving,
+    cost_of_answers,
+    cost_of_rows,
+    saving,
+    saving_of_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,21 +89,39 @@ def checked(
     """Yield what each candidate costs on rows, and what it saves against the first. O(n) each."""
     first = candidates[0]
     given: dict[str, Any] = {**aim.costs, "confidence": confidence}
-    before = rows.scores >= first.threshold
+    before = rows.answers(first.threshold)
     for candidate in candidates:
         confusion = confusion_at(rows, candidate.threshold, unit)
-        worth = aim.measure(*confusion)
+        worth = worth_at(rows, candidate.threshold, aim, unit)
         about = candidate, confusion, worth, "loss" if aim.metric is None else "value"
-        if not aim.measure.lowest:
+        if aim.metric is not None and aim.measure.scale is None:
             yield Checked(*about, None, None, None)
             continue
-        answers = rows.scores >= candidate.threshold
-        cost = cost_of_answers(rows.labels, answers, rows.weights, **given)
+        answers = rows.answers(candidate.threshold)
+        if aim.prices:
+            before_cost, cost = (_rows_cost(rows, each, aim) for each in (before, answers))
+            price = cost_of_rows(cost, confidence, _mistakes(rows, answers, aim))
+            saved = saving_of_rows(before_cost, cost, before != answers, confidence)
+        else:
+            price = cost_of_answers(rows.labels, answers, rows.weights, **given)
+            saved = saving(rows.labels, before, answers, rows.weights, **given)
         if candidate is first:
-            yield Checked(*about, cost, None, None)
-            continue
-        saved = saving(rows.labels, before, answers, rows.weights, **given)
-        yield Checked(*about, cost, first, saved)
+            yield Checked(*about, price, None, None)
+        else:
+            yield Checked(*about, price, first, saved)
+
+
+def _rows_cost(rows: Samples, answers: NDArray[np.bool_], aim: Aim) -> NDArray[np.float64]:
+    """Return what each row costs, its weight included. O(n)."""
+    below, above = losses_of(rows, aim)
+    costs: NDArray[np.float64] = np.where(answers, above, below).astype(np.float64)
+    return costs
+
+
+def _mistakes(rows: Samples, answers: NDArray[np.bool_], aim: Aim) -> int:
+    """Count the rows that the other answer would have been cheaper for. O(n)."""
+    below, above = losses_of(rows, aim)
+    return int(np.count_nonzero(np.where(answers, above > below, below > above)))
 
 
 def thresholds_of_groups(

@@ -5,21 +5,35 @@ from __future__ import annotations
 
 import csv
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from limen.batch import loss_curve
-from limen.cli.aims import aim_of, columns_of
+from limen.best_cut import Cuts, demands_of, met_at
+from limen.calibrator import OnlineCalibrator
+from limen.cli.aims import aim_of, columns_of, metric_of
 from limen.cli.checking import Candidate, checked
 from limen.cli.exits import BAD_INPUT, Failure
-from limen.cli.findings import best_of, confusion_at
-from limen.cli.inputs import read
+from limen.cli.findings import best_of, confusion_at, losses_of, worth_at
+from limen.cli.inputs import read, unit_of
 from limen.cli.new_rows import advice_on, require_confidence
 from limen.cli.output import as_json, print_messages, require_writable, written
-from limen.cli.sentences import as_typed, comparisons
+from limen.cli.sentences import as_typed, comparisons, demands_met, value_comparisons
+from limen.direction import negated
+from limen.falling import LowerIsPositive
+from limen.online import OnlineCut
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from numpy.typing import NDArray
+
+    from limen.cli.aims import Aim
+    from limen.cli.findings import Finding
+    from limen.cli.samples import Samples
+    from limen.optimum import LossCurve
 
 __all__ = ["compare", "curve", "demo"]
 
@@ -32,24 +46,64 @@ def curve(options: Namespace) -> int:
     aim = aim_of(options)
     require_writable(options.output, options.force)
     samples = read(options.files, options.format, columns_of(options))
+    options.unit = unit_of(samples, options.unit)
+    names = list(dict.fromkeys(options.metrics or ()))
     try:
-        losses = loss_curve(
-            samples.scores, samples.labels, weights=samples.weights, unit=options.unit, **aim.costs
-        )
+        columns = _columns_of_curve(samples, aim, options.unit, names)
     except (ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
+    length = len(columns["threshold"])
     with written(options.output) as file:
-        file.write("threshold,loss\n")
-        for start in range(0, len(losses), _LINES):
-            thresholds = losses.thresholds[start : start + _LINES].tolist()
-            each = losses.losses[start : start + _LINES].tolist()
-            file.write("".join(f"{t!r},{v!r}\n" for t, v in zip(thresholds, each, strict=True)))
-    print_messages(
-        f"{len(losses):,} cuts of {len(samples):,} samples; the cheapest at "
-        f"{best_of(samples, aim, options.unit).threshold_text}",
-        quiet=options.quiet,
-    )
+        file.write(",".join(columns) + "\n")
+        for start in range(0, length, _LINES):
+            parts = [column[start : start + _LINES].tolist() for column in columns.values()]
+            lines = (",".join(map(repr, row)) + "\n" for row in zip(*parts, strict=True))
+            file.write("".join(lines))
+    if not options.quiet:
+        asked = replace(aim, metric=metric_of(names[0]), name=names[0]) if names else aim
+        best = best_of(samples, asked, options.unit).threshold_text
+        which = "the cheapest" if asked.metric is None else f"the best by {asked.name}"
+        print_messages(f"{length:,} cuts of {len(samples):,} samples; {which} at {best}")
     return 0
+
+
+def _columns_of_curve(
+    samples: Samples, aim: Aim, unit: Any, names: list[str]
+) -> dict[str, NDArray[Any]]:
+    """Return thresholds, losses unless metrics alone are asked for, and one column per metric.
+
+    Under demands there is one more, of 1 where a cut meets them all.
+    """
+    columns: dict[str, NDArray[Any]] = {}
+    if not names:
+        losses = _loss_curve(samples, aim, unit)
+        columns = {"threshold": losses.thresholds, "loss": losses.losses}
+    if not names and not aim.demands:
+        return columns
+    calibrator, falling = OnlineCalibrator(unit=unit), samples.direction == "<="
+    scores = negated(samples.scores) if falling else samples.scores
+    calibrator.update_many(scores, samples.labels, samples.weights)
+    cuts, step = Cuts(*calibrator._cuts()), -1 if falling else 1
+    weights = [weight[::step] for weight in cuts.in_numbers(slice(None))]
+    if names:
+        columns["threshold"] = 0.0 - cuts.thresholds[::-1] if falling else cuts.thresholds
+    columns |= {name: metric_of(name)(*weights) for name in names}
+    if aim.demands:
+        met = np.logical_and.reduce(met_at(cuts, demands_of(**aim.demands)))[::step]
+        columns["meets"] = met.astype(np.int64)
+    return columns
+
+
+def _loss_curve(samples: Samples, aim: Aim, unit: Any) -> LossCurve:
+    if not aim.prices:
+        given: Any = {"weights": samples.weights, "direction": samples.direction, **aim.costs}
+        return loss_curve(samples.scores, samples.labels, unit=unit, **given)
+    cut: Any = OnlineCut(unit=unit)
+    if samples.direction == "<=":
+        cut = LowerIsPositive(cut)
+    cut.update_many(samples.scores, *losses_of(samples, aim))
+    curve: LossCurve = cut.curve()
+    return curve
 
 
 def compare(options: Namespace) -> int:
@@ -57,15 +111,18 @@ def compare(options: Namespace) -> int:
     aim = aim_of(options)
     require_confidence(options.confidence)
     samples = read(options.files, options.format, columns_of(options))
+    options.unit = unit_of(samples, options.unit)
     best = best_of(samples, aim, options.unit)
-    lowest = aim.measure(*best.confusion)
+    lowest = worth_at(samples, best.threshold, aim, options.unit)
     rows: list[dict[str, Any]] = []
     for threshold in (best.threshold, *options.thresholds):
         confusion = confusion_at(samples, threshold, options.unit)
-        loss = aim.measure(*confusion)
+        loss = worth_at(samples, threshold, aim, options.unit)
         rows.append(
             {"threshold": threshold, "loss": loss, "excess": loss - lowest, **confusion._asdict()}
         )
+    if aim.metric is not None:
+        return _compare_values(samples, best, aim, options)
     if options.json or not options.quiet:
         trust = aim, options.unit, options.confidence
         advice = [advice_on(samples, *trust, threshold) for threshold in options.thresholds]
@@ -78,6 +135,28 @@ def compare(options: Namespace) -> int:
             row |= {"keep": each.keep, "reason": each.reason, "saving": check.saving_facts()}
         about = {name: advice[0].facts()[name] for name in _ABOUT_NEW_ROWS}
         print(as_json({"optimum": rows[0], "thresholds": rows[1:], **about}))
+        return 0
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(rows[0])
+    table.writerows([map(repr, row.values()) for row in rows])
+    return 0
+
+
+def _compare_values(samples: Samples, best: Finding, aim: Aim, options: Namespace) -> int:
+    """Compare thresholds with the best one by a metric, or under demands."""
+    top = worth_at(samples, best.threshold, aim, options.unit)
+    rows: list[dict[str, Any]] = []
+    for threshold in (best.threshold, *options.thresholds):
+        confusion = confusion_at(samples, threshold, options.unit)
+        value = worth_at(samples, threshold, aim, options.unit)
+        row = {"threshold": threshold, "value": value, "difference": value - top}
+        if aim.demands:
+            row["meets"] = int(all(met for _, met, _ in demands_met(confusion, aim)))
+        rows.append(row | confusion._asdict())
+    if not options.quiet:
+        print_messages(*value_comparisons(rows, aim))
+    if options.json:
+        print(as_json({**aim.facts(), "best": rows[0], "thresholds": rows[1:]}))
         return 0
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(rows[0])

@@ -13,7 +13,7 @@ import numpy as np
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, Failure
 from limen.cli.line_reader import csv_header, is_gzip
 from limen.cli.progress import on_terminal, polling
-from limen.cli.rows import MANY_LABELS, Columns, refuse_column, which_labels
+from limen.cli.rows import MANY_LABELS, OUTCOMES, Columns, refuse_column, which_labels
 from limen.cli.samples import Samples
 
 __all__ = [
@@ -30,6 +30,7 @@ _INTEGER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _LONG = 2**20
 _PARQUET = "read_parquet(?, file_row_number = true)"
+_NUMBERS = ("score", "weight", *OUTCOMES)
 _REAL = ("FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
 
 
@@ -93,6 +94,7 @@ def _select(parts: dict[str, str], positive: str | None) -> tuple[str, list[Any]
         taken.append(f"{parts['weight']} AS weight")
     if "group" in parts:
         taken.append(f"CAST({parts['group']} AS VARCHAR) AS name")
+    taken += [f"{parts[part]} AS {part}" for part in parts if part in OUTCOMES]
     return f"SELECT {', '.join(taken)}", given
 
 
@@ -113,7 +115,7 @@ def text_query(path: str, format: str, columns: Columns) -> tuple[str, list[Any]
     if has_magic(path) or not (is_gzip(path) or _ends_in_a_line(path)):
         raise NeedsLineReader
     options = [f"compression = '{'gzip' if is_gzip(path) else 'none'}'", "auto_detect = false"]
-    types = {part: "DOUBLE" if part in ("score", "weight") else "VARCHAR" for part in named}
+    types = {part: "DOUBLE" if part in _NUMBERS else "VARCHAR" for part in named}
     if format == "csv":
         places, width, delimiter = csv_header(path, columns)
         parts = {part: f"c{place}" for part, place in zip(named, places, strict=True)}
@@ -179,10 +181,13 @@ def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Colu
         lowest = (weights >= columns.finest) | (weights == 0)
         if not bool(np.all(lowest & (weights < np.inf))):
             raise NeedsLineReader
+    costs = {outcome: arrays[outcome].astype(np.float64) for outcome, _ in columns.costs}
+    if not all(np.isfinite(each).all() for each in costs.values()):
+        raise NeedsLineReader
     codes = arrays.get("code")
     if codes is not None:
         codes = codes.astype(np.min_scalar_type(len(names)))  # small ones are sorted faster
-    return Samples(scores, arrays["label"], weights, codes, tuple(names))
+    return Samples(scores, arrays["label"], weights, codes, tuple(names), costs=costs)
 
 
 def read_parquet(path: str, columns: Columns) -> Samples:
@@ -218,7 +223,7 @@ def _parquet_parts(connection: Any, path: str, columns: Columns) -> dict[str, st
         if name not in types:
             refuse_column(part, name, list(types), path)
         parts[part] = _quoted(name)
-        if part in ("score", "weight"):
+        if part in _NUMBERS:
             parts[part] = _as_number(parts[part], types[name], path, name)
     return parts
 
@@ -258,6 +263,9 @@ def _refuse_row(
             f"coalesce({weight} < {columns.finest!r} AND {weight} != 0 OR isnan({weight}) OR "
             f"isinf({weight}), true)"
         )
+    for outcome, _ in columns.costs:
+        each = number.format(parts[outcome])
+        wrong[outcome] = f"coalesce(isnan({each}) OR isinf({each}), true)"
     if "group" in parts:
         wrong["group"] = f"coalesce(CAST({parts['group']} AS VARCHAR), '') = ''"
     for part, condition in wrong.items():
@@ -281,9 +289,10 @@ def _refuse_row(
                 "label": "0 or 1" if columns.positive is None else "some value",
                 "weight": f"0, or finite and at least {columns.finest!r} (see --unit)",
                 "group": "the name of a group",
-            }[part]
+            }.get(part, "a finite number")
             raise Failure(
-                f"{path}, row {row[0]:,}, column {columns.named()[part]}: the {part} is {value}; "
+                f"{path}, row {row[0]:,}, column {columns.named()[part]}: the "
+                f"{'cost' if part in OUTCOMES else part} is {value}; "
                 f"it must be {needed}. Correct it or drop the row.",
                 BAD_INPUT,
             )

@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limen.batch import optimal_threshold
+from limen import losses
+from limen.batch import optimal_cut, optimal_threshold
 from limen.calibrator import OnlineCalibrator
-from limen.cli.exits import BAD_INPUT, INFEASIBLE, Failure
-from limen.digits import within
+from limen.cli.exits import BAD_INPUT, INFEASIBLE, USAGE, Failure
+from limen.digits import gap, within
 from limen.errors import Infeasible
+from limen.falling import LowerIsPositive
 from limen.metrics import Confusion
+from limen.online import OnlineCut
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from limen.cli.aims import Aim
     from limen.cli.samples import Samples
     from limen.metrics import BestCut
+    from limen.optimum import Direction
+    from limen.review import ReviewBand
 
 __all__ = [
     "FEW",
@@ -26,12 +33,16 @@ __all__ = [
     "Finding",
     "GroupFinding",
     "as_failure",
+    "band_of",
     "best_of",
     "calibrator_of",
     "confusion_at",
     "finding_at",
     "finding_of",
     "findings_by_group",
+    "losses_of",
+    "near_of",
+    "worth_at",
 ]
 
 FEW = 300  # samples of a group
@@ -50,6 +61,7 @@ class Finding:
     confusion: Confusion
     samples: int
     positives: int
+    direction: Direction = ">="
 
     @property
     def few(self) -> bool:
@@ -58,18 +70,44 @@ class Finding:
         return self.samples < FEW or rarer < FEW_OF_LABEL
 
     @property
+    def worth(self) -> float:
+        """What the cut costs, or its value by a metric."""
+        worth = self.loss if self.value is None else self.value
+        return 0.0 if worth is None else worth
+
+    @property
     def threshold_text(self) -> str:
         """The threshold for people."""
-        return within(self.threshold, self.lower, self.upper)
+        return within(self.threshold, self.lower, self.upper, direction=self.direction)
+
+    @property
+    def same_answer(self) -> int | None:
+        """The answer that every score gets, where all get one."""
+        if self.lower is not None and self.upper is not None:
+            return None
+        answered = self.upper if self.direction == ">=" else self.lower
+        return int(answered is not None)
+
+    @property
+    def same_answers(self) -> str | None:
+        """Which thresholds give the same answers; None where no score lies on one side."""
+        if self.lower is None or self.upper is None:
+            return None
+        low, _, high = gap(self.lower, self.threshold, self.upper, self.direction)
+        if self.direction == ">=":
+            return f"threshold above {low} and up to {high}"
+        return f"threshold from {low} and below {high}"
 
     def facts(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
         confusion = self.confusion
         aim = {"loss": self.loss} if self.value is None else {"value": self.value}
+        turned = {} if self.direction == ">=" else {"direction": self.direction}
         return {
             "threshold": self.threshold,
             "lower": self.lower,
             "upper": self.upper,
+            **turned,
             **aim,
             "confusion": confusion._asdict(),
             "precision": confusion.precision,
@@ -92,14 +130,23 @@ class GroupFinding(NamedTuple):
 def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> Finding:
     """Find the best cut by the aim."""
     try:
+        if aim.prices:
+            columns = samples.scores, *losses_of(samples, aim)
+            cheapest = optimal_cut(*columns, unit=unit, direction=samples.direction)
+            return finding_at(samples, cheapest.threshold, aim, unit)
         if aim.metric is None:
             best = optimal_threshold(
-                samples.scores, samples.labels, weights=samples.weights, unit=unit, **aim.costs
+                samples.scores,
+                samples.labels,
+                weights=samples.weights,
+                unit=unit,
+                direction=samples.direction,
+                **aim.costs,
             )
             confusion = confusion_at(samples, best.threshold, unit)
             ends = best.threshold, best.lower, best.upper
             counts = len(samples), samples.positives
-            return Finding(*ends, best.loss, None, confusion, *counts)
+            return Finding(*ends, best.loss, None, confusion, *counts, samples.direction)
         found = calibrator_of(samples, unit).best(aim.metric, **aim.demands)
     except Infeasible as infeasible:
         raise as_failure(infeasible, "" if group is None else f"group {group}: ") from None
@@ -112,19 +159,19 @@ def finding_of(found: BestCut, samples: Samples) -> Finding:
     """Describe the best cut of samples by a metric."""
     ends = found.threshold, found.lower, found.upper
     counts = len(samples), samples.positives
-    return Finding(*ends, None, found.value, found.confusion, *counts)
+    return Finding(*ends, None, found.value, found.confusion, *counts, found.direction)
 
 
 def finding_at(samples: Samples, threshold: float, aim: Aim, unit: Any) -> Finding:
     """Describe the cut at any threshold. O(n)."""
-    above = samples.scores >= threshold
+    above = samples.answers(threshold) == (samples.direction == ">=")
     lower = None if above.all() else float(samples.scores[~above].max())
     upper = float(samples.scores[above].min()) if above.any() else None
     confusion = confusion_at(samples, threshold, unit)
-    worth = aim.measure(*confusion)
+    worth = worth_at(samples, threshold, aim, unit)
     loss, value = (worth, None) if aim.metric is None else (None, worth)
     counts = len(samples), samples.positives
-    return Finding(threshold, lower, upper, loss, value, confusion, *counts)
+    return Finding(threshold, lower, upper, loss, value, confusion, *counts, samples.direction)
 
 
 def findings_by_group(
@@ -137,8 +184,9 @@ def findings_by_group(
             groups[name] = GroupFinding(best_of(members, aim, unit, name), own=True)
             continue
         confusion = confusion_at(members, finding.threshold, unit)
-        worth = {"loss" if aim.metric is None else "value": aim.measure(*confusion)}
-        counts = {"samples": len(members), "positives": members.positives}
+        value = worth_at(members, finding.threshold, aim, unit)
+        worth: dict[str, Any] = {"loss" if aim.metric is None else "value": value}
+        counts: dict[str, Any] = {"samples": len(members), "positives": members.positives}
         groups[name] = GroupFinding(
             replace(finding, confusion=confusion, **worth, **counts), own=False
         )
@@ -149,21 +197,72 @@ def as_failure(infeasible: Infeasible, where: str) -> Failure:
     """Word what no cut meets, with the nearest cut, for the command line."""
     near = infeasible.nearest
     problem = str(infeasible).split("; ask for less")[0]
-    text = within(near.threshold, near.lower, near.upper)
+    text = within(near.threshold, near.lower, near.upper, direction=near.direction)
     problem = problem.replace(repr(near.threshold), text)
     return Failure(f"{where}{problem}. Ask for less.", INFEASIBLE)
 
 
-def calibrator_of(samples: Samples, unit: Any) -> OnlineCalibrator:
-    """Hold all samples."""
-    calibrator = OnlineCalibrator(unit=unit)
+def calibrator_of(samples: Samples, unit: Any) -> Any:
+    """Hold all samples in an `OnlineCalibrator`, turned round where lower scores mean positive."""
+    calibrator: Any = OnlineCalibrator(unit=unit)
+    if samples.direction == "<=":
+        calibrator = LowerIsPositive(calibrator)
     calibrator.update_many(samples.scores, samples.labels, samples.weights)
     return calibrator
 
 
+def near_of(samples: Samples, aim: Aim, unit: Any, within: Any) -> list[tuple[float, float]]:
+    """Find the thresholds that are at most a share worse than the best; none for None. O(n)."""
+    if within is None:
+        return []
+    found: list[tuple[float, float]] = calibrator_of(samples, unit).near_best(
+        aim.measure, within=within, **aim.demands
+    )
+    return found
+
+
+def band_of(samples: Samples, aim: Aim, options: Namespace) -> ReviewBand | None:
+    """Find the review band that the options ask for; None where they ask for none."""
+    if options.asking is None and options.max_questions is None:
+        return None
+    asking = options.asking or 0
+    if aim.metric is not None or aim.prices or asking < 0:
+        raise Failure(
+            "--asking and --max-questions go with --false-positive and --false-negative, and are "
+            "not negative. Leave out metrics, demands and other costs.",
+            USAGE,
+        )
+    found: ReviewBand = calibrator_of(samples, options.unit).review_band(
+        asking=asking, max_questions=options.max_questions, **aim.costs
+    )
+    return found
+
+
+def losses_of(samples: Samples, aim: Aim) -> tuple[Any, Any]:
+    """Return what each row costs if it is answered 0, and if it is answered 1. O(n)."""
+    each = {
+        outcome: samples.costs[outcome] if isinstance(price, str) else price
+        for outcome, price in aim.prices.items()
+    }
+    short = {"".join(word[0] for word in outcome.split("_")): each[outcome] for outcome in each}
+    below, above = losses.cost_matrix(samples.labels, **short)
+    return losses.weighed(below, samples.weights), losses.weighed(above, samples.weights)
+
+
+def worth_at(samples: Samples, threshold: Any, aim: Aim, unit: Any) -> float:
+    """Return what a threshold, or one for each row, costs, or its value by a metric. O(n)."""
+    if not aim.prices:
+        return float(aim.measure(*confusion_at(samples, threshold, unit)))
+    answers = samples.answers(threshold)
+    below, above = losses_of(samples, aim)
+    cut = OnlineCut(unit=unit)  # which adds up without rounding
+    cut.update_many(np.zeros(len(samples)), np.where(answers, above, below), np.zeros(len(samples)))
+    return float(cut.curve().losses[-1])
+
+
 def confusion_at(samples: Samples, threshold: Any, unit: Any) -> Confusion:
     """Count right and wrong answers at a threshold, or one for each row, exactly. O(n)."""
-    answers = samples.scores >= threshold
+    answers = samples.answers(threshold)
     if samples.weights is not None:
         calibrator = OnlineCalibrator(unit=unit)
         calibrator.update_many(answers, samples.labels, samples.weights)

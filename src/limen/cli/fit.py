@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import csv
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from limen.calibrator import OnlineCalibrator
 from limen.cli.aims import aim_of, columns_of
 from limen.cli.checking import Candidate, checked, thresholds_of_groups
 from limen.cli.exits import BAD_INPUT, FAILED, INFEASIBLE, USAGE, Failure
-from limen.cli.findings import best_of, findings_by_group
-from limen.cli.inputs import read, read_narrowed, require_other_files
+from limen.cli.findings import band_of, best_of, findings_by_group, losses_of, near_of
+from limen.cli.inputs import read, read_narrowed, require_other_files, unit_of
 from limen.cli.new_rows import (
     advice_on,
     group_facts,
@@ -21,9 +21,10 @@ from limen.cli.new_rows import (
     thresholds_by_group,
 )
 from limen.cli.output import as_json, print_messages, require_writable
-from limen.cli.sentences import as_typed, check_lines, remarks, summary
+from limen.cli.sentences import as_typed, band_lines, check_lines, near_lines, remarks, summary
+from limen.falling import LowerIsPositive
 from limen.groups import Grouped
-from limen.online import OnlineThreshold
+from limen.online import OnlineCut, OnlineThreshold
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -47,6 +48,7 @@ def fit(options: Namespace) -> int:
     narrowed = _fit_out_of_core(options, aim)
     if narrowed is None:
         samples = read(options.files, options.format, columns_of(options))
+        options.unit = unit_of(samples, options.unit)
         finding = best_of(samples, aim, options.unit)
     else:
         samples, finding = narrowed
@@ -54,12 +56,20 @@ def fit(options: Namespace) -> int:
     groups = findings_by_group(samples, finding, *of_groups)
     shrunk = thresholds_by_group(samples, *of_groups)
     facts = {**aim.facts(), **finding.facts()}
+    near = near_of(samples, aim, options.unit, options.within)
+    if options.within is not None:
+        facts["near"] = [list(run) for run in near]
+    band = band_of(samples, aim, options)
+    if band is not None:
+        facts["band"] = {**asdict(band), "confusion": band.confusion._asdict()}
     lines: list[str] = []
     if options.json or options.recommended or options.check or not options.quiet:
         given = options.unit, options.confidence, options.current
         advice = advice_on(samples, aim, *given, narrowed=narrowed is not None)
         facts |= advice.facts()
-        lines += summary(finding, aim, advice)
+        lines += summary(finding, aim, advice, samples.shares)
+        lines += band_lines(band)
+        lines += near_lines(near, aim, options.within, samples.direction)
         if options.recommended and advice.finding is None:
             code = FAILED if narrowed else INFEASIBLE if aim.demands else BAD_INPUT
             raise Failure(advice.reason, code)
@@ -94,6 +104,12 @@ def _require_options(options: Namespace, aim: Aim) -> None:
     """Refuse what cannot work, before any work is done."""
     require_writable(options.save, options.force)
     require_confidence(options.confidence)
+    if options.within is not None and aim.prices:
+        raise Failure(
+            "--within is known for metrics and for --false-positive and --false-negative: a share "
+            "of a gain says little. Leave it out.",
+            USAGE,
+        )
     if options.recommended and aim.metric is not None and not aim.demands:
         raise Failure(
             f"--recommended is for costs and demands, not for --metric {aim.name}. Leave it out.",
@@ -151,7 +167,9 @@ def _print_groups(
 
 def _fit_out_of_core(options: Namespace, aim: Aim) -> tuple[Samples, Finding] | None:
     """Find the cheapest cut of files that memory does not hold; None where it holds them."""
-    if aim.metric is not None or options.save is not None:
+    if aim.metric is not None or options.save is not None or options.within is not None:
+        return None
+    if options.asking is not None or options.max_questions is not None:
         return None
     few = read_narrowed(options.files, options.format, columns_of(options), aim.costs)
     if few is None:
@@ -168,10 +186,13 @@ def _model_of(samples: Samples, options: Namespace, aim: Aim) -> Any:
         if aim.metric is None
         else OnlineCalibrator(unit=options.unit)
     )
-    columns = samples.scores, samples.labels, samples.weights
-    if samples.codes is None:
-        model.update_many(*columns)
-        return model
-    grouped = Grouped(model, at_least=options.at_least)
-    grouped.update_many([samples.names[code] for code in samples.codes.tolist()], *columns)
-    return grouped
+    columns: tuple[Any, ...] = samples.scores, samples.labels, samples.weights
+    if aim.prices:
+        model, columns = OnlineCut(unit=options.unit), (samples.scores, *losses_of(samples, aim))
+    if samples.codes is not None:
+        model = Grouped(model, at_least=options.at_least)
+        columns = ([samples.names[code] for code in samples.codes.tolist()], *columns)
+    if samples.direction == "<=":
+        model = LowerIsPositive(model)
+    model.update_many(*columns)
+    return model

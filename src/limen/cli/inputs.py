@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
+from fractions import Fraction
 from glob import glob, has_magic
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +29,12 @@ from limen.cli.progress import counting
 from limen.cli.rows import Columns
 from limen.cli.samples import Samples, concatenated
 from limen.columns import as_scores
+from limen.losses import at_prevalence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["read", "read_narrowed", "require_other_files"]
+__all__ = ["read", "read_narrowed", "require_other_files", "unit_of"]
 
 # Below this many bytes of text, Python is done before duckdb has been loaded.
 _SMALL = 2**21
@@ -69,12 +72,33 @@ def read(
         parts = [replace(part, scores=as_scores(part.scores)) for part in parts]
     except ValueError as error:
         raise Failure(str(error), BAD_INPUT) from None
-    samples = concatenated(parts)
+    samples = replace(concatenated(parts), direction=columns.direction)
     if samples.weights is not None and not samples.weights.all():
         samples = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
     _require_classes(samples, name_of(listed), columns, one_class)
-    return samples
+    return samples if columns.prevalence is None else _weighted(samples, columns)
+
+
+def _weighted(samples: Samples, columns: Columns) -> Samples:
+    """Weight rows to another share of label 1. O(n)."""
+    try:
+        shares = at_prevalence(samples.labels, columns.prevalence, weights=samples.weights)
+    except ValueError as error:
+        raise Failure(f"--{error}", BAD_INPUT) from None
+    each = np.where(samples.labels == 1, float(shares[1]), float(shares[0]))
+    if samples.weights is not None:
+        return replace(samples, weights=samples.weights * each)
+    return replace(samples, weights=each, shares=shares)
+
+
+def unit_of(samples: Samples, unit: Any) -> Any:
+    """Return the unit that was asked for, or one of which weights by prevalence are multiples."""
+    if unit is not None or samples.shares is None:
+        return unit
+    zero, one = map(Fraction, samples.shares)
+    common = math.gcd(zero.numerator * one.denominator, one.numerator * zero.denominator)
+    return Fraction(common, zero.denominator * one.denominator)
 
 
 def require_other_files(chosen_on: Sequence[str], checked_on: str) -> None:
@@ -94,7 +118,13 @@ def read_narrowed(
     """
     paths = _expanded(patterns)
     kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
-    if columns.weight or columns.group or None in kinds or not duckdb_is_installed():
+    if (
+        columns.weight
+        or columns.group
+        or columns.costs
+        or None in kinds
+        or not duckdb_is_installed()
+    ):
         return None
     most = _most_rows()
     if sum(os.path.getsize(path) for path in paths) < most:
@@ -113,10 +143,14 @@ def read_narrowed(
             for path, kind in zip(paths, kinds, strict=True)
         ]
         sql = " UNION ALL ".join(f"({query})" for query, _ in queries)
+        if columns.direction == "<=":
+            sql = f"SELECT -CAST(score AS DOUBLE) AS score, label FROM ({sql})"
         given = [value for _, values in queries for value in values]
         narrowed = narrow(connection, sql, given, **costs, most=most)
     except (NeedsLineReader, duckdb.Error):
         return None
+    if columns.direction == "<=":
+        narrowed = replace(narrowed, scores=-narrowed.scores, direction="<=")
     return narrowed if 0 < narrowed.positives < len(narrowed) else None
 
 

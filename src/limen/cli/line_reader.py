@@ -26,6 +26,7 @@ from limen.cli.rows import (
     MANY_LABELS,
     Columns,
     Place,
+    as_cost,
     as_number,
     as_text,
     as_utf8,
@@ -190,6 +191,8 @@ def _collect(
 ) -> Samples:
     label_of, finest = labels_of(columns.positive), columns.finest
     weighted, grouped = columns.weight is not None, columns.group is not None
+    group_at, costs_at = 2 + weighted, 2 + weighted + grouped
+    costs = [(*cost, array("d")) for cost in columns.costs]
     scores, labels, weights, codes = array("d"), bytearray(), array("d"), array("q")
     names: dict[str, int] = {}
     for count, record in enumerate(records):
@@ -200,10 +203,13 @@ def _collect(
         if weighted:
             weights.append(as_weight(record[2], lines, columns, finest))
         if grouped:
-            name = record[-1] if type(record[-1]) is str else as_text(record[-1])
+            name = record[group_at]
+            name = name if type(name) is str else as_text(name)
             if name == "":
                 lines.refuse("the group is missing. Fill it or drop the row.", column=columns.group)
             codes.append(names.setdefault(name, len(names)))
+        for at, (outcome, column, values) in enumerate(costs, costs_at):
+            values.append(as_cost(record[at], lines, column, outcome))
         scores.append(score)
         labels.append(label)
         if count % 65536 == 65535:
@@ -214,6 +220,7 @@ def _collect(
         np.frombuffer(weights, dtype=np.float64) if weighted else None,
         np.array(codes, np.min_scalar_type(len(names))) if grouped else None,  # to sort them fast
         tuple(names),
+        costs={outcome: np.frombuffer(values, np.float64) for outcome, _, values in costs},
     )
 
 

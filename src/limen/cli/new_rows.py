@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from limen.cli.advice import _weights_in_units as weights_in_units
 from limen.cli.advice import group_thresholds
 from limen.cli.exits import USAGE, Failure
-from limen.cli.findings import calibrator_of, finding_at, finding_of
+from limen.cli.findings import calibrator_of, finding_at, finding_of, losses_of
 from limen.errors import Infeasible
 from limen.trust.intervals import reach_of
 from limen.trust.recommended import recommend
@@ -34,6 +36,13 @@ class Advice:
     regret: float | None = None
     current: float | None = None
     keep: bool | None = None
+
+    @property
+    def at(self) -> str:
+        """Say at which threshold that holds; nothing where there is none."""
+        return (
+            "" if self.finding is None else f" They do at threshold {self.finding.threshold_text}."
+        )
 
     def facts(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
@@ -82,13 +91,19 @@ def advice_on(
             raise ValueError(
                 f"no threshold is recommended by {aim.name}; that is known for costs and demands."
             )
+        judged, costs = _priced(samples, aim), aim.costs
+        if samples.shares is not None and not samples.costs:
+            judged = replace(samples, weights=None)  # to count more and to cost more is the same
+            each = zip(aim.costs.items(), samples.shares, strict=True)
+            costs = {name: cost * share for (name, cost), share in each}
         found = recommend(
-            samples.scores,
-            samples.labels,
-            weights=weights_in_units(samples, unit),
+            judged.scores,
+            judged.labels,
+            weights=weights_in_units(judged, unit),
             current=current,
             confidence=confidence,
-            **aim.costs,
+            direction=samples.direction,
+            **costs,
         )
     except (ValueError, OverflowError) as error:
         return Advice(confidence, str(error), current=current)
@@ -104,6 +119,19 @@ def advice_on(
         current,
         found.keep,
     )
+
+
+def _priced(samples: Samples, aim: Aim) -> Samples:
+    """Return samples whose mistakes cost as much as the rows say, by labels and weights. O(n).
+
+    A row costs one thing if it is answered 0 and another if it is answered 1: the cheaper answer is
+    its label, and the difference its weight. What it costs in any case does not move the threshold.
+    """
+    if not samples.costs:
+        return samples
+    below, above = losses_of(samples, aim)
+    labels = (below > above).view(np.uint8)
+    return replace(samples, labels=labels, weights=np.abs(below - above), costs={})
 
 
 def _guaranteed(samples: Samples, aim: Aim, confidence: float, current: float | None) -> Advice:
@@ -129,7 +157,7 @@ def thresholds_by_group(
     if samples.codes is None or aim.metric is not None:
         return {}
     try:
-        return group_thresholds(samples, aim.costs, unit, at_least)
+        return group_thresholds(_priced(samples, aim), aim.costs, unit, at_least)
     except (ValueError, OverflowError, MemoryError):  # which `advice_on` puts into words
         return {}
 

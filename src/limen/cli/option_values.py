@@ -13,6 +13,7 @@ from typing import Any
 from limen.metric_names import METRIC_NAMES
 
 __all__ = [
+    "cost",
     "count",
     "delimiter",
     "level",
@@ -40,6 +41,16 @@ def number(text: str) -> Any:
     if not 10**-_LARGEST <= value <= 10**_LARGEST:
         raise ArgumentTypeError(f"{text!r} is {_BEYOND}")
     return int(value) if value.denominator == 1 else value
+
+
+def cost(text: str) -> Any:
+    """Read a cost as it was typed; a negative one is a gain.
+
+    >>> cost("-5"), cost("0.1"), cost("0")
+    (-5, Fraction(1, 10), 0)
+    """
+    value = _fraction(text)
+    return 0 if value == 0 else number(text) if value > 0 else -number(text.lstrip()[1:])
 
 
 def _fraction(text: str) -> Any:
@@ -89,17 +100,22 @@ def level(text: str) -> float:
 
 
 def metric(text: str) -> str:
-    """Check the name of a metric, or f and a number for F-beta.
+    """Check the name of a metric, in capitals or not; or f and a number for F-beta.
 
-    >>> metric("f0.5")
-    'f0.5'
+    >>> metric("f0.5"), metric("MCC"), metric("net-benefit=0.2")
+    ('f0.5', 'mcc', 'net_benefit=0.2')
     """
-    if text in METRIC_NAMES:
-        return text
-    if re.fullmatch(r"f\d{1,99}(\.\d{1,99})?", text) and float(text[1:]) > 0:
-        return text
+    name = text.lower().replace("-", "_")
+    if name in METRIC_NAMES:
+        return name
+    if re.fullmatch(r"f\d{1,99}(\.\d{1,99})?", name) and float(name[1:]) > 0:
+        return name
+    benefit = re.fullmatch(r"net_benefit=(0?\.\d{1,99})", name)
+    if benefit and float(benefit[1]) > 0:
+        return name
     raise ArgumentTypeError(
-        f"{text!r} is none of {', '.join(METRIC_NAMES)}, or f2, f0.5 and the like"
+        f"{text!r} is none of {', '.join(METRIC_NAMES)}, or f2, f0.5 and the like, or "
+        "net_benefit=0.2 for a threshold probability of 0.2"
     )
 
 

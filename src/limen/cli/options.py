@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of ``limen``: commands, options and their help, with an example each.
 
-Nothing here imports NumPy, so that help and completion come at once.
+Nothing here imports NumPy, so that help and completion come at once. The file is long because it
+is a list.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from limen import __version__
 from limen.cli.exits import USAGE
 from limen.cli.option_values import (
+    cost,
     count,
     delimiter,
     level,
@@ -147,6 +149,21 @@ def _columns(command: _Parser, files: bool = True) -> None:
         metavar="VALUE",
         help="the label that counts as 1, all others as 0; without it labels are 0 and 1",
     )
+    if files:
+        group.add_argument(
+            "--lower-is-positive",
+            action="store_true",
+            help="a lower score means rather 1, as with an age, a distance or a p-value: answer 1 "
+            "when score <= threshold",
+        )
+    if files:
+        group.add_argument(
+            "--prevalence",
+            metavar="SHARE",
+            type=share,
+            help="the share of label 1 among the rows to come, where it differs from that of the "
+            "file: rows are weighted to it",
+        )
     group.add_argument(
         "--format",
         choices=FORMATS if files else FORMATS[:2],
@@ -172,11 +189,22 @@ def _groups(command: _Parser, help: str) -> None:
     )
 
 
-def _costs(command: _Parser, unit: bool = True) -> None:
+def _costs(command: _Parser, unit: bool = True, gains: bool = False) -> None:
     group = command.add_argument_group("costs")
-    given: dict[str, Any] = {"type": number, "metavar": "COST"}
+    given: dict[str, Any] = {"type": cost if gains else number, "metavar": "COST"}
     group.add_argument("--false-positive", help="cost of answering 1 to a 0 (default 1)", **given)
     group.add_argument("--false-negative", help="cost of answering 0 to a 1 (default 1)", **given)
+    if gains:
+        group.add_argument(
+            "--true-positive", help="cost of answering 1 to a 1; a gain is negative", **given
+        )
+        group.add_argument("--true-negative", help="cost of answering 0 to a 0", **given)
+        for outcome in ("false-positive", "false-negative", "true-positive", "true-negative"):
+            group.add_argument(
+                f"--{outcome}-column",
+                metavar="NAME",
+                help="a cost for each row instead, in this column",
+            )
     if unit:
         group.add_argument(
             "--unit",
@@ -185,7 +213,20 @@ def _costs(command: _Parser, unit: bool = True) -> None:
         )
 
 
-def _aims(command: _Parser) -> None:
+def _review(command: _Parser) -> None:
+    group = command.add_argument_group("a review band: no, ask a person, yes")
+    group.add_argument(
+        "--asking",
+        type=cost,
+        metavar="COST",
+        help="what a question to a person costs; finds the two thresholds that cost least",
+    )
+    group.add_argument(
+        "--max-questions", type=count, metavar="N", help="how many questions may be asked"
+    )
+
+
+def _aims(command: _Parser, several: bool = False) -> None:
     group = command.add_argument_group(
         "aims other than cost",
         _filled(
@@ -193,18 +234,30 @@ def _aims(command: _Parser) -> None:
             "where recall is demanded; with costs, the cheapest cut that meets the demands."
         ),
     )
-    group.add_argument(
-        "--metric",
-        type=metric,
-        metavar="NAME",
-        help=f"{', '.join(METRIC_NAMES)}, or f2, f0.5 and the like",
-    )
+    names = f"{', '.join(METRIC_NAMES)}, or f2, f0.5 and the like, or net_benefit=0.2"
+    if several:
+        group.add_argument(
+            "--metric",
+            type=metric,
+            metavar="NAME",
+            action="append",
+            dest="metrics",
+            help=f"a column for it, as often as given: {names}",
+        )
+    else:
+        group.add_argument("--metric", type=metric, metavar="NAME", help=names)
     given: dict[str, Any] = {"type": share, "metavar": "SHARE"}
     group.add_argument("--min-precision", **given)
     group.add_argument("--min-recall", **given)
     group.add_argument("--max-false-positive-rate", **given)
     group.add_argument(
         "--max-positive-rate", help="share of all samples that are answered 1", **given
+    )
+    group.add_argument(
+        "--max-positives",
+        type=count,
+        metavar="N",
+        help="how many samples may be answered 1: the 500 most suspicious",
     )
 
 
@@ -282,6 +335,11 @@ def _fit(commands: Any) -> None:
         "recommended for new rows, and how sure that is.",
         "limen fit scores.csv --false-negative 5\n"
         "limen fit may.csv --check june.csv --false-negative 5 --current 0.5\n"
+        "limen fit day.csv --max-positives 500\n"
+        "limen fit day.csv --false-negative 50 --false-positive 5 --asking 1\n"
+        "limen fit people.csv --score-column age --lower-is-positive\n"
+        "limen fit cases.csv --prevalence 0.02     # half of them are cases, of all people 2 %\n"
+        "limen fit payments.csv --false-negative-column amount --false-positive 10 --unit 0.01\n"
         "limen fit 'day-*.parquet' --score-column p --label-column paid --min-precision 0.9 --json",
     )
     _columns(command)
@@ -292,8 +350,9 @@ def _fit(commands: Any) -> None:
         help="keep the samples as a model for limen show, limen merge and limen.load()",
     )
     _force(command)
-    _costs(command)
+    _costs(command, gains=True)
     _aims(command)
+    _review(command)
     new_rows = command.add_argument_group("new rows")
     new_rows.add_argument(
         "--recommended",
@@ -313,6 +372,12 @@ def _fit(commands: Any) -> None:
         metavar="FILE",
         help="other rows with the same columns: what the thresholds cost there",
     )
+    command.add_argument(
+        "--within",
+        metavar="SHARE",
+        type=share,
+        help="also all thresholds that are at most this share worse than the best, such as 0.01",
+    )
     command.add_argument("--json", action="store_true", help="one JSON object with all results")
     _quiet(command)
 
@@ -322,10 +387,12 @@ def _curve(commands: Any) -> None:
         commands,
         "curve",
         "Write the loss of every cut as CSV. One line for each distinct score, and one more.",
-        "limen curve scores.csv --false-negative 5 > curve.csv",
+        "limen curve scores.csv --false-negative 5 > curve.csv\n"
+        "limen curve scores.csv --metric f1 --metric mcc --min-recall 0.9 > curve.csv",
     )
     _columns(command)
-    _costs(command)
+    _costs(command, gains=True)
+    _aims(command, several=True)
     _output(command, needed=False)
     _quiet(command)
 
@@ -337,7 +404,8 @@ def _compare(commands: Any) -> None:
         "Compare the cost of thresholds with the optimum. One line of CSV for each, the optimum "
         "first. Messages say whether new rows may be expected to show the same.",
         "limen compare scores.csv --threshold 0.5 --false-negative 5\n"
-        "limen compare june.csv -t 0.5 -t 0.42     # what does 0.42 save against 0.5?",
+        "limen compare june.csv -t 0.5 -t 0.42     # what does 0.42 save against 0.5?\n"
+        "limen compare scores.csv -t 0.5 --metric f1 --min-precision 0.9",
     )
     _columns(command)
     _thresholds(
@@ -345,7 +413,8 @@ def _compare(commands: Any) -> None:
         required=True,
         help="may be given several times; the others are compared with the first",
     )
-    _costs(command)
+    _costs(command, gains=True)
+    _aims(command)
     _confidence(command)
     command.add_argument("--json", action="store_true", help="one JSON object instead of CSV")
     _quiet(command)
@@ -433,11 +502,14 @@ def _report(commands: Any) -> None:
         "report",
         "Write a page about the best threshold. One HTML file with charts and tables, for screens, "
         "phones and paper; it needs no network.",
-        "limen report scores.csv -o report.html --false-negative 5 --group-column country",
+        "limen report scores.csv -o report.html --false-negative 5 --group-column country\n"
+        "limen report scores.csv -o report.html --metric f1 --min-precision 0.8",
     )
     _columns(command)
     _groups(command, "also a table of the groups in this column")
     _costs(command)
+    _aims(command)
+    _review(command)
     _thresholds(
         command,
         help="one to compare with, such as the one in use; by default 0.5 if all scores lie "

@@ -6,10 +6,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import replace
 from fractions import Fraction
 from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,18 +16,28 @@ from limen import __version__
 from limen.cli.advice import group_thresholds, interval_text, recommendation_or_refusal
 from limen.cli.aims import aim_of, columns_of
 from limen.cli.charts import Charts
-from limen.cli.findings import best_of, calibrator_of, confusion_at, findings_by_group
-from limen.cli.inputs import read
+from limen.cli.findings import (
+    band_of,
+    best_of,
+    calibrator_of,
+    confusion_at,
+    finding_at,
+    findings_by_group,
+)
+from limen.cli.html import asset, figure, rule, table, zones
+from limen.cli.inputs import read, unit_of
+from limen.cli.new_rows import advice_on
 from limen.cli.output import print_messages, require_writable, written
-from limen.cli.sentences import as_typed, reversed_scores
-from limen.digits import gap, plain, within
+from limen.cli.sentences import aim_text, as_typed, reversed_scores
+from limen.digits import plain, within
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from limen.cli.aims import Aim
     from limen.cli.findings import Finding, GroupFinding
+    from limen.cli.new_rows import Advice
     from limen.cli.samples import Samples
     from limen.groups import GroupThreshold
     from limen.trust.recommended import Recommendation
@@ -51,6 +59,7 @@ def report(options: Namespace) -> int:
     aim = aim_of(options)
     require_writable(options.output, options.force)
     samples = read(options.files, options.format, columns_of(options))
+    options.unit = unit_of(samples, options.unit)
     finding = best_of(samples, aim, options.unit)
     page = _Page(samples, finding, aim, options)
     with written(options.output) as file:
@@ -70,25 +79,23 @@ class _Page:
         self.costs = aim.costs
         self.price = aim.measure
         self.lowest = self.price(*cheapest.confusion)
+        self.by_cost = aim.metric is None
+        self.word, self.best = ("cost", "cheapest") if self.by_cost else (aim.name, "best")
         self.calibrator = calibrator_of(samples, options.unit)
-        self.charts = Charts(self.calibrator, samples.scores, self.costs)
+        self.charts = Charts(self.calibrator, samples, aim)
         self.remark = reversed_scores(samples)
-        advice = recommendation_or_refusal(samples, self.costs, options.unit)
+        self.band = band_of(samples, aim, options)
+        self.sure: Advice | None = None  # a cut at which new rows meet the demands
+        if self.by_cost:
+            advice = recommendation_or_refusal(samples, self.costs, options.unit)
+        else:
+            self.sure = advice_on(samples, aim, options.unit, 0.95)
+            advice = self.sure.reason
         self.advice: Recommendation | None = None if isinstance(advice, str) else advice
         self.refusal = advice if isinstance(advice, str) else ""
-        self.chosen = cheapest if self.advice is None else self._finding(self.advice.threshold)
-
-    def _finding(self, threshold: float) -> Finding:
-        confusion = confusion_at(self.samples, threshold, self.options.unit)
-        lower, upper = self.charts.gap(threshold)
-        return replace(
-            self.cheapest,
-            threshold=threshold,
-            lower=lower,
-            upper=upper,
-            loss=self.price(*confusion),
-            confusion=confusion,
-        )
+        self.chosen = cheapest
+        if self.advice is not None:
+            self.chosen = finding_at(samples, self.advice.threshold, aim, options.unit)
 
     @property
     def interval(self) -> str:
@@ -101,12 +108,13 @@ class _Page:
     def messages(self) -> Iterator[str]:
         """Yield what the command says besides the page."""
         best = (
-            f"{self.cheapest.threshold_text}, cost {plain(self.cheapest.loss or 0.0)} of "
+            f"{self.cheapest.threshold_text}, {self.word} {plain(self.cheapest.worth)} of "
             f"{len(self.samples):,} samples"
         )
         if self.advice is None:
-            yield f"{self.options.output}: cheapest threshold {best}"
-            yield f"limen: {self.refusal}"
+            yield f"{self.options.output}: {self.best} threshold {best}"
+            sure = "" if self.sure is None else self.sure.at
+            yield f"limen: {self.refusal}{sure}"
         else:
             yield (
                 f"{self.options.output}: threshold {self.chosen.threshold_text} for new rows "
@@ -125,9 +133,11 @@ class _Page:
             "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
         )
         yield f"<title>Decision threshold of {escape(title)}</title>\n"
-        yield f"<style>{_asset('page.css')}</style>\n"
+        yield f"<style>{asset('page.css')}</style>\n"
         yield f"</head>\n<body>\n<main>\n<h1>Decision threshold of {escape(title)}</h1>\n"
         yield from self._answer()
+        if self.band is not None:
+            yield from zones(self.band, self.options.asking or 0, self.cheapest.worth)
         yield from self._alternatives()
         yield from self._charts()
         yield from self._every_cost()
@@ -141,19 +151,17 @@ class _Page:
         )
         figures = json.dumps(self._figures())  # numbers and our words, so nothing to escape
         yield f'<script type="application/json" id="figures">{figures}</script>\n'
-        yield f"<script>{_asset('charts.js')}</script>\n"
-        yield f"<script>{_asset('report.js')}</script>\n"
+        yield f"<script>{asset('charts.js')}</script>\n"
+        yield f"<script>{asset('report.js')}</script>\n"
         yield "</body>\n</html>\n"
 
     # ---- words ------------------------------------------------------------------------------
 
     def _answer(self) -> Iterator[str]:
-        yield f'<p class="answer">{_rule(self.chosen)}</p>\n'
+        yield f'<p class="answer">{rule(self.chosen)}</p>\n'
         yield from self._how_sure()
-        fp, fn = (plain(float(value)) for value in self.costs.values())
         yield (
-            f"<p>Each false positive (answering 1 to a 0) costs {fp}, each false negative "
-            f"(answering 0 to a 1) costs {fn}. Of {self.chosen.samples:,} samples, "
+            f"<p>{aim_text(self.aim)} Of {self.chosen.samples:,} samples, "
             f"{self.chosen.positives:,} have label 1.</p>\n"
         )
         yield from self._new_cost()
@@ -170,27 +178,36 @@ class _Page:
         ):
             yield f"<div><b>{value}</b><span>{name}</span></div>\n"
         yield "</div>\n"
-        if self.chosen.lower is not None and self.chosen.upper is not None:
-            lower, _, upper = gap(self.chosen.lower, self.chosen.threshold, self.chosen.upper)
+        if self.chosen.same_answers is not None:
             yield (
-                f'<p class="note">Any threshold above {lower} and up to {upper} gives the same '
-                "answers on these rows.</p>\n"
+                f'<p class="note">Any {self.chosen.same_answers} gives the same answers on these '
+                "rows.</p>\n"
             )
         if flat := self._flat():
             yield f'<p class="note">{flat}</p>\n'
 
     def _how_sure(self) -> Iterator[str]:
         """Yield the interval of the best threshold, and the cheapest threshold beside it."""
-        cost = f"cost <b id=loss-now>{plain(self.cheapest.loss or 0.0)}</b>"
+        cost = f"{self.word} <b id=loss-now>{plain(self.cheapest.worth)}</b>"
         if self.samples.weights is not None:
             cost += ", counted in weights"
         if self.advice is None:
+            worse = "cost much more" if self.by_cost else "do much worse"
             yield (
-                f"<p>This is the cheapest threshold on these rows ({cost}). On new rows it may "
-                "cost much more.</p>\n"
-                f'<p class="remark" id="refusal">No threshold is recommended for new rows: '
-                f"{escape(self.refusal)}</p>\n"
+                f"<p>This is the {self.best} threshold on these rows ({cost}). On new rows it may "
+                f"{worse}.</p>\n"
             )
+            if self.sure is not None and self.sure.finding is not None:
+                exact = self.sure.finding.threshold
+                yield (
+                    f'<p class="sure" id="sure" data-exact="{exact!r}">'
+                    f"{escape(self.refusal)}{self.sure.at}</p>\n"
+                )
+            else:
+                yield (
+                    f'<p class="remark" id="refusal">No threshold is recommended for new rows: '
+                    f"{escape(self.refusal)}</p>\n"
+                )
             return
         low, high = self.advice.interval
         cheapest = (
@@ -231,9 +248,12 @@ class _Page:
 
     def _flat(self) -> str:
         """Write how far the threshold may move before the cost rises by more than 1 %."""
+        if not self.by_cost:
+            return ""
         losses, thresholds = self.charts.curve.losses, self.charts.curve.thresholds
         lowest = float(losses.min())
-        best = int(np.flatnonzero(losses == lowest)[-1])
+        cheapest = np.flatnonzero(losses == lowest)
+        best = int(cheapest[-1 if self.samples.direction == ">=" else 0])
         dear = np.flatnonzero(losses > lowest * float(_NEAR))
         first = int(dear[dear < best][-1]) + 1 if (dear < best).any() else 0
         last = int(dear[dear > best][0]) - 1 if (dear > best).any() else len(losses) - 1
@@ -250,18 +270,21 @@ class _Page:
         given = self.options.thresholds or ([0.5] if self.charts.shares else [])
         rows = [(name, found.threshold) for name, found in self._named().items()]
         rows += [(f"a threshold of {as_typed(threshold)}", threshold) for threshold in given]
-        rows += [("answering 1 to all", -math.inf), ("answering 0 to all", math.nan)]
-        yield "<h2>What it costs on these rows</h2>\n"
-        names = ["", "cost", "more than the cheapest", "per sample", "false positives"]
+        every = -math.inf if self.samples.direction == ">=" else math.inf
+        rows += [("answering 1 to all", every), ("answering 0 to all", math.nan)]
+        title = "What it costs on these rows" if self.by_cost else "Other thresholds on these rows"
+        yield f"<h2>{title}</h2>\n"
+        more = ["more than the cheapest", "per sample"] if self.by_cost else ["away from the best"]
+        names = ["", self.word, *more, "false positives"]
         names += ["false negatives"] if self.advice is None else ["false negatives", "in interval"]
-        yield from _table(
+        yield from table(
             names,
             (
                 (
                     escape(name),
                     plain(loss := self.price(*(confusion := self._confusion(threshold)))),
                     self._excess(loss),
-                    plain(loss / self.cheapest.samples),
+                    *([plain(loss / self.cheapest.samples)] if self.by_cost else []),
                     plain(confusion.fp),
                     plain(confusion.fn),
                     *self._in_interval(threshold),
@@ -279,7 +302,8 @@ class _Page:
     def _excess(self, loss: float) -> str:
         if loss == self.lowest:
             return ""
-        return f"{plain(loss - self.lowest)}{_relative(loss, self.lowest)}"
+        share = _relative(loss, self.lowest) if self.by_cost else ""
+        return f"{plain(loss - self.lowest)}{share}"
 
     def _in_interval(self, threshold: float) -> tuple[str, ...]:
         if self.advice is None:
@@ -293,24 +317,30 @@ class _Page:
     def _charts(self) -> Iterator[str]:
         marks, band = self._marks(), self._band()
         shown = [*(mark["text"] for mark in marks), *([] if band is None else [band["text"]])]
-        yield "<h2>The cost of every threshold on these rows</h2>\n"
-        yield _figure(
+        yield f"<h2>The {self.word.replace('_', ' ')} of every threshold on these rows</h2>\n"
+        yield figure(
             "loss",
-            f"Cost on these rows against threshold; {'; '.join(shown)}.",
+            f"{_sentence(self.word)} on these rows against threshold; {'; '.join(shown)}.",
             "Move over the curve to read it.",
         )
         yield '<div class="pair">\n<div>\n<h2>What can be found at which price</h2>\n'
-        yield _figure(
+        yield figure(
             "roc",
             f"ROC curve and its hull; {'; '.join(mark['text'] for mark in marks)}.",
             "The corners of the hull are the thresholds that are cheapest here for some costs.",
         )
         yield "</div>\n<div>\n<h2>What a score means</h2>\n"
-        yield _figure(
+        yield figure(
             "fit",
             "Calibrated probability against score.",
-            "How many of the samples with such a score have label 1: the best fit that never falls."
-            + (" A calibrated classifier lies on the dashed line." if self.charts.shares else ""),
+            "How many of the samples with such a score have label 1: the best fit that never "
+            + (
+                "rises."
+                if self.samples.direction == "<="
+                else "falls. A calibrated classifier lies on the dashed line."
+                if self.charts.shares
+                else "falls."
+            ),
         )
         yield "</div>\n</div>\n"
         yield "<noscript><p>The charts need scripts; the tables do not.</p></noscript>\n"
@@ -321,7 +351,7 @@ class _Page:
         Of several cheapest ones, the recommended one need not be the highest.
         """
         if self.advice is None:
-            return {"cheapest on these rows": self.cheapest}
+            return {f"{self.best} on these rows": self.cheapest}
         if self.chosen.loss == self.lowest:
             return {"recommended, and cheapest on these rows": self.chosen}
         return {"recommended for new rows": self.chosen, "cheapest on these rows": self.cheapest}
@@ -347,9 +377,11 @@ class _Page:
 
     def _every_cost(self) -> Iterator[str]:
         asked = Fraction(self.costs["false_negative"]) / Fraction(self.costs["false_positive"])
-        ratios = sorted({*_RATIOS, asked})
+        ratios = sorted({*_RATIOS, asked} if self.by_cost else _RATIOS)
         advised = self.advice is not None
-        yield "<h2>If mistakes cost something else</h2>\n"
+        chosen = {ratios.index(asked): "chosen"} if self.by_cost else {}
+        title = "If mistakes cost something else" if self.by_cost else "If mistakes have a cost"
+        yield f"<h2>{title}</h2>\n"
         yield (
             "<p>The threshold for other costs of a false negative, in false positives. The shares "
             "and counts are those of "
@@ -357,7 +389,7 @@ class _Page:
         )
         names = ["false negative costs", *(_ADVISED if advised else []), "cheapest on these rows"]
         names += ["answered 1", "precision", "recall", "false positives", "false negatives"]
-        yield from _table(names, map(self._at_ratio, ratios), {ratios.index(asked): "chosen"})
+        yield from table(names, map(self._at_ratio, ratios), chosen)
 
     def _at_ratio(self, ratio: Fraction) -> Iterator[str]:
         best = self.calibrator.optimum(false_negative=ratio)
@@ -374,7 +406,7 @@ class _Page:
                 chosen = advice.threshold
                 yield self.charts.text(chosen)
                 yield self._interval_text(advice.interval)
-        yield within(best.threshold, best.lower, best.upper)
+        yield within(best.threshold, best.lower, best.upper, direction=best.direction)
         confusion = self.calibrator.confusion(chosen)
         yield f"{confusion.positive_rate:.1%}"
         yield f"{confusion.precision:.1%}"
@@ -394,8 +426,8 @@ class _Page:
                 "outside.</p>\n"
             )
         yield (
-            "<p>The cheapest threshold of a group's own rows is exact, and promises too much on "
-            f"new ones. Groups of fewer than {_FEW} samples, or {_FEW_OF_LABEL} of a label, are "
+            f"<p>The {self.best} threshold of a group's own rows is exact, and promises too much "
+            f"on new ones. Groups of fewer than {_FEW} samples, or {_FEW_OF_LABEL} of a label, are "
             "grey: theirs is mostly chance.</p>\n"
         )
         rows, classes = [], {}
@@ -408,6 +440,8 @@ class _Page:
             if few:
                 classes[place] = "few"
             saved = f"{plain(common - loss)}{_relative(loss, common)}" if common > loss else ""
+            if not self.by_cost:
+                saved = plain(loss - common) if loss != common else ""
             rows.append(
                 (
                     escape(name) + (f"<small>{few}</small>" if few else ""),
@@ -421,8 +455,9 @@ class _Page:
                 )
             )
         names = [escape(self.options.group_column), "samples", "label 1"]
-        names += [*(_ADVISED if advised else []), "cheapest on its rows", "cost at that"]
-        yield from _table([*names, "cost at the common one", "saved here"], rows, classes)
+        names += [*(_ADVISED if advised else []), f"{self.best} on its rows"]
+        names += [f"{self.word} at that", f"{self.word} at the common one"]
+        yield from table([*names, "saved here" if self.by_cost else "better by"], rows, classes)
 
     def _by_group(self) -> tuple[dict[str, GroupThreshold], dict[str, GroupFinding]]:
         """Find the threshold of each group for new rows, and the cheapest on its own rows."""
@@ -436,10 +471,6 @@ class _Page:
         if found.interval is None:
             return self.charts.text(found.threshold), "too few to say"
         return self.charts.text(found.threshold), self._interval_text(found.interval)
-
-
-def _asset(name: str) -> str:
-    return files("limen.page").joinpath(name).read_text(encoding="utf-8")
 
 
 def _sentence(text: str) -> str:
@@ -465,36 +496,3 @@ def _rests_on(part: Samples) -> str:
 
 def _counted(samples: int) -> str:
     return "1 sample" if samples == 1 else f"{samples:,} samples"
-
-
-def _rule(finding: Finding) -> str:
-    if finding.upper is None:
-        return "Answer 0 to <strong>every score</strong>."
-    if finding.lower is None:
-        return "Answer 1 to <strong>every score</strong>."
-    return (
-        "Answer 1 when the score is at least "
-        f'<strong id="threshold" data-exact="{finding.threshold!r}">'
-        f"{finding.threshold_text}</strong>."
-    )
-
-
-def _figure(id: str, label: str, caption: str) -> str:
-    return (
-        f'<figure>\n<div class="chart" id="{id}" role="img" aria-label="{escape(label)}"></div>\n'
-        f'<figcaption class="readout">{escape(caption)}</figcaption>\n</figure>\n'
-    )
-
-
-def _table(
-    names: Iterable[str], rows: Iterable[Iterable[str]], classes: dict[int, str]
-) -> Iterator[str]:
-    """Yield a table; some rows, by number, have a class."""
-    yield '<div class="scroll">\n<table>\n<thead><tr>'
-    yield "".join(f'<th scope="col">{name}</th>' for name in names)
-    yield "</tr></thead>\n<tbody>\n"
-    for place, row in enumerate(rows):
-        cells = "".join(f"<td>{cell}</td>" for cell in row)
-        named = f' class="{classes[place]}"' if place in classes else ""
-        yield f"<tr{named}>{cells}</tr>\n"
-    yield "</tbody>\n</table>\n</div>\n"

@@ -21,13 +21,17 @@ from limen.cli.exits import BAD_INPUT, Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from limen.optimum import Direction
+
 __all__ = [
     "COUNTED",
     "GZIP",
     "LONGEST_LINE",
     "MANY_LABELS",
+    "OUTCOMES",
     "Columns",
     "Place",
+    "as_cost",
     "as_number",
     "as_text",
     "as_utf8",
@@ -44,6 +48,7 @@ __all__ = [
     "which_labels",
 ]
 
+OUTCOMES = ("false_positive", "false_negative", "true_positive", "true_negative")
 LONGEST_LINE = 2**24
 MANY_LABELS = 20
 COUNTED = 10**6  # rows, to list the labels
@@ -85,12 +90,15 @@ class Columns:
     unit: Any = None
     id: str | None = None
     time: str | None = None
+    direction: Direction = ">="
+    prevalence: Any = None  # the share of label 1 that rows are weighted to
+    costs: tuple[tuple[str, str], ...] = ()  # outcomes that cost what a column says, and its name
 
     def named(self) -> dict[str, str]:
         """Return the name of the column of each part that is asked for."""
         parts = ("score", "label", "weight", "group", "id", "time")
         found = {part: getattr(self, part) for part in parts}
-        return {part: name for part, name in found.items() if name is not None}
+        return {part: name for part, name in found.items() if name is not None} | dict(self.costs)
 
     @property
     def finest(self) -> float:
@@ -211,8 +219,8 @@ def refuse_column(part: str, column: str, header: list[str], where: str) -> NoRe
     problem = f"has {header.count(column)} columns" if column in header else "has no column"
     listed = ", ".join(map(quoted, header[:20])) + (", …" if len(header) > 20 else "")
     raise Failure(
-        f"{where}: it {problem} {quoted(column)} for the {part}. There are: {listed}. Choose "
-        f"with --{part}-column.",
+        f"{where}: it {problem} {quoted(column)} for the {part.replace('_', ' ')}. There are: "
+        f"{listed}. Choose with --{part.replace('_', '-')}-column.",
         BAD_INPUT,
     )
 
@@ -376,6 +384,14 @@ def as_weight(value: Any, place: Place, columns: Columns, finest: float) -> floa
             "row.",
             column=column,
         )
+    return number
+
+
+def as_cost(value: Any, place: Place, column: str, outcome: str) -> float:
+    """Read what one outcome costs in a row, or refuse it."""
+    number = as_number(value, place, column, f"cost of a {outcome.replace('_', ' ')}")
+    if number - number != 0:
+        place.refuse(f"the cost is {number!r}; it must be finite. Correct it.", column=column)
     return number
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from limen.optimum import Direction
 
 __all__ = ["Samples", "concatenated"]
 
@@ -25,6 +27,9 @@ class Samples:
     weights: NDArray[Any] | None = None
     codes: NDArray[Any] | None = None
     names: tuple[str, ...] = ()
+    direction: Direction = ">="
+    shares: tuple[Any, Any] | None = None  # how much labels 0 and 1 count, where not the same
+    costs: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # of outcomes, by row
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -38,7 +43,14 @@ class Samples:
         """Return the chosen rows. O(chosen)."""
         weights = None if self.weights is None else self.weights[chosen]
         codes = None if self.codes is None else self.codes[chosen]
-        return Samples(self.scores[chosen], self.labels[chosen], weights, codes, self.names)
+        columns = self.scores[chosen], self.labels[chosen], weights, codes, self.names
+        costs = {outcome: each[chosen] for outcome, each in self.costs.items()}
+        return Samples(*columns, self.direction, self.shares, costs)
+
+    def answers(self, threshold: Any) -> NDArray[np.bool_]:
+        """Return which rows are answered 1 by a threshold, or by one for each row. O(n)."""
+        above = self.scores >= threshold if self.direction == ">=" else self.scores <= threshold
+        return np.asarray(above)
 
     def by_group(self) -> Iterator[tuple[str, Samples]]:
         """Yield each group and its samples, in the order of their names. O(n)."""
@@ -69,4 +81,8 @@ def concatenated(parts: list[Samples]) -> Samples:
         np.concatenate(weights) if weights else None,
         np.concatenate(codes) if codes else None,
         tuple(names),
+        costs={
+            outcome: np.concatenate([part.costs[outcome] for part in parts])
+            for outcome in parts[0].costs
+        },
     )

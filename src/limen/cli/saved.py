@@ -73,20 +73,32 @@ def show(options: Namespace) -> int:
     return 0
 
 
+def _is_grouped(model: Any) -> bool:
+    inner = model.model if isinstance(model, limen.LowerIsPositive) else model
+    return isinstance(inner, limen.Grouped)
+
+
+def _model_of_group(groups: Any, path: Any) -> Any:
+    """Return the model of a group; where lower scores mean positive, one that answers so."""
+    if isinstance(groups, limen.LowerIsPositive):
+        return limen.LowerIsPositive.from_snapshot({"model": groups.model.model(path)})
+    return groups.model(path)
+
+
 class _OtherCosts(Exception):  # noqa: N818 - reads as what happened
     """A model that answers for its own costs was asked about others."""
 
 
 def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
     """Return what a model is, what it holds, and its best cut by the aim or by its own costs."""
-    if isinstance(model, limen.Grouped):
-        of_all = facts(model.model(()), aim)
+    if _is_grouped(model):
+        of_all = facts(_model_of_group(model, ()), aim)
         groups = [
             {
                 "group": path[0] if len(path) == 1 else list(path),
                 "samples": model.count(path),
                 "own": model.source(path) == path,
-                **_cut(model.model(path), aim),
+                **_cut(_model_of_group(model, path), aim),
             }
             for path in model
             if path
@@ -107,6 +119,8 @@ def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
             break
         inner = wrapped
         found["model"] = type(inner).__name__
+    if isinstance(model, limen.LowerIsPositive):
+        found["direction"] = model.direction
     found |= {"samples": len(inner), **_cut(model, aim)}
     if isinstance(model, limen.Ledger):
         found |= {"ids": len(model), "cost": model.cost, "regret": model.regret}
@@ -156,7 +170,8 @@ def merge(options: Namespace) -> int:
     require_distinct(options.files)
     models = [loaded(path) for path in options.files]
     for path, model in zip(options.files, models, strict=True):
-        if not hasattr(model, "merge") or isinstance(model, LastN):
+        inner = model.model if isinstance(model, limen.LowerIsPositive) else model
+        if not hasattr(inner, "merge") or isinstance(inner, LastN):
             raise Failure(
                 f"{path} holds a {type(model).__name__}, which cannot be merged: its samples have "
                 "an order. Merge models, groups of them, windows over time, or ledgers.",
@@ -167,14 +182,15 @@ def merge(options: Namespace) -> int:
     except (TypeError, ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
     merged.save(options.output)
-    of_all = merged.model(()) if isinstance(merged, limen.Grouped) else merged
+    of_all = _model_of_group(merged, ()) if _is_grouped(merged) else merged
     if isinstance(of_all, limen.Evidence):
         answer = f"evidence {of_all.value:.4g}"
     elif of_all.takes_costs:
         answer = "for any aim"
     else:
         best = of_all.optimum
-        answer = f"threshold {within(best.threshold, best.lower, best.upper)}"
+        ends = best.threshold, best.lower, best.upper
+        answer = f"threshold {within(*ends, direction=best.direction)}"
     samples = len(merged.model if isinstance(merged, Ledger) else merged)
     print_messages(f"{options.output}: {samples:,} samples, {answer}", quiet=options.quiet)
     return 0

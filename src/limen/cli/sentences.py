@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import math
 import shlex
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.best_cut import demands_of
 from limen.cli.aims import DEMANDS, option_text
 from limen.cli.findings import FEW, FEW_OF_LABEL
 from limen.cli.output import bold
-from limen.digits import gap, plain
+from limen.digits import plain
+from limen.metrics import Confusion
 from limen.trust.new_rows import Saving
 from limen.trust.recommended import where_best
 
@@ -25,32 +28,46 @@ if TYPE_CHECKING:
     from limen.cli.findings import Finding, GroupFinding
     from limen.cli.new_rows import Advice
     from limen.cli.samples import Samples
+    from limen.review import ReviewBand
 
 __all__ = [
+    "aim_text",
     "as_typed",
+    "band_lines",
     "check_lines",
     "comparisons",
+    "demands_met",
+    "near_lines",
     "remarks",
     "reversed_scores",
     "saving_text",
     "summary",
+    "value_comparisons",
+    "zones_of",
 ]
 
 _LOOKED_AT = 2**17  # rows, to see which way the scores run
+_RUNS = 5  # of thresholds, in messages
 _CLEAR = 2.5  # standard deviations
 
 
-def summary(finding: Finding, aim: Aim, advice: Advice) -> Iterator[str]:
+def summary(
+    finding: Finding, aim: Aim, advice: Advice, shares: tuple[Any, Any] | None = None
+) -> Iterator[str]:
     """Yield the lines about the cut for new rows and the best cut of the samples."""
     negatives = finding.samples - finding.positives
     yield f"{finding.samples:,} samples: {finding.positives:,} count as 1, {negatives:,} as 0"
+    if shares is not None:
+        zero, one = (f"{float(share):.4g}" for share in shares)
+        yield f"  weighted to the prevalence asked for: each 1 counts {one}, each 0 {zero}"
     yield from _about_new_rows(advice)
     yield f"exact optimum of these samples: {bold(_rule(finding))}"
-    if finding.lower is not None and finding.upper is not None:
-        lower, _, upper = gap(finding.lower, finding.threshold, finding.upper)
-        yield f"  any threshold above {lower} and up to {upper} gives the same answers"
+    if finding.same_answers is not None:
+        yield f"  any {finding.same_answers} gives the same answers"
     confusion = finding.confusion
-    if aim.metric is None:
+    if aim.prices:
+        yield from _prices(finding, aim)
+    elif aim.metric is None:
         fp, fn = map(float, (aim.costs["false_positive"], aim.costs["false_negative"]))
         none = fn * (confusion.tp + confusion.fn)
         every = fp * (confusion.fp + confusion.tn)
@@ -65,6 +82,55 @@ def summary(finding: Finding, aim: Aim, advice: Advice) -> Iterator[str]:
         f"  answers 1 to {confusion.positive_rate:.2%} of all; precision "
         f"{confusion.precision:.2%}, recall {confusion.recall:.2%}"
     )
+
+
+def zones_of(band: ReviewBand) -> Iterator[tuple[str, str, float, str]]:
+    """Yield the answer of each zone, its scores, its weight and its mistakes."""
+    low, high, wrong = plain(band.low), plain(band.high), band.confusion
+    rising = band.direction == ">="
+    below, above = ("below", "from") if rising else ("up to", "above")
+    no = "no", f"{below} {low}" if rising else f"{above} {high}", band.no, wrong.fn
+    yes = "yes", f"{above} {high}" if rising else f"{below} {low}", band.yes, wrong.fp
+    kinds = {"no": "false negatives", "yes": "false positives"}
+    for word, where, weight, mistakes in (no, ("ask", "in between", band.ask, 0.0), yes):
+        missed = f"{plain(mistakes)} {kinds[word]}" if word in kinds else ""
+        yield word, where, weight, missed
+
+
+def band_lines(band: ReviewBand | None) -> Iterator[str]:
+    """Yield the zones of a review band."""
+    if band is None:
+        return
+    yield f"review band of these samples, cost {plain(band.loss)} with all questions:"
+    for word, where, weight, missed in zones_of(band):
+        mistakes = f", {missed}" if missed else ""
+        yield f"  {word} {where}: {plain(weight)} rows{mistakes}"
+
+
+def near_lines(
+    near: list[tuple[float, float]], aim: Aim, within: Any, direction: str
+) -> Iterator[str]:
+    """Yield the runs of thresholds that are nearly as good as the best, the widest of many."""
+    if within is None:
+        return
+    side = "above" if aim.measure.lowest else "below"
+    share = f"{float(within) * 100:.4g} %"
+    yield f"thresholds whose {aim.name} is at most {share} {side} the best, on these samples:"
+    ends = ("above", "and up to") if direction == ">=" else ("from", "and below")
+    for low, high in near[:_RUNS]:
+        yield f"  {ends[0]} {as_typed(low)} {ends[1]} {as_typed(high)}"
+    if len(near) > _RUNS:
+        yield f"  and {len(near) - _RUNS:,} more runs, all of them in --json"
+
+
+def _prices(finding: Finding, aim: Aim) -> Iterator[str]:
+    """Yield what the cut costs, and how that comes about."""
+    gain = " (a gain)" if (finding.loss or 0.0) < 0 else ""
+    yield f"  cost {plain(finding.loss or 0.0)}{gain}:"
+    for outcome, price in aim.prices.items():
+        counted = getattr(finding.confusion, "".join(word[0] for word in outcome.split("_")))
+        each = f"as {price} says" if isinstance(price, str) else f"at {plain(float(price))}"
+        yield f"    {outcome.replace('_', ' ')}s {plain(counted)} {each}"
 
 
 def _about_new_rows(advice: Advice) -> Iterator[str]:
@@ -86,11 +152,9 @@ def _about_new_rows(advice: Advice) -> Iterator[str]:
 
 
 def _rule(finding: Finding) -> str:
-    if finding.upper is None:
-        return "answer 0 to every score"
-    if finding.lower is None:
-        return "answer 1 to every score"
-    return f"answer 1 when score >= {finding.threshold_text}"
+    if finding.same_answer is not None:
+        return f"answer {finding.same_answer} to every score"
+    return f"answer 1 when score {finding.direction} {finding.threshold_text}"
 
 
 def check_lines(
@@ -103,10 +167,8 @@ def check_lines(
         if check.cost is not None:
             worth += f", {check.cost}"
         yield f"  {check.candidate.label}: {worth}"
-        for demand, bound in aim.demands.items():
-            rate = getattr(check.confusion, demand[len("min_") :])
-            met = rate >= float(bound) if demand.startswith("min_") else rate <= float(bound)
-            yield f"    {'meets' if met else 'does not meet'} {demand}={float(bound)!r}: {rate:.2%}"
+        for _, _, text in demands_met(check.confusion, aim):
+            yield f"    {text}"
         if check.saving is not None and check.against is not None:
             yield f"    {saving_text(check.saving, check.against.name, confidence)}"
 
@@ -182,6 +244,8 @@ def reversed_scores(samples: Samples) -> str | None:
     """
     rows = slice(None, None, max(1, len(samples) // _LOOKED_AT))
     scores, ones = samples.scores[rows], samples.labels[rows] == 1
+    if samples.direction == "<=":
+        scores = -scores
     weights = np.ones(len(scores)) if samples.weights is None else samples.weights[rows]
     positives, negatives = int(np.count_nonzero(ones)), int(np.count_nonzero(~ones))
     if not weights[ones].sum() or not weights[~ones].sum():
@@ -194,12 +258,61 @@ def reversed_scores(samples: Samples) -> str | None:
     spread = math.sqrt((positives + negatives + 1) / (12 * positives * negatives))
     if higher >= 0.5 - _CLEAR * spread:
         return None
+    which, advice = (
+        ("higher", "If a low score means 1, add")
+        if samples.direction == ">="
+        else ("lower", "If a high score means 1, leave out")
+    )
     return (
         "the scores seem to run the other way: of two samples with different labels, the label 1 "
-        f"has the higher score in only {higher:.1%} of all pairs. If a low score means 1, turn "
-        "them round (such as 1 - score); if the other label should count as 1, name it with "
-        "--positive."
+        f"has the {which} score in only {higher:.1%} of all pairs. {advice} --lower-is-positive; "
+        "if the other label should count as 1, name it with --positive."
     )
+
+
+def aim_text(aim: Aim) -> str:
+    """Say what makes a threshold the best one."""
+    if aim.metric is None or aim.measure.scale is not None:
+        fp, fn = (plain(float(value)) for value in aim.costs.values())
+        words = (
+            f"Each false positive (answering 1 to a 0) costs {fp}, each false negative "
+            f"(answering 0 to a 1) costs {fn}."
+        )
+    else:
+        best = "lowest" if aim.measure.lowest else "highest"
+        words = f"The aim is the {best} {aim.name.replace('_', ' ')}."
+    for demand in demands_of(**aim.demands):
+        if demand.count is not None:
+            words += f" At most {plain(float(demand.count))} rows may be answered 1."
+            continue
+        bound = "at least" if demand.is_floor else "at most"
+        share = f"{float(demand.bound) * 100:.6g} %"
+        words += f" The {demand.rate.replace('_', ' ')} must be {bound} {share}."
+    return words
+
+
+def demands_met(confusion: Confusion, aim: Aim) -> Iterator[tuple[str, bool, str]]:
+    """Yield each demand, whether it is met, and that in words."""
+    total = Fraction(sum(confusion))
+    for demand in (each.of(total) for each in demands_of(**aim.demands)):
+        met, rate = bool(demand.met(confusion)), f"{getattr(confusion, demand.rate):.2%}"
+        if demand.count is not None:
+            rate = plain(confusion.tp + confusion.fp)
+        yield demand.name, met, f"{'meets' if met else 'does not meet'} {demand.text}: {rate}"
+
+
+def value_comparisons(rows: list[dict[str, Any]], aim: Aim) -> Iterator[str]:
+    """Yield what thresholds are worth by a metric, beside the best one."""
+    best = rows[0]["value"]
+    yield f"the best {aim.name} is {plain(best)}, at {plain(rows[0]['threshold'])}"
+    for row in rows[1:]:
+        text = f"{as_typed(row['threshold'])} has {aim.name} {plain(row['value'])}"
+        away = abs(row["difference"])
+        side = "above" if row["difference"] > 0 else "below"
+        yield f"{text}, {plain(away)} {side} the best" if away else f"{text}, as good as the best"
+        confusion = Confusion(*(row[name] for name in Confusion._fields))
+        for _, _, words in demands_met(confusion, aim):
+            yield f"  {words}"
 
 
 def comparisons(
@@ -232,7 +345,9 @@ def _comparison(row: dict[str, Any], lowest: float, samples: int) -> str:
     at = f"{as_typed(row['threshold'])} costs {plain(row['loss'])}"
     if row["excess"] == 0:
         return f"{at}, as little as any threshold can"
-    more = f"{row['excess'] / lowest:.1%} more" if lowest else "where the optimum costs nothing"
+    more = f"{row['excess'] / lowest:.1%} more" if lowest > 0 else "where the optimum costs nothing"
+    if lowest < 0:
+        more = f"where the optimum gains {plain(-lowest)}"
     above = bold(f"{plain(row['excess'])} above the optimum")
     return f"{at}, {above} ({more}; {plain(row['excess'] / samples)} per sample)"
 

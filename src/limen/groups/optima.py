@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
 from limen.batch import optimal_threshold
 from limen.columns import samples_with_labels
+from limen.direction import is_falling, negated, turned
 from limen.groups.paths import (
     EVERYTHING,
     Answers,
@@ -28,7 +29,7 @@ from limen.trust.recommended import Recommendation, recommend
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from limen.optimum import Optimum
+    from limen.optimum import Direction, Optimum
     from limen.units import Cost
 
 __all__ = ["GroupOptima", "GroupThreshold", "GroupThresholds", "by_group", "shrunk"]
@@ -54,10 +55,17 @@ class GroupOptima(Answers):
     ()
     """
 
-    __slots__ = ("_counts", "_optima", "at_least")
+    __slots__ = ("_counts", "_optima", "at_least", "direction")
 
-    def __init__(self, optima: dict[Path, Optimum], counts: dict[Path, int], at_least: int) -> None:
+    def __init__(
+        self,
+        optima: dict[Path, Optimum],
+        counts: dict[Path, int],
+        at_least: int,
+        direction: Direction = ">=",
+    ) -> None:
         self._optima, self._counts, self.at_least = optima, counts, at_least
+        self.direction = direction
 
     def count(self, group: Hashable) -> int:
         """Return how many samples a group holds. O(1)."""
@@ -122,10 +130,12 @@ class GroupThresholds(Answers):
         A group with fewer samples takes the threshold of the next larger one as it is.
     """
 
-    __slots__ = ("_found", "at_least")
+    __slots__ = ("_found", "at_least", "direction")
 
-    def __init__(self, found: dict[Path, GroupThreshold], at_least: int) -> None:
-        self._found, self.at_least = found, at_least
+    def __init__(
+        self, found: dict[Path, GroupThreshold], at_least: int, direction: Direction = ">="
+    ) -> None:
+        self._found, self.at_least, self.direction = found, at_least, direction
 
     def count(self, group: Hashable) -> int:
         """Return how many samples a group holds. O(1)."""
@@ -174,6 +184,7 @@ def by_group(
     unit: Cost | None = ...,
     at_least: int = ...,
     shrink: Literal[False] = ...,
+    direction: Direction = ...,
 ) -> GroupOptima: ...
 
 
@@ -189,6 +200,7 @@ def by_group(
     unit: Cost | None = ...,
     at_least: int = ...,
     shrink: Literal[True],
+    direction: Direction = ...,
 ) -> GroupThresholds: ...
 
 
@@ -203,6 +215,7 @@ def by_group(
     unit: Cost | None = None,
     at_least: int = 1,
     shrink: bool = False,
+    direction: Direction = ">=",
 ) -> GroupOptima | GroupThresholds:
     """Find the cheapest threshold of every group, exactly. O(n) for each depth of the groups.
 
@@ -220,6 +233,8 @@ def by_group(
         True: thresholds for new rows in place of exact optima. All samples are given the threshold
         that `limen.recommend` finds; each group that of the next larger one, moved into the 95 %
         interval of its own samples where it lies outside. Takes no unit.
+    direction
+        ``"<="`` where a lower score means more positive, as for `limen.optimal_threshold`.
 
     Notes
     -----
@@ -238,6 +253,8 @@ def by_group(
     array([1, 0])
     """
     require_count(at_least)
+    if falling := is_falling(direction):
+        scores = negated(scores)
     columns = xs, ys, ws = samples_with_labels(scores, labels, weights)
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
     rows_of = {EVERYTHING: np.arange(len(xs)), **dict(rows_by_group(*coded(groups, len(xs))))}
@@ -249,13 +266,32 @@ def by_group(
     if shrink:
         if unit is not None:
             raise ValueError("shrink takes no unit: an interval knows weights, not their unit.")
-        return shrunk(rows_of, samples, costs, at_least)
+        moved = shrunk(rows_of, samples, costs, at_least)
+        return turned(moved) if falling else moved
     optima, counts = {}, {}
     for path in rows_of:
         xs, ys, ws = samples(path)
         optima[path] = optimal_threshold(xs, ys, weights=ws, unit=unit, **costs)
         counts[path] = len(xs) if ws is None else int(np.count_nonzero(ws))
-    return GroupOptima(optima, counts, at_least)
+    found = GroupOptima(optima, counts, at_least)
+    return turned(found) if falling else found
+
+
+@turned.register
+def _(found: GroupOptima) -> GroupOptima:
+    return GroupOptima(turned(found._optima), found._counts, found.at_least, "<=")
+
+
+@turned.register
+def _(found: GroupThresholds) -> GroupThresholds:
+    return GroupThresholds(turned(found._found), found.at_least, "<=")
+
+
+@turned.register
+def _(found: GroupThreshold) -> GroupThreshold:
+    interval = None if found.interval is None else turned(found.interval)
+    threshold, optimum = turned(found.threshold), turned(found.optimum)
+    return replace(found, threshold=threshold, interval=interval, optimum=optimum)
 
 
 def shrunk(

@@ -15,6 +15,7 @@ from limen.columns import ordered_scores, require_same_length
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.optimum import Direction
     from limen.units import Cost
 
 __all__ = [
@@ -139,6 +140,8 @@ class Answers(ABC):
 
     __slots__ = ()
 
+    direction: Direction = ">="
+
     if TYPE_CHECKING:
         at_least: int
 
@@ -173,4 +176,5 @@ class Answers(ABC):
         (paths, inverse), array = coded(groups), ordered_scores(scores)
         require_same_length(groups=inverse, scores=array)
         thresholds = np.array([self.threshold(path, **costs) for path in paths], dtype=np.float64)
-        return (array >= thresholds[inverse]).astype(np.int64)
+        bounds = thresholds[inverse]
+        return (array >= bounds if self.direction == ">=" else array <= bounds).astype(np.int64)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from limen.hull import Blocks, RocHull
     from limen.metrics import BestCut, Confusion
     from limen.optimum import LossCurve
+    from limen.review import ReviewBand
 
 __all__ = ["Memory", "Window"]
 
@@ -66,6 +67,8 @@ class Memory(Storable):
     roc_hull: Callable[[], RocHull] = _answer_of_model("roc_hull")
     confusion: Callable[[float], Confusion] = _answer_of_model("confusion")
     best: Callable[..., BestCut] = _answer_of_model("best")
+    review_band: Callable[..., ReviewBand] = _answer_of_model("review_band")
+    near_best: Callable[..., list[tuple[float, float]]] = _answer_of_model("near_best")
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from limen.memory.base import Window, require_plain
 from limen.memory.version_1 import fading_columns
 from limen.metrics import BestCut, Confusion, Metric
 from limen.optimum import LossCurve, Optimum
+from limen.review import ReviewBand
 from limen.times import Period, as_period, require_one_kind
 
 if TYPE_CHECKING:
@@ -243,6 +244,19 @@ class Fading(Window, _core.Fading, kind="Fading"):
             return best
 
         return lighter
+
+    @property
+    def review_band(self) -> Callable[..., ReviewBand]:  # type: ignore[override]
+        """The `review_band` of the model, by weights that have faded; no `max_questions`."""
+        ask = self.model.review_band
+
+        def lighten(band: ReviewBand, scale: float) -> ReviewBand:
+            sums = {name: getattr(band, name) / scale for name in ("loss", "no", "ask", "yes")}
+            return replace(band, confusion=_lighter_weights(band.confusion, scale), **sums)
+
+        return lambda *, asking, **costs: self._lighter(
+            lambda _: ask(asking=asking, **costs, max_questions=None), lighten
+        )
 
     def __repr__(self) -> str:
         # Not the model's own: its sums are in other terms.

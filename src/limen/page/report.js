@@ -2,7 +2,7 @@
 // Draws the three charts of the report out of the figures that stand in the page.
 (() => {
   "use strict";
-  const { curve, roc, fit, lowest, marks, band } = JSON.parse(document.getElementById("figures").textContent);
+  const { curve, roc, fit, best, word, side, first, marks, band } = JSON.parse(document.getElementById("figures").textContent);
   // As limen writes numbers for people: every digit before the point, six in all after it.
   const number = (x) => (Math.abs(x) >= 1e15 || (x !== 0 && Math.abs(x) < 1e-4)
     ? x.toPrecision(4)
@@ -13,15 +13,17 @@
   const shown = (x, y) => marks.map((mark) => ({ ...mark, x: mark[x], y: mark[y] }));
 
   chart(place("loss"), {
-    x: curve.at, lines: [{ y: curve.loss, as: "first", text: "cost on these rows" }],
-    across: "threshold", up: "cost",
-    rangeY: [0, 1.05 * Math.max(...curve.loss) || 1],
+    x: curve.at, lines: [{ y: curve.loss, as: "first", text: `${word} on these rows` }],
+    across: "threshold", up: word,
+    rangeY: [Math.min(0, ...curve.loss), 1.05 * Math.max(...curve.loss) || 1],
     marks: shown("at", "loss"), upright: true, band,
     says: (i) => {
-      const rule = i === 0 ? "Answering 1 to all" : i === curve.at.length - 1
-        ? "Answering 0 to all" : `Threshold ${curve.shown[i]}`;
-      return `${rule} costs ${number(curve.loss[i])}, `
-        + `${number(curve.loss[i] - lowest)} above the lowest: `
+      const rule = i === 0 ? `Answering ${first} to all` : i === curve.at.length - 1
+        ? `Answering ${1 - first} to all` : `Threshold ${curve.shown[i]}`;
+      const value = curve.loss[i] === null ? "infinite" : number(curve.loss[i]);
+      const away = best === null || curve.loss[i] === null ? ""
+        : `, ${number(Math.abs(curve.loss[i] - best))} ${side}`;
+      return `${rule}${word === "cost" ? " costs" : `: ${word}`} ${value}${away}: `
         + `${number(curve.fp[i])} false positives, ${number(curve.fn[i])} false negatives; `
         + `${percent(curve.rate[i])} answered 1.`
         + (band === null ? "" : ` ${curve.band[i] ? "Inside" : "Outside"} the 95 % interval.`);

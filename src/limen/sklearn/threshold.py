@@ -438,7 +438,9 @@ class ThresholdClassifier(Wrapper):
         scores, labels, weights = columns
         if unit is None and weights is not None:
             unit = fine_unit([weights], times)
-        return optimal_threshold(scores, labels, weights=weights, unit=unit, **self._costs())
+        given: Any = {"weights": weights, "unit": unit, **self._costs()}
+        found: Optimum = optimal_threshold(scores, labels, **given)
+        return found
 
     def _columns(self, samples: Samples) -> tuple[Any, ...]:
         """Join scores with labels and weights, or with losses, as the models take them."""

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from limen import _core
 from limen.columns import samples_with_labels
-from limen.optimum import Optimum, answer
+from limen.direction import is_falling, negated, turned
+from limen.losses import at_prevalence
+from limen.optimum import Direction, Optimum, answer
 from limen.trust.cross_fit import LEAST, CrossFitted, cross_fit
 from limen.trust.intervals import NAMED, Costs, distance, ends_near, reach_of, regret
 from limen.trust.ranked import Ranked, as_threshold, effective
@@ -54,6 +56,9 @@ class Recommendation:
         it does, keep it: these samples do not say that another is better.
     reason
         All this in one sentence, which is also what `print` shows.
+    direction
+        ``"<="`` where low scores are answered 1, as for `limen.optimal_threshold`. Then ``inf``
+        says 1 to all, and ``-inf`` to none.
 
     Notes
     -----
@@ -88,6 +93,7 @@ optimum 0.2109375, current 0.875, keep False>
     _best: int = field(compare=False)
     _costs: Costs = field(compare=False)
     _scale: Fraction = field(compare=False)
+    direction: Direction = ">="
 
     def __repr__(self) -> str:
         listed = {
@@ -98,6 +104,8 @@ optimum 0.2109375, current 0.875, keep False>
         }
         if self.current is not None:
             listed |= {"current": self.current, "keep": self.keep}
+        if self.direction != ">=":
+            listed["direction"] = self.direction
         shown = ", ".join(f"{name} {value!r}" for name, value in listed.items())
         return f"<{type(self).__name__}: {shown}>"
 
@@ -111,7 +119,7 @@ optimum 0.2109375, current 0.875, keep False>
 
     def predict(self, scores: ArrayLike) -> Any:
         """Answer 1 or 0 to each score by the recommended threshold. O(n)."""
-        return answer(scores, self.threshold)
+        return answer(scores, self.threshold, self.direction)
 
     def cost(self) -> CrossFitted:
         """Tell what a new row will cost, by cross-fitting. O(n), once.
@@ -140,7 +148,8 @@ optimum 0.2109375, current 0.875, keep False>
 
         For one threshold that was named before the samples were seen. See `rules_out`.
         """
-        place = self._ranked.place(as_threshold(threshold, "threshold"))
+        given = as_threshold(threshold, "threshold")
+        place = self._ranked.place(given if self.direction == ">=" else 0.0 - given)
         return distance(self._ranked, self._best, place, self._costs)
 
     def rules_out(self, threshold: float) -> bool:
@@ -162,6 +171,8 @@ def recommend(
     weights: ArrayLike | None = None,
     current: float | None = None,
     confidence: float = 0.95,
+    direction: Direction = ">=",
+    prevalence: Cost | None = None,
 ) -> Recommendation:
     """Recommend a threshold for new rows, and tell how sure it is. O(n log n).
 
@@ -177,6 +188,11 @@ def recommend(
         The threshold in use, if there is one: `keep` tells whether to keep it.
     confidence
         0.8, 0.9, 0.95 or 0.99.
+    direction
+        ``"<="`` where a lower score means more positive, as for `limen.optimal_threshold`.
+    prevalence
+        The share of label 1 among the rows to come, where that of the samples is another, as for
+        `limen.optimal_threshold`. The interval takes this share as known.
 
     Raises
     ------
@@ -201,7 +217,13 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
     reach = reach_of(confidence)
     if current is not None:
         current = as_threshold(current, "current")
+    if is_falling(direction):
+        scores, current = negated(scores), None if current is None else 0.0 - current
     columns = samples_with_labels(scores, labels, weights)
+    if prevalence is not None:  # to count more and to cost more is the same
+        zero, one = at_prevalence(columns[1], prevalence, weights=columns[2])
+        false_positive = exact_positive(false_positive, "false_positive") * zero
+        false_negative = exact_positive(false_negative, "false_negative") * one
     positive, negative, scale = exact_costs(false_positive, false_negative)
     parts = unit_parts(None, scale)
     optimum = Optimum(*_core.select_threshold(*columns, positive, negative, *parts))
@@ -213,7 +235,7 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
     low, high = ends_near(ranked, best, costs, reach)
     interval = ranked.threshold(low), ranked.threshold(high)
     keep = None if current is None else low <= ranked.place(current) <= high
-    return Recommendation(
+    found = Recommendation(
         threshold=threshold,
         optimum=optimum,
         interval=interval,
@@ -226,6 +248,19 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
         _best=best,
         _costs=costs,
         _scale=scale,
+    )
+    return turned(found) if is_falling(direction) else found
+
+
+@turned.register
+def _(found: Recommendation) -> Recommendation:
+    return replace(
+        found,
+        threshold=turned(found.threshold),
+        optimum=turned(found.optimum),
+        interval=turned(found.interval),
+        current=None if found.current is None else turned(found.current),
+        direction="<=",
     )
 
 
@@ -259,9 +294,11 @@ def where_best(interval: tuple[float, float], confidence: float) -> str:
     'with 95 % confidence the best threshold lies at 0.25 or below'
     """
     low, high = interval
-    if low == -math.inf and not high < math.inf:
+    # An end that is nan says 1 to none: the high end, or where low scores are answered 1 the low.
+    no_low = low == -math.inf or (math.isnan(low) and not math.isnan(high))
+    if no_low and not high < math.inf:
         where = "may lie anywhere"
-    elif low == -math.inf:
+    elif no_low:
         where = f"lies at {high:.4g} or below"
     elif not high < math.inf:
         where = f"lies at {low:.4g} or above"
