@@ -16,6 +16,7 @@ from typing import (
 
 from limen import _core
 from limen.columns import samples_with_labels
+from limen.confidence import ENOUGH, reach_of, require_worth
 from limen.storage import Storable
 from limen.units import exact_positive
 
@@ -244,6 +245,21 @@ class Labelled(Held):
     if TYPE_CHECKING:
 
         def _many(self, scores: Any, labels: Any, weights: Any, adding: bool, /) -> None: ...
+
+    def _recommended(self, positive: int, negative: int) -> float:
+        """Return the recommended threshold at whole costs."""
+        found: Any = _core.recommended(self, positive, negative, ENOUGH)  # type: ignore[arg-type]
+        if isinstance(found, tuple):
+            require_worth(found)
+        return found  # type: ignore[no-any-return]
+
+    def _sure(self, confidence: float, positive: int, negative: int) -> tuple[float, float]:
+        """Return the interval of the best threshold at whole costs."""
+        reach = reach_of(confidence)
+        found: Any = _core.interval(self, positive, negative, ENOUGH, reach)  # type: ignore[arg-type]
+        if len(found) > 2:
+            require_worth(found)
+        return found  # type: ignore[no-any-return]
 
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
