@@ -108,7 +108,11 @@ public:
     void count(const Squares& more) { all_ += more; }
 
     // A score that held `before` has these sums, and squares, from now on.
-    void become(const Held& before, const Held& after, const Squares& squares, const Ones& ones) {
+    // No samples have more than the square of their sum: what faded was rounded.
+    void become(const Held& before, const Held& after, Squares squares, const Ones& ones) {
+        const Squares most = square_of(after.below, after.above);
+        squares.below = std::clamp(squares.below, Wide{0}, most.below);
+        squares.above = std::clamp(squares.above, Wide{0}, most.above);
         all_ -= of(before, ones);
         all_ += set(after, squares, ones);
         uneven_ |= !(ones.may_be(after) && ones.squares(after) == squares);
@@ -130,8 +134,6 @@ public:
         }
         Squares squares = of(before, ones);
         squares -= own;
-        squares.below = std::max(squares.below, Wide{0});
-        squares.above = std::max(squares.above, Wide{0});
         become(before,
                {before.score, before.below - less.below, before.above - less.above,
                 before.count - less.count},

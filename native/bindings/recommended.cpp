@@ -71,6 +71,18 @@ nb::tuple interval(nb::handle model, std::int64_t false_positive, std::int64_t f
     return nb::make_tuple(found.worth[0], found.worth[1], nb::none());
 }
 
+// Whether a threshold lies in the interval: it answers as one of its cuts or one between them.
+nb::object keeps(nb::handle model, std::int64_t false_positive, std::int64_t false_negative,
+                 double least, double reach, double threshold) {
+    const auto found = asked(model, false_positive, false_negative, least, [=](const auto& cuts) {
+        const auto [low, high] = cuts.ends(reach);
+        return !(low.has_lower && threshold <= low.lower) &&
+               (!high.has_upper || threshold <= high.upper);
+    });
+    if (found.answer) return nb::bool_(*found.answer);
+    return nb::make_tuple(found.worth[0], found.worth[1]);
+}
+
 nb::tuple rank_model(Array<double> ones, Array<double> zeros) {
     RankBins bins;
     bins.ones.assign(ones.data(), ones.data() + ones.shape(0));
@@ -84,6 +96,7 @@ nb::tuple rank_model(Array<double> ones, Array<double> zeros) {
 void bind_recommended(nb::module_& module) {
     module.def("recommended", &recommended);
     module.def("interval", &interval);
+    module.def("keeps", &keeps);
     module.def("rank_model", &rank_model);
 }
 

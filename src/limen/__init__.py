@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from limen.hull import Blocks, RocHull
     from limen.memory.fading import Fading
     from limen.memory.ledger import Ledger
+    from limen.memory.trial import Trial
     from limen.memory.windows import LastN, LastPeriod
     from limen.metrics import BestCut, Confusion
     from limen.model import merge
     from limen.online import OnlineCut, OnlineThreshold
     from limen.optimum import LossCurve, Optimum
     from limen.storage import from_bytes, load
-    from limen.trust import Evidence, Recommendation, recommend
+    from limen.trust import Alarm, Evidence, Recommendation, recommend
 
 __all__ = [
+    "Alarm",
     "BestCut",
     "Blocks",
     "Confusion",
@@ -43,6 +45,7 @@ __all__ = [
     "Optimum",
     "Recommendation",
     "RocHull",
+    "Trial",
     "by_group",
     "columns",
     "from_bytes",

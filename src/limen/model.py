@@ -261,6 +261,14 @@ class Labelled(Held):
             require_worth(found)
         return found  # type: ignore[no-any-return]
 
+    def _keeps(self, threshold: Any, confidence: float, positive: int, negative: int) -> bool:
+        """Whether a threshold lies in the interval at whole costs."""
+        reach, number = reach_of(confidence), float(threshold)
+        found: Any = _core.keeps(self, positive, negative, ENOUGH, reach, number)  # type: ignore[arg-type]
+        if isinstance(found, tuple):
+            require_worth(found)
+        return found  # type: ignore[no-any-return]
+
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
     ) -> None:

@@ -148,6 +148,17 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
         """
         return self._sure(confidence, 1, 1)
 
+    def keeps(self, threshold: float, confidence: float = 0.95) -> bool:
+        """Whether to keep a threshold: it lies inside the `interval`. Cost and errors as there.
+
+        >>> import limen
+        >>> cut = limen.OnlineThreshold()
+        >>> cut.update_many([i / 64 for i in range(64)], [int(i * i % 64 < i) for i in range(64)])
+        >>> cut.keeps(0.25), cut.keeps(0.75)
+        (True, False)
+        """
+        return self._keeps(threshold, confidence, 1, 1)
+
 
 class OnlineCut(_Cheapest, _core.Cut, kind="OnlineCut"):
     """Keep the cheapest cut for any losses, sample by sample.

@@ -35,8 +35,8 @@ class Memory(Storable):
     """What windows and ledgers share: a model that is theirs, and its answers.
 
     `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `recommended`, `interval`,
-    `probability`, `probability_interval`, `blocks`, `roc_hull`, `confusion` and `best` those that
-    the model has.
+    `keeps`, `probability`, `probability_interval`, `blocks`, `roc_hull`, `confusion` and `best`
+    those that the model has.
     What would change the model is not passed on, and the model itself refuses it.
     """
 
@@ -60,6 +60,7 @@ class Memory(Storable):
     optimum: Any = _answer_of_model("optimum")
     recommended: Any = _answer_of_model("recommended")
     interval: Callable[..., tuple[float, float]] = _answer_of_model("interval")
+    keeps: Callable[..., bool] = _answer_of_model("keeps")
     loss: float = _answer_of_model("loss")
     predict: Callable[..., Any] = _answer_of_model("predict")
     curve: Callable[..., LossCurve] = _answer_of_model("curve")

@@ -19,6 +19,7 @@ __all__ = ["Storable", "from_bytes", "load"]
 
 # Where the classes are: reading a file loads what the file holds, and no more.
 _HOMES = {
+    "Alarm": "limen.trust.alarm",
     "Evidence": "limen.trust.evidence",
     "Fading": "limen.memory.fading",
     "Grouped": "limen.groups.grouped",
