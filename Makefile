@@ -130,6 +130,7 @@ trust-laws: $(VENV)/installed
 	$(BIN)/python -m benchmarks.trust_coverage
 	$(BIN)/python -m benchmarks.trust_false_alarms
 	$(BIN)/python -m benchmarks.trust_floors
+	$(BIN)/python -m benchmarks.trust_proposals
 
 ## What thresholds cost on new rows, limen's and others', on scored sets; writes the same place.
 STUDY_DATA ?= ../shared/data/open
