@@ -4,7 +4,7 @@
 A score is even between 0 and 1 and is also the chance of label 1, so that the best threshold and
 the cost of every other are known. One look at the ledger after every hundredth of the stream.
 Labels come all after the same delay, after any delay up to that, or ones soon and zeros late;
-samples are counted at one age, at which all labels are known.
+samples are counted at one age, at which all labels are known, and once before.
 
     python -m benchmarks.trust_proposals [streams at the null, of each kind] [streams for the power]
 """
@@ -23,13 +23,14 @@ from limen import Alarm, Ledger, OnlineThreshold
 
 SAMPLES = 20_000
 LOOKS = 100
-AGE = 300
+LATEST = 300  # scores after which the last label has come
+AGE = 500  # and a look has passed, with which labels are given to the ledger
 RESULT = Path(__file__).parent / "results" / "trust" / "proposals.json"
 
 DELAYS: dict[str, Any] = {
-    "all after 300 scores": lambda rng, labels: np.full(len(labels), AGE),
-    "after 1 to 300 scores": lambda rng, labels: rng.integers(1, AGE + 1, len(labels)),
-    "ones after 10, zeros after 300": lambda rng, labels: np.where(labels == 1, 10, AGE),
+    "all after 300 scores": lambda rng, labels: np.full(len(labels), LATEST),
+    "after 1 to 300 scores": lambda rng, labels: rng.integers(1, LATEST + 1, len(labels)),
+    "ones after 10, zeros after 300": lambda rng, labels: np.where(labels == 1, 10, LATEST),
 }
 COSTS = {"1 to 1": (1, 1), "1 to 5": (1, 5)}
 
@@ -40,7 +41,11 @@ def worse_by(share: float, fp: int, fn: int) -> float:
 
 
 def stream(
-    rng: np.random.Generator, delay: Any, costs: tuple[int, int], current: float
+    rng: np.random.Generator,
+    delay: Any,
+    costs: tuple[int, int],
+    current: float,
+    age: int = AGE,
 ) -> tuple[int | None, int, bool]:
     """After how many scores a change is proposed; candidates tried; whether an alarm is raised."""
     fp, fn = costs
@@ -63,7 +68,7 @@ def stream(
             alarm.update_many(scores[entered : end - AGE], labels[entered : end - AGE])
             entered = end - AGE
         raised = raised or alarm.raised
-        if ledger.proposal(current, age=AGE + 1):
+        if ledger.proposal(current, age=age):
             return end, ledger.candidates, raised
     return None, ledger.candidates, raised
 
@@ -91,6 +96,14 @@ def main() -> None:
             }
             print(cost_name, name, raw["null"][f"{cost_name}; {name}"], flush=True)
             write(RESULT, raw)
+        # Where zeros come only just after the age, ones alone judge: this must fail.
+        rng = np.random.default_rng([20261118, *costs])
+        delay = DELAYS["ones after 10, zeros after 300"]
+        ends = [stream(rng, delay, costs, best, LATEST)[0] for _ in range(null // 10)]
+        raw["null"][f"{cost_name}; counted before zeros are known"] = {
+            "proposed": sum(end is not None for end in ends) / len(ends)
+        }
+        print(cost_name, "too young", raw["null"], flush=True)
         for share in (0.05, 0.1, 0.2):
             rng = np.random.default_rng([20261117, *costs, round(100 * share)])
             current = worse_by(share, *costs)

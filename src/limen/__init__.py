@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from limen.errors import Infeasible, NotHeld
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
+    from limen.memory.bank import Bank
     from limen.memory.fading import Fading
     from limen.memory.ledger import Ledger
     from limen.memory.trial import Trial
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alarm",
+    "Bank",
     "BestCut",
     "Blocks",
     "Confusion",

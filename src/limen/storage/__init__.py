@@ -20,6 +20,7 @@ __all__ = ["Storable", "from_bytes", "load"]
 # Where the classes are: reading a file loads what the file holds, and no more.
 _HOMES = {
     "Alarm": "limen.trust.alarm",
+    "Bank": "limen.memory.bank",
     "Evidence": "limen.trust.evidence",
     "Fading": "limen.memory.fading",
     "Grouped": "limen.groups.grouped",
