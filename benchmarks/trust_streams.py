@@ -11,6 +11,7 @@ threshold is read again after every 50 labels; until it exists, the exact one an
 from __future__ import annotations
 
 import sys
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +36,19 @@ def cost_of(scores: Any, labels: Any, costs: tuple[int, int], delay: int) -> dic
     first = recommend(scores[:FIRST], labels[:FIRST], **given).threshold
     spent = dict.fromkeys(("exact", "recommended", "bank", "first 500, then fixed"), 0)
     advised = float("nan")
+    kept: deque[tuple[float, ...]] = deque()  # thresholds of the bank at the moment of scoring
     for at, score in enumerate(scores.tolist()):
         known = at - delay
         if known >= 0:
             sample = float(scores[known]), int(labels[known])
             exact.update(*sample)
-            bank.update(*sample)
+            bank.update(*sample, thresholds=kept.popleft())
             if known % 50 == 0:
                 try:
                     advised = exact.recommended
                 except ValueError:
                     advised = float("nan")
+        kept.append(bank.thresholds)
         if at < FIRST + max(DELAYS):
             continue
         chosen = {

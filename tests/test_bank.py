@@ -47,6 +47,19 @@ def test_members_answer_before_they_learn_and_the_cheapest_of_late_leads() -> No
     assert bank.interval() == members[lead].interval()
 
 
+def test_late_labels_judge_what_members_would_have_answered() -> None:
+    bank = limen.Bank(limen.OnlineThreshold(), (20,), patience=50)
+    for score, label in ((0.2, 0), (0.8, 1)) * 10:
+        bank.update(score, label)
+    then = bank.costs[None]
+    bank.update(0.5, 1, thresholds=(0.9, 0.1))
+    fades = 2.0 ** (-1 / 50)
+    assert bank.costs[None] == pytest.approx(then * fades + 1)
+    assert bank.leader == 20
+    with pytest.raises(ValueError, match="those of 2 members, got 1"):
+        bank.update(0.5, 1, thresholds=(0.9,))
+
+
 def test_many_at_once_copies_and_bytes_are_the_same() -> None:
     scores, labels = drifting(300)
     one = limen.Bank(limen.OnlineThreshold(), (20, 100))

@@ -200,6 +200,39 @@ def test_a_ledger_answers_for_the_labels_that_came() -> None:
     assert same(answers(ledger, {}), expected(held, 1, 1))
 
 
+@pytest.mark.parametrize("kind", ["plain", "ties", "infinite"])
+def test_a_threshold_is_kept_where_whole_arrays_keep_it(kind: str) -> None:
+    random = np.random.default_rng(10)
+    held = [drawn(random, kind) for _ in range(60)]
+    scores, labels, _ = (list(column) for column in zip(*held, strict=True))
+    cut, calibrator = SmallThreshold(false_negative=2), SmallCalibrator()
+    cut.update_many(scores, labels)
+    calibrator.update_many(scores, labels)
+    for threshold in [*scores, *(s + 0.01 for s in scores), -math.inf, math.inf, math.nan]:
+        told = limen.recommend(scores, labels, false_negative=2, current=threshold)
+        assert cut.keeps(threshold) == told.keep, threshold
+        assert calibrator.keeps(threshold, false_negative=2) == told.keep, threshold
+
+
+def test_a_group_answers_for_its_own_samples() -> None:
+    random = np.random.default_rng(9)
+    stream = [drawn(random, "plain") for _ in range(300)]
+    grouped = limen.Grouped(limen.OnlineCalibrator())
+    windows = limen.Grouped(limen.LastPeriod(limen.OnlineThreshold(false_negative=5), 100))
+    for time, (score, label, _) in enumerate(stream):
+        grouped.update("ab"[time % 2], score, label)
+        windows.update("ab"[time % 2], score, label, time=time)
+    told = expected(stream[::2], 1, 5)
+    recent = expected(stream[201::2], 1, 5)
+    assert told is not None
+    assert recent is not None
+    assert grouped.interval("a", false_negative=5) == told[3]
+    assert grouped.interval("new", 0.8) == grouped.interval((), 0.8)
+    assert windows.interval("b") == recent[3]
+    with pytest.raises(TypeError, match="has its costs already"):
+        windows.interval("b", false_negative=5)
+
+
 def test_too_few_samples_are_refused_in_the_same_words() -> None:
     cut = limen.OnlineThreshold()
     cut.update_many([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [1, 1, 1, 1, 1, 0])

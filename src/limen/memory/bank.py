@@ -94,13 +94,35 @@ class Bank(Deciding, Storable, kind="Bank"):
         self._costs = tuple(float(cost * costs[2]) for cost in costs[:2])
         self._lock = RLock()
 
-    def update(self, score: float, label: float, weight: float = 1) -> None:
-        """Let every member answer a sample, then hold it. O(log n) for each."""
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """The thresholds of all members now, that of all samples first. O(log n) for each."""
+        return tuple(float(member.threshold) for member in self._members)
+
+    def update(
+        self,
+        score: float,
+        label: float,
+        weight: float = 1,
+        *,
+        thresholds: tuple[float, ...] | None = None,
+    ) -> None:
+        """Let every member answer a sample, then hold it. O(log n) for each.
+
+        Where labels come late, keep the `thresholds` of the moment of scoring, and give them here:
+        members are then judged by what they would have answered. Judged by what they know when the
+        label comes, short memories would look better than they are.
+        """
+        if thresholds is not None and len(thresholds) != len(self._members):
+            raise ValueError(
+                f"thresholds must be those of {len(self._members)} members, got "
+                f"{len(thresholds)}. Nothing was changed."
+            )
         if not weight < _HEAVIEST:
             raise ValueError(f"weight must be below 2**32, got {weight!r}. Nothing was changed.")
         with self._lock:
             members = self._members
-            thresholds = [member.threshold for member in members]
+            judged = self.thresholds if thresholds is None else thresholds
             members[0].update(score, label, weight)  # what is refused is refused here
             price = self._costs[1 if label else 0] * weight
             fades = 2.0 ** (-1 / self._given["patience"])
@@ -108,7 +130,7 @@ class Bank(Deciding, Storable, kind="Bank"):
                 member.update(score, label, weight)
             self._spent = [
                 fades * spent + (price if (score >= threshold) != label else 0.0)
-                for spent, threshold in zip(self._spent, thresholds, strict=True)
+                for spent, threshold in zip(self._spent, judged, strict=True)
             ]
 
     def update_many(
