@@ -35,7 +35,7 @@ def cost_of(scores: Any, labels: Any, costs: tuple[int, int], delay: int) -> dic
     exact, bank = OnlineThreshold(**given), Bank(OnlineThreshold(**given))
     first = recommend(scores[:FIRST], labels[:FIRST], **given).threshold
     spent = dict.fromkeys(("exact", "recommended", "bank", "first 500, then fixed"), 0)
-    advised = float("nan")
+    advised: float | None = None
     kept: deque[tuple[float, ...]] = deque()  # thresholds of the bank at the moment of scoring
     for at, score in enumerate(scores.tolist()):
         known = at - delay
@@ -44,16 +44,13 @@ def cost_of(scores: Any, labels: Any, costs: tuple[int, int], delay: int) -> dic
             exact.update(*sample)
             bank.update(*sample, thresholds=kept.popleft())
             if known % 50 == 0:
-                try:
-                    advised = exact.recommended
-                except ValueError:
-                    advised = float("nan")
+                advised = exact.recommended
         kept.append(bank.thresholds)
         if at < FIRST + max(DELAYS):
             continue
         chosen = {
             "exact": exact.threshold,
-            "recommended": advised if advised == advised else exact.threshold,
+            "recommended": exact.threshold if advised is None else advised,
             "bank": bank.threshold,
             "first 500, then fixed": first,
         }

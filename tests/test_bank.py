@@ -91,5 +91,5 @@ def test_what_is_refused_changes_no_member() -> None:
         limen.Bank(limen.OnlineCalibrator())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="different numbers"):
         limen.Bank(limen.OnlineThreshold(), (5, 5))
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="from 1 to"):
         limen.Bank(limen.OnlineThreshold(), (0,))

@@ -32,8 +32,8 @@ LEVELS = (0.8, 0.95)
 Sample = tuple[float, int, float]
 
 
-def expected(held: list[Sample], fp: int, fn: int) -> tuple[Any, ...] | None:
-    """What whole arrays say: the threshold and two intervals; None where they refuse."""
+def expected(held: list[Sample], fp: int, fn: int) -> tuple[Any, ...]:
+    """What whole arrays say: the threshold and the interval, at two levels."""
     scores, labels, weights = (np.array(column) for column in zip(*held, strict=True))
     found = []
     for level in LEVELS:
@@ -47,21 +47,16 @@ def expected(held: list[Sample], fp: int, fn: int) -> tuple[Any, ...] | None:
                 confidence=level,
             )
         except ValueError:
-            return None
+            return (None, (-math.inf, math.inf)) * 2
         found += [told.threshold, told.interval]
     return tuple(found)
 
 
-def answers(model: Any, costs: dict[str, int]) -> tuple[Any, ...] | None:
-    def recommended() -> float:
-        return model.recommended(**costs) if costs else model.recommended
-
-    try:
-        return tuple(
-            value for level in LEVELS for value in (recommended(), model.interval(level, **costs))
-        )
-    except ValueError:
-        return None
+def answers(model: Any, costs: dict[str, int]) -> tuple[Any, ...]:
+    recommended = model.recommended(**costs) if costs else model.recommended
+    return tuple(
+        value for level in LEVELS for value in (recommended, model.interval(level, **costs))
+    )
 
 
 def same(a: Any, b: Any) -> bool:
@@ -224,24 +219,20 @@ def test_a_group_answers_for_its_own_samples() -> None:
         windows.update("ab"[time % 2], score, label, time=time)
     told = expected(stream[::2], 1, 5)
     recent = expected(stream[201::2], 1, 5)
-    assert told is not None
-    assert recent is not None
     assert grouped.interval("a", false_negative=5) == told[3]
-    assert grouped.interval("new", 0.8) == grouped.interval((), 0.8)
+    assert grouped.interval("new", confidence=0.8) == grouped.interval((), confidence=0.8)
     assert windows.interval("b") == recent[3]
     with pytest.raises(TypeError, match="has its costs already"):
         windows.interval("b", false_negative=5)
 
 
-def test_too_few_samples_are_refused_in_the_same_words() -> None:
+def test_of_too_few_samples_nothing_is_known_and_the_threshold_is_kept() -> None:
     cut = limen.OnlineThreshold()
-    cut.update_many([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [1, 1, 1, 1, 1, 0])
-    with pytest.raises(ValueError, match="from 1 sample of label 0: it takes 5 of each label"):
-        _ = cut.recommended
-    with pytest.raises(ValueError, match="from 0 samples of label 1: it takes 5"):
-        limen.OnlineCalibrator().interval()
-    cut.update_many([0.5] * 9, [0] * 9, [100, 1, 1, 1, 1, 1, 1, 1, 1])
-    with pytest.raises(ValueError, match=r"of label 0, whose weights tell as much as 1\.2"):
-        cut.interval()
+    for weights in (None, [100, 1, 1, 1, 1, 1, 1, 1, 1]):
+        cut.update_many([0.5] * 9, [0, *[1] * 8] if weights is None else [0] * 9, weights)
+        assert cut.recommended is None
+        assert cut.interval() == (-math.inf, math.inf)
+        assert cut.keeps(0.1)
+    assert limen.OnlineCalibrator().recommended(false_negative=2) is None
     with pytest.raises(ValueError, match=r"confidence must be one of 0\.8"):
         cut.interval(0.5)

@@ -98,11 +98,11 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
         """
         return Optimum(*self._optimum(*self._priced(false_positive, false_negative)))
 
-    def recommended(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
+    def recommended(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float | None:
         """Return the threshold to use on new rows, as `limen.recommend` finds it.
 
-        O(log n) for 1,024 bins; where weights differ O(n). Raises ValueError below five samples of
-        either label.
+        O(log n) for 1,024 bins; where weights differ O(n). None below five samples of either
+        label.
 
         >>> calibrator = OnlineCalibrator()
         >>> labels = [int(i * i % 64 < i) for i in range(64)]
@@ -131,8 +131,8 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
     def keeps(
         self,
         threshold: float,
-        confidence: float = 0.95,
         *,
+        confidence: float = 0.95,
         false_positive: Cost = 1,
         false_negative: Cost = 1,
     ) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ENOUGH", "LEAST", "NAMED", "SAFE", "SMOOTH", "reach_of", "require_worth", "too_few"]
+__all__ = ["ENOUGH", "LEAST", "NAMED", "SAFE", "SMOOTH", "reach_of", "too_few"]
 
 # The loss is smooth around its minimum: of use where that is known. Drawn: 1.00 1.29 1.54 2.04.
 SMOOTH = {0.8: 1.00, 0.9: 1.29, 0.95: 1.54, 0.99: 2.03}
@@ -39,15 +39,6 @@ def reach_of(confidence: Any, table: dict[float, float] = SAFE) -> float:
             f"confidence must be one of {known}, got {confidence!r}. The interval is known for "
             "these levels only."
         ) from None
-
-
-def require_worth(worth: tuple[float, ...]) -> None:
-    """Raise ValueError where the samples of a label, 0 first, are worth too few of one weight."""
-    for label in (1, 0):
-        if worth[label] < ENOUGH:
-            whole = worth[label] == int(worth[label])
-            many = f"{worth[label]:.0f} " if whole else ""
-            raise too_few(many, label, None if whole else worth[label])
 
 
 def too_few(

@@ -119,11 +119,11 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
         }
 
     @property
-    def recommended(self) -> float:
+    def recommended(self) -> float | None:
         """The threshold to use on new rows, as `limen.recommend` finds it. O(log n) for 1,024 bins.
 
-        Where weights differ O(n). Raises ValueError below five samples of either label: nobody
-        could recommend anything.
+        Where weights differ O(n). None below five samples of either label: nobody could recommend
+        anything. Keep the threshold in use until then.
 
         >>> import limen
         >>> cut = limen.OnlineThreshold()
@@ -138,7 +138,7 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
 
         The same as `limen.recommend` finds for the samples held. Where weights differ O(n).
         `confidence` is 0.8, 0.9, 0.95 or 0.99, and holds for one look: who looks again and again
-        needs `limen.Evidence`. Raises ValueError as `recommended` does.
+        needs `limen.Evidence`. Below five samples of either label it may lie anywhere.
 
         >>> import limen
         >>> cut = limen.OnlineThreshold()
@@ -148,8 +148,8 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
         """
         return self._sure(confidence, 1, 1)
 
-    def keeps(self, threshold: float, confidence: float = 0.95) -> bool:
-        """Whether to keep a threshold: it lies inside the `interval`. Cost and errors as there.
+    def keeps(self, threshold: float, *, confidence: float = 0.95) -> bool:
+        """Whether to keep a threshold: it lies inside the `interval`. Cost as there.
 
         >>> import limen
         >>> cut = limen.OnlineThreshold()

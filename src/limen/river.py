@@ -232,9 +232,10 @@ class ThresholdClassifier(_Wrapper):
         return optimum
 
     @property
-    def recommended(self) -> float:
+    def recommended(self) -> float | None:
         """The threshold for new samples, as `limen.recommend` finds it; see `OnlineThreshold`."""
-        return float(self._held.recommended)
+        found: float | None = self._held.recommended
+        return found
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return between which thresholds the best one lies; see `OnlineThreshold.interval`."""
@@ -330,12 +331,14 @@ class CalibratedClassifier(_Wrapper):
 
     def recommended(
         self, *, false_positive: Cost | None = None, false_negative: Cost | None = None
-    ) -> float:
+    ) -> float | None:
         """Return the threshold for new samples, as `limen.recommend` finds it.
 
         See `OnlineCalibrator.recommended`.
         """
-        return float(self._held.recommended(**self._costs(false_positive, false_negative)))
+        costs = self._costs(false_positive, false_negative)
+        found: float | None = self._held.recommended(**costs)
+        return found
 
     def interval(
         self,

@@ -26,18 +26,14 @@ def sureness_of(model: Any, options: Namespace) -> dict[str, Any]:
     """Return the recommended threshold and its interval; with --current whether to keep that.
 
     Where labels come later, this is a look at the evidence for a change: see `Ledger.proposal`.
-    Below five samples of either label nothing is recommended, and all of it is null.
+    Below five samples of either label nothing is recommended, and the threshold in use is kept.
     """
     current, level = options.current, options.confidence
-    try:
-        low, high = model.interval(level)
-        facts = {"recommended": model.recommended, "low": low, "high": high}
-        keep = None if current is None else model.keeps(current, level)
-    except ValueError:
-        facts, keep = dict.fromkeys(("recommended", "low", "high")), None
+    low, high = model.interval(level)
+    facts = {"recommended": model.recommended, "low": low, "high": high}
     if current is None:
         return facts
-    facts["keep"] = keep
+    facts["keep"] = model.keeps(current, confidence=level)
     if isinstance(model, Ledger):
         try:
             found = model.proposal(current, age=options.age, confidence=level)

@@ -210,7 +210,7 @@ class Grouped(Storable, Answers, kind="Grouped"):
         return self._models.ask(key_of(self.source(group)), "optimum", costs)
 
     def interval(
-        self, group: Hashable, confidence: float = 0.95, **costs: Cost
+        self, group: Hashable, *, confidence: float = 0.95, **costs: Cost
     ) -> tuple[float, float]:
         """Return between which thresholds the best one for a group lies.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from operator import index
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
@@ -174,9 +175,10 @@ class Bank(Deciding, Storable, kind="Bank"):
         return float(self._members[self._lead()].loss)
 
     @property
-    def recommended(self) -> float:
+    def recommended(self) -> float | None:
         """The threshold for new rows, by the samples of the member that leads."""
-        return float(self._members[self._lead()].recommended)
+        found: float | None = self._members[self._lead()].recommended
+        return found
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return between which thresholds the best one lies, by the member that leads."""
@@ -226,13 +228,21 @@ class Bank(Deciding, Storable, kind="Bank"):
             bank, members[0].empty(), snapshot["half_lives"], patience=snapshot["patience"]
         )
         same = [type(each) for each in members] == [type(each) for each in bank._members]
-        if not same or len(spent) != len(members) or not all(each >= 0 for each in spent):
+        if not same or len(spent) != len(members):
             raise ValueError("members that no such bank has")
         for mine, given in zip(bank._members[1:], members[1:], strict=True):
-            if mine.half_life != given.half_life:
-                raise ValueError("members of other half-lives")
+            if mine.settings != given.settings or mine.model.settings != given.model.settings:
+                raise ValueError("members of other settings")
         bank._members, bank._spent = members, spent
+        bank._check()
         return bank
+
+    def _check(self) -> None:
+        """Raise ValueError unless the members could have led."""
+        for member in self._members:
+            member._check()
+        if not all(0 <= each < math.inf for each in self._spent):
+            raise ValueError(f"answers that cost {self._spent!r}")
 
     def __repr__(self) -> str:
         lives = self._given["half_lives"]
@@ -244,6 +254,7 @@ class Bank(Deciding, Storable, kind="Bank"):
 
 def _count(value: Any, name: str) -> int:
     number = None if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
-    if number is None or number < 1:
-        raise ValueError(f"{name} must be whole numbers of at least 1, got {value!r}.")
+    if number is None or not 1 <= number < 2**53:
+        shown = repr(value) if number is None or abs(number) < 2**99 else "one of many digits"
+        raise ValueError(f"{name} must be whole numbers from 1 to 2**53, got {shown}.")
     return int(as_period(number, name))

@@ -84,18 +84,17 @@ def proposal(ledger: Ledger, current: Any, age: Any, confidence: float) -> Trial
     _require_labels(ledger)
     terms, costs = ledger._trial_terms, _asked_costs(ledger)
     period = _age(ledger, age, terms)
-    try:
-        keeps = ledger.keeps(current, confidence, **costs)
-    except ValueError:
-        if confidence not in (0.8, 0.9, 0.95, 0.99):
-            raise
-        return None  # too few samples: nothing is known, and a trial needs no more
+    keeps = ledger.keeps(current, confidence=confidence, **costs)
     running = trial(ledger)
     if running is not None:
         same = height(running.current) == height(current)
         if same and running.decided:
             return running
-        if same and not _is_lost(ledger) and ledger.keeps(running.candidate, confidence, **costs):
+        if (
+            same
+            and not _is_lost(ledger)
+            and ledger.keeps(running.candidate, confidence=confidence, **costs)
+        ):
             return None
         ledger._end_trial()
         ledger._trial_terms = {"candidates": terms["candidates"]}

@@ -128,6 +128,7 @@ class Alarm(Storable, kind="Alarm"):
                 "each."
             )
         self.threshold = as_threshold(threshold, "threshold")
+        exact_costs(false_positive, false_negative)  # refuses what is no cost
         self._given: dict[str, Any] = {
             "threshold": self.threshold,
             **limits,
@@ -375,11 +376,15 @@ class Alarm(Storable, kind="Alarm"):
         made = cls.__new__(cls)  # not by cls(): a subclass may want other arguments
         given = {name: value for name, value in snapshot.items() if name != "counts"}
         Alarm.__init__(made, **given)
-        counts = plain_list(snapshot["counts"])
+        made._counts = plain_list(snapshot["counts"])
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        """Raise ValueError unless what is held could have come from samples."""
+        counts = self._read()
         if len(counts) != 5 or any(type(count) is not int or count < 0 for count in counts):
             raise ValueError(f"counts are {counts!r}")
-        made._counts = counts
-        return made
 
     def __repr__(self) -> str:
         defaults = {"false_positive": 1, "false_negative": 1, "confidence": 0.95}
