@@ -137,6 +137,7 @@ STUDY_DATA ?= ../shared/data/open
 study-trust: $(VENV)/bench
 	$(BIN)/python -m benchmarks.trust_study $(STUDY_DATA)
 	$(BIN)/python -m benchmarks.trust_groups $(STUDY_DATA)
+	$(BIN)/python -m benchmarks.trust_streams $(STUDY_DATA)
 
 clean:
 	rm -rf build $(VENV)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def drifting(n: int) -> tuple[np.ndarray, np.ndarray]:
 def test_members_answer_before_they_learn_and_the_cheapest_of_late_leads() -> None:
     scores, labels = drifting(600)
     bank = limen.Bank(limen.OnlineThreshold(false_negative=3), (20, 100), patience=50)
-    members = [
+    members: list[Any] = [
         limen.OnlineThreshold(false_negative=3),
         limen.Fading(limen.OnlineThreshold(false_negative=3), 20),
         limen.Fading(limen.OnlineThreshold(false_negative=3), 100),
@@ -88,7 +89,7 @@ def test_what_is_refused_changes_no_member() -> None:
         bank.update_many([0.5, math.nan], [0, 1])
     assert bank.to_bytes() == before
     with pytest.raises(TypeError, match="empty OnlineThreshold"):
-        limen.Bank(limen.OnlineCalibrator())  # type: ignore[arg-type]
+        limen.Bank(limen.OnlineCalibrator())
     with pytest.raises(ValueError, match="different numbers"):
         limen.Bank(limen.OnlineThreshold(), (5, 5))
     with pytest.raises(ValueError, match="from 1 to"):

@@ -37,8 +37,8 @@ def watched(rows: list[str], *arguments: str) -> tuple[int, list[dict[str, Any]]
         except SystemExit as end:
             code = int(end.code or 0)
         finally:
-            Path("out").write_text(sys.stdout.getvalue())  # type: ignore[attr-defined]
-            Path("err").write_text(sys.stderr.getvalue())  # type: ignore[attr-defined]
+            Path("out").write_text(sys.stdout.getvalue())
+            Path("err").write_text(sys.stderr.getvalue())
             os._exit(code)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     lines = [json.loads(line) for line in Path("out").read_text().splitlines()]

@@ -13,7 +13,6 @@ from limen.memory.fading import Fading
 from limen.online import OnlineThreshold
 from limen.optimum import Deciding
 from limen.storage import Storable
-from limen.times import as_period
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
@@ -88,7 +87,10 @@ class Bank(Deciding, Storable, kind="Bank"):
             raise ValueError(f"half_lives must be one or more different numbers, got {lives!r}.")
         fading = [Fading(model.empty(), life, by="samples") for life in lives]
         self._members: list[Any] = [model.empty(), *fading]
-        self._given = {"half_lives": lives, "patience": _count(patience, "patience")}
+        self._given: dict[str, Any] = {
+            "half_lives": lives,
+            "patience": _count(patience, "patience"),
+        }
         self._spent = [0.0] * len(self._members)
         given = model.settings
         costs = exact_costs(given["false_positive"], given["false_negative"])
@@ -257,4 +259,4 @@ def _count(value: Any, name: str) -> int:
     if number is None or not 1 <= number < 2**53:
         shown = repr(value) if number is None or abs(number) < 2**99 else "one of many digits"
         raise ValueError(f"{name} must be whole numbers from 1 to 2**53, got {shown}.")
-    return int(as_period(number, name))
+    return number

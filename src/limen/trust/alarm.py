@@ -129,6 +129,8 @@ class Alarm(Storable, kind="Alarm"):
             )
         self.threshold = as_threshold(threshold, "threshold")
         exact_costs(false_positive, false_negative)  # refuses what is no cost
+        if age is not None and isinstance(as_period(age, "age"), int) and age >= 2**63:  # type: ignore[operator]
+            raise ValueError("age must be less than 2**63.")
         self._given: dict[str, Any] = {
             "threshold": self.threshold,
             **limits,
