@@ -335,7 +335,8 @@ public:
         std::vector<Squares> squares{};  // of each score; none where every sample weighs 1
     };
 
-    Part part() const {
+    // With squares also where every sample weighs 1, for those who will not leave it so.
+    Part part(bool with_squares = false) const {
         const int spare = spare_bits();
         Part taken{{}, samples_, total_ >> spare, bits_ - spare, places_, {}};
         taken.held.reserve(tree_.distinct());
@@ -344,7 +345,7 @@ public:
             taken.held.push_back(
                 {held.score, held.below / divisor, held.above / divisor, held.count});
         });
-        if (!squares_.even())
+        if (labelled() && (with_squares || !squares_.even()))
             tree_.scan([&](const Held& held) {
                 const Squares own = squares(held);
                 taken.squares.push_back({own.below >> 2 * spare, own.above >> 2 * spare});
