@@ -138,12 +138,14 @@ trust-laws: $(VENV)/installed
 	$(BIN)/python -m benchmarks.trust_coverage
 	$(BIN)/python -m benchmarks.trust_false_alarms
 	$(BIN)/python -m benchmarks.trust_floors
+	$(BIN)/python -m benchmarks.trust_proposals
 
 ## What thresholds cost on new rows, limen's and others', on scored sets; writes the same place.
 STUDY_DATA ?= ../shared/data/open
 study-trust: $(VENV)/bench
 	$(BIN)/python -m benchmarks.trust_study $(STUDY_DATA)
 	$(BIN)/python -m benchmarks.trust_groups $(STUDY_DATA)
+	$(BIN)/python -m benchmarks.trust_streams $(STUDY_DATA)
 
 ## The methods of the paper, peers and limen on the same rows, resumable; writes
 ## benchmarks/results/study/, then docs/study.md. PARTS="new_rows floors" runs these alone.

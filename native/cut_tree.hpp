@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -248,6 +249,8 @@ public:
     }
 
 private:
+    friend class CutParts;  // which looks into leaves and nodes
+
     static constexpr double infinity = std::numeric_limits<double>::infinity();
     // Below every running sum, and so far from the ends that adding one to it is safe.
     static constexpr std::int64_t no_cut = -(std::int64_t{1} << 62);
@@ -294,6 +297,11 @@ private:
             if (!side) return {score[slot], own < 0 ? -own : 0, own > 0 ? own : 0, 1};
             return {score[slot], side->below[slot], side->below[slot] + own, side->count[slot]};
         }
+        // How many samples the lowest scores have.
+        std::int64_t samples(int scores) const {
+            return side ? std::accumulate(side->count, side->count + scores, std::int64_t{0})
+                        : scores;
+        }
         void put_side(int slot, const Held& held) {
             side->below[slot] = held.below;
             side->count[slot] = held.count;
@@ -307,13 +315,29 @@ private:
         void* child[node_slots];
         std::int64_t sum;  // of all children
         std::int32_t used;
+        std::int64_t samples;             // of all children
+        std::uint16_t count[node_slots];  // samples of each child, modulo 2^16
 
         void reset() {
             std::fill_n(separator, node_slots, std::numeric_limits<double>::quiet_NaN());
             std::fill_n(before, node_slots, std::int64_t{0});
             std::fill_n(best, node_slots, lowest);
-            sum = 0;
+            std::fill_n(count, node_slots, std::uint16_t{0});
+            sum = samples = 0;
             used = 0;
+        }
+        void count_in(int at, std::int64_t more) {
+            samples += more;
+            count[at] = static_cast<std::uint16_t>(count[at] + more);
+        }
+        // How many samples a child that is a leaf has.
+        std::int64_t in_leaf(int at) const {
+            if (samples <= std::numeric_limits<std::uint16_t>::max()) return count[at];
+            const Leaf* leaf = static_cast<const Leaf*>(child[at]);
+            return leaf->samples(leaf->used);
+        }
+        std::int64_t in_child(int at, int own_height) const {
+            return own_height == 1 ? in_leaf(at) : static_cast<const Node*>(child[at])->samples;
         }
     };
 
@@ -329,7 +353,7 @@ private:
     struct Subtree {
         void* at;
         double first;
-        std::int64_t sum, best;
+        std::int64_t sum, best, samples;
     };
 
     // Cuts above the best one, by the range of their lower scores: from here up to the next.
@@ -425,7 +449,7 @@ private:
         Leaf* leaf = leaf_for<K>(held, path, slot);
         const std::int64_t z = held.above - held.below;
         prepare(leaf, slot, held, seen);
-        shift<K>(path, z);  // before the leaf, which it need not wait for
+        shift<K>(path, z, held.count);  // before the leaf, which it need not wait for
         finish(path, put<K>(leaf, slot, held));
         keep_cut(held.score, z);
         reserved_ -= reserved_ > 0;
@@ -448,12 +472,14 @@ private:
             }
             Node* const node = path.node[--path.depth];
             const double end = end_of(path);
-            std::int64_t z = 0, best;
+            std::int64_t z = 0, samples = 0, best;
             for (int child = path.child[path.depth];;) {
                 if (child + 1 < node->used) prefetch(static_cast<Leaf*>(node->child[child + 1]));
                 const double next = child + 1 < node->used ? node->separator[child + 1] : end;
                 const Run run = put_run<K>(leaf, slot, done, last, next, seen);
                 z += run.z;
+                samples += run.samples;
+                node->count_in(child, run.samples);
                 best = K::node_add(node->before, node->best, child, run.z, node->used);
                 node->best[child] = node->before[child] + run.best;
                 best = std::max(best, node->best[child]);
@@ -464,22 +490,23 @@ private:
                 seen(Held{done->score, 0, 0, 0});
             }
             node->sum += z;
-            shift<K>(path, z);
+            shift<K>(path, z, samples);
             finish(path, best);
         }
     }
 
     struct Run {
-        std::int64_t z, best;
+        std::int64_t z, best, samples;
     };
 
     // Add to the leaf what lies below `end` and cannot fail. The first is prepared.
     template <class K, class Seen>
     LIMEN_INLINE Run put_run(Leaf* leaf, int slot, const Held*& done, const Held* last, double end,
                              Seen& seen) {
-        for (Run run{0, 0};;) {
+        for (Run run{0, 0, 0};;) {
             run.best = put<K>(leaf, slot, *done);
             run.z += done->above - done->below;
+            run.samples += done->count;
             if (++done == last || done->score >= end || !takes<K>(leaf, slot, *done)) return run;
             seen(Held{done->score, 0, 0, 0});
         }
@@ -569,7 +596,7 @@ private:
                 let_go(leaf);
                 return true;
             }
-            shift<K>(path, -z);
+            shift<K>(path, -z, -std::int64_t{held.count});
             --distinct_;
             if (held.score == cut_.lower || held.score == cut_.upper) cut_known_ = false;
             best = K::close(leaf->score, leaf->prefix, slot, -z);
@@ -583,7 +610,7 @@ private:
             const Held after{held.score, before.below - held.below, before.above - held.above,
                              before.count - held.count};
             if (plain(before) && !plain(after)) make_odd(leaf);
-            shift<K>(path, -z);
+            shift<K>(path, -z, -std::int64_t{held.count});
             if (leaf->side) leaf->put_side(slot, after);
             if (!plain(before) && plain(after)) make_plain(leaf);
             best = K::leaf_add(leaf->prefix, slot, -z);
@@ -651,14 +678,15 @@ private:
 #endif
     }
 
-    // Tell the nodes of the path that the leaf below them grows by z. They do not wait for
-    // each other nor for the leaf, so the processor works on all of them at once; finish()
-    // then needs one comparison per node.
+    // Tell the nodes of the path that the leaf below them grows by z and by some samples. They do
+    // not wait for each other nor for the leaf, so the processor works on all of them at once;
+    // finish() then needs one comparison per node.
     template <class K>
-    LIMEN_INLINE void shift(Path& path, std::int64_t z) const {
+    LIMEN_INLINE void shift(Path& path, std::int64_t z, std::int64_t samples) const {
         for (int i = 0; i < path.depth; ++i) {
             Node* node = path.node[i];
             node->sum += z;
+            node->count_in(path.child[i], samples);
             path.others[i] = K::node_add(node->before, node->best, path.child[i], z, node->used);
         }
     }
@@ -726,8 +754,9 @@ private:
     }
 
     Subtree fill(Leaf* leaf, const Held* held, int used, double first) {
-        Subtree made{leaf, first, 0, lowest};
+        Subtree made{leaf, first, 0, lowest, 0};
         for (int i = 0; i < used; ++i) {
+            made.samples += held[i].count;
             leaf->score[i] = held[i].score;
             leaf->prefix[i] = made.sum += held[i].above - held[i].below;
             leaf->odd += !plain(held[i]);
@@ -745,8 +774,9 @@ private:
 
     static Subtree fill(Node* node, const Subtree* children, int used, double first) {
         node->reset();
-        Subtree made{node, first, 0, lowest};
+        Subtree made{node, first, 0, lowest, 0};
         for (int i = 0; i < used; ++i) {
+            node->count_in(i, children[i].samples);
             node->separator[i] = i ? children[i].first : -infinity;
             node->before[i] = made.sum;
             node->best[i] = made.sum + children[i].best;
@@ -755,15 +785,16 @@ private:
             made.best = std::max(made.best, node->best[i]);
         }
         node->sum = made.sum;
+        made.samples = node->samples;
         node->used = used;
         return made;
     }
 
-    static int unload(const Node* node, Subtree* out, double first) {
+    static int unload(const Node* node, int height, Subtree* out, double first) {
         for (int i = 0; i < node->used; ++i) {
             const std::int64_t end = i + 1 < node->used ? node->before[i + 1] : node->sum;
             out[i] = {node->child[i], i ? node->separator[i] : first, end - node->before[i],
-                      node->best[i] - node->before[i]};
+                      node->best[i] - node->before[i], node->in_child(i, height)};
         }
         return node->used;
     }
@@ -775,17 +806,17 @@ private:
         if (depth == path.depth - 1)
             reshape_leaves(path.node[depth], child, from, to);
         else
-            reshape_nodes(path.node[depth], child, from, to);
+            reshape_nodes(path.node[depth], height_ - depth, child, from, to);
     }
 
-    void reshape_nodes(Node* node, int child, int from, int to) {
+    void reshape_nodes(Node* node, int height, int child, int from, int to) {
         Subtree children[node_slots + 1], entries[2 * node_slots];
-        int used = unload(node, children, -infinity), total = 0;
+        int used = unload(node, height, children, -infinity), total = 0;
         Node* parts[2];
         for (int i = 0; i < from; ++i) {
             const Subtree& part = children[child + i];
             parts[i] = static_cast<Node*>(part.at);
-            total += unload(parts[i], entries + total, part.first);
+            total += unload(parts[i], height - 1, entries + total, part.first);
         }
         for (int i = from; i < to; ++i) parts[i] = nodes_.make();
         for (int i = to; i < from; ++i) nodes_.give_back(parts[i]);
@@ -823,6 +854,7 @@ private:
             const std::int64_t base = start ? all.sum[start - 1] : 0;
             node->child[child + i] = parts[i];
             node->best[child + i] = before + base + all.copy(start, end, base, *parts[i]);
+            node->count[child + i] = static_cast<std::uint16_t>(all.samples(start, end));
             if (parts[i]->odd) all.copy_side(start, end, *(parts[i]->side = sides_.make()));
             if (i) node->before[child + i] = before + base;
             if (i) node->separator[child + i] = all.score[start];
@@ -872,6 +904,11 @@ private:
             return best;
         }
 
+        std::int64_t samples(int start, int end) const {
+            return with_sides ? std::accumulate(count + start, count + end, std::int64_t{0})
+                              : end - start;
+        }
+
         void copy_side(int start, int end, Side& side) const {
             std::copy(below + start, below + end, side.below);
             std::copy(count + start, count + end, side.count);
@@ -888,17 +925,19 @@ private:
         move(node->before);
         move(node->best);
         move(node->child);
+        move(node->count);
         node->used += to - from;
         if (to > from) return;
         node->separator[node->used] = std::numeric_limits<double>::quiet_NaN();
         node->before[node->used] = 0;
         node->best[node->used] = lowest;
+        node->count[node->used] = 0;
     }
 
     // Put a new root above the old one.
-    void grow(std::int64_t sum) {
+    void grow(std::int64_t sum, std::int64_t samples) {
         Node* node = nodes_.make();
-        const Subtree old{root_, -infinity, sum, best_};
+        const Subtree old{root_, -infinity, sum, best_, samples};
         fill(node, &old, 1, -infinity);
         root_ = node;
         ++height_;
@@ -912,15 +951,16 @@ private:
         nodes_.reserve(2);
         if (path.depth == 0) {
             const Leaf* leaf = static_cast<const Leaf*>(root_);
-            grow(leaf->prefix[leaf->used - 1]);
+            grow(leaf->prefix[leaf->used - 1], leaf->samples(leaf->used));
             return reshape_leaves(static_cast<Node*>(root_), 0, 1, 2);
         }
         int depth = path.depth - 1;
         if (share_with_neighbour(path.node[depth], path.child[depth])) return;
         while (depth >= 0 && path.node[depth]->used == node_capacity_) --depth;
         if (depth >= 0) return reshape(path, depth, path.child[depth], 1, 2);
-        grow(static_cast<const Node*>(root_)->sum);
-        reshape_nodes(static_cast<Node*>(root_), 0, 1, 2);
+        const Node* root = static_cast<const Node*>(root_);
+        grow(root->sum, root->samples);
+        reshape_nodes(static_cast<Node*>(root_), height_, 0, 1, 2);
     }
 
     // Sharing before splitting keeps leaves about four fifths full instead of two thirds.
@@ -1034,7 +1074,7 @@ private:
     // Recompute sum and best from below, with every score in [low, high).
     Subtree check(const void* at, int height, double low, double high, bool root, std::size_t& seen,
                   std::size_t& odd) const {
-        Subtree found{nullptr, low, 0, lowest};
+        Subtree found{nullptr, low, 0, lowest, 0};
         if (height == 0) {
             const Leaf* leaf = static_cast<const Leaf*>(at);
             require(leaf->used <= leaf_capacity_, "a leaf is too full");
@@ -1052,6 +1092,7 @@ private:
                 require(i == 0 || leaf->score[i - 1] < score, "scores do not ascend");
                 require(score >= low && (score < high || high == infinity), "a score is astray");
                 require(leaf->held(i).count > 0, "a score is held without samples");
+                found.samples += leaf->held(i).count;
                 not_plain += !plain(leaf->held(i));
                 found.sum += leaf->z(i);
                 require(found.sum == leaf->prefix[i], "a running sum is wrong");
@@ -1070,6 +1111,7 @@ private:
             if (i >= node->used) {
                 require(node->separator[i] != node->separator[i], "a free separator is not nan");
                 require(node->best[i] == lowest, "a free slot has a best cut");
+                require(node->count[i] == 0, "a free slot has samples");
                 continue;
             }
             const double from = i ? node->separator[i] : low;
@@ -1077,9 +1119,14 @@ private:
             const Subtree child = check(node->child[i], height - 1, from, to, false, seen, odd);
             require(node->before[i] == found.sum, "a child starts at a wrong sum");
             require(node->best[i] == found.sum + child.best, "the best cut of a child is wrong");
+            require(node->in_child(i, height) == child.samples &&
+                        node->count[i] == static_cast<std::uint16_t>(child.samples),
+                    "the samples of a child are miscounted");
             found.best = std::max(found.best, node->best[i]);
             found.sum += child.sum;
+            found.samples += child.samples;
         }
+        require(node->samples == found.samples, "the samples of a node are miscounted");
         require(node->sum == found.sum, "the sum of a node is wrong");
         return found;
     }

@@ -32,6 +32,7 @@
 #include "cut_tree.hpp"
 #include "hull_tree.hpp"
 #include "samples.hpp"
+#include "squares.hpp"
 #include "units.hpp"
 #include "wide.hpp"
 
@@ -136,16 +137,30 @@ public:
 
     // Losses are weights times these whole costs: a half that costs 2 still needs one place.
     void set_costs(std::int64_t below, std::int64_t above) {
+        cost_below_ = below;
+        cost_above_ = above;
+        ones_bits_ = -1;
         twos_below_ = std::countr_zero(static_cast<std::uint64_t>(below));
         twos_above_ = std::countr_zero(static_cast<std::uint64_t>(above));
     }
 
     std::size_t samples() const { return samples_; }
     std::size_t distinct() const { return tree_.distinct(); }
-    std::size_t memory() const { return sizeof *this + tree_.memory(); }
+    std::size_t memory() const { return sizeof *this + tree_.memory() + squares_.memory(); }
     // The sum of all absolute losses.
     std::int64_t total() const { return total_; }
     const Tree& tree() const { return tree_; }
+
+    // The losses of a sample that weighs 1, where losses are weights times costs.
+    const Ones& ones() const {
+        if (ones_bits_ != bits_) {
+            ones_ = ones(bits_);
+            ones_bits_ = bits_;
+        }
+        return ones_;
+    }
+    bool ones_only() const { return squares_.ones_only(total_ - above_, above_, samples_, ones()); }
+    Squares squares(const Held& held) const { return squares_.of(held, ones()); }
 
     Held find(double score) const { return tree_.find(score + 0.0); }
 
@@ -201,14 +216,20 @@ public:
             return Refusal::too_many;
         refine(bits);
         const Held held{score, losses.below, losses.above, 1};
+        const Squares own = square_of(losses.below, losses.above);
+        const bool asks = labelled() && squares_.asks_about(losses.below, losses.above, ones());
         undo_unless_held([&] {
-            if (one_sided) {
+            if (one_sided && !asks) {
                 tree_.add(held);
                 summed_ += size_of(losses);
             } else {
-                tree_.add(held, [&](const Held& before) { summed_ += growth(before, held, 1); });
+                tree_.add(held, [&](const Held& before) {
+                    summed_ += growth(before, held, 1);
+                    if (asks) squares_.add(before, held, own, ones());
+                });
             }
         });
+        if (labelled() && !asks) squares_.count(own);
         ++samples_;
         above_ += losses.above;
         total_ += size_of(losses);
@@ -236,12 +257,16 @@ public:
             refine(bits);
         }
         Wide change = 0;
+        Held before{};
         const bool removed = tree_.remove(asked, [&](const Held& held) {
             change = growth(held, asked, -1);
+            before = held;
             return covers(held, asked, one_sided) && leaves_enough(change, size_of(asked));
         });
         if (!removed) return Refusal::not_held;
         summed_ += change;
+        if (labelled())
+            squares_.remove(before, asked, square_of(losses.below, losses.above), ones());
         if (places_.fine()) places_.remove(places_of(asked, bits_), samples_);
         forget(1, losses.above, size_of(losses));
         return Refusal::none;
@@ -257,14 +282,16 @@ public:
         Places places;
         if (bits)
             for (const Row& row : rows) places.add(places_of(row, bits));
-        return hold(joined(rows), rows.size(), static_cast<std::int64_t>(total), bits, places);
+        const std::vector<Held> batch = joined(rows);
+        return hold(batch, rows.size(), static_cast<std::int64_t>(total), bits, places,
+                    squares_of(rows, batch, bits));
     }
 
     // The same for samples that cost z_of_0 or z_of_1 each.
     Refusal add_many(LabelledScores& samples, int bits) {
         const Wide above = Wide{samples.z_of_0()} * static_cast<Wide>(samples.zeros());
         const Wide below = Wide{samples.z_of_1()} * static_cast<Wide>(samples.ones());
-        if (!fits(above + below, bits) || samples.size() > most_of_a_score) {
+        if (!fits(above + below, bits) || samples.size() > most_of_a_score || !squares_.even()) {
             std::vector<SignedRow> rows = samples.rows();
             return add_many(rows, bits);
         }
@@ -305,17 +332,24 @@ public:
         std::int64_t total = 0;
         int bits = 0;
         Places places;
+        std::vector<Squares> squares{};  // of each score; none where every sample weighs 1
     };
 
-    Part part() const {
+    // With squares also where every sample weighs 1, for those who will not leave it so.
+    Part part(bool with_squares = false) const {
         const int spare = spare_bits();
-        Part taken{{}, samples_, total_ >> spare, bits_ - spare, places_};
+        Part taken{{}, samples_, total_ >> spare, bits_ - spare, places_, {}};
         taken.held.reserve(tree_.distinct());
         const std::int64_t divisor = std::int64_t{1} << spare;
         tree_.scan([&](const Held& held) {
             taken.held.push_back(
                 {held.score, held.below / divisor, held.above / divisor, held.count});
         });
+        if (labelled() && (with_squares || !squares_.even()))
+            tree_.scan([&](const Held& held) {
+                const Squares own = squares(held);
+                taken.squares.push_back({own.below >> 2 * spare, own.above >> 2 * spare});
+            });
         return taken;
     }
 
@@ -356,7 +390,8 @@ public:
             held.count += row.count;
         }
         if (batch.empty()) return Refusal::none;
-        return hold(batch, samples, static_cast<std::int64_t>(total), bits, places);
+        return hold(batch, samples, static_cast<std::int64_t>(total), bits, places,
+                    squares_of(parts, batch, bits));
     }
 
     // Divide every loss by 2^bits, rounded to whole units; a score without any is dropped with
@@ -371,18 +406,22 @@ public:
         // As many places as there are left cost no rounding: the same units, each worth less.
         const int finer = unit_.automatic ? std::min(finest_bits - bits_, bits) : 0;
         bits -= finer;
+        std::vector<Squares> squares = faded_squares(bits);
         if (bits == 0) {
             bits_ += finer;
             places_ = {};
-            return;
+            return set_squares(squares);
         }
         std::vector<Held> left;
         std::size_t samples = 0;
         std::int64_t above = 0, total = 0;
+        std::size_t at = 0, kept = 0;
         tree_.scan([&](Held held) {
             held.below = faded(held.below);
             held.above = faded(held.above);
+            ++at;
             if (size_of(held) == 0) return;
+            if (labelled()) squares[kept++] = squares[at - 1];
             samples += held.count;
             above += held.above;
             total += size_of(held);
@@ -395,6 +434,7 @@ public:
         total_ = total;
         summed_ = total;
         places_ = {};
+        set_squares(squares);
     }
 
     // On refusal, `missing` is a score that is not held as often, or not with these losses.
@@ -429,6 +469,7 @@ public:
         const Wide change = growth(held, taken, -1);
         tree_.remove(taken, [](const Held&) { return true; });
         summed_ += change;
+        if (labelled()) squares_.remove(held, taken, square_of(losses.below, losses.above), ones());
         if (taken.count && places_.fine()) places_.remove(places_of(taken, bits_), samples_);
         forget(taken.count, taken.above, 0);
         total_ = static_cast<std::int64_t>(summed_);
@@ -456,7 +497,9 @@ public:
     // The same samples give the same bytes, whatever came and went before: the unit is the
     // coarsest that still holds every sample. Little-endian words: bits, samples, total, distinct,
     // then score, below, above, count of each score in ascending order; then, where the sums do
-    // not tell, how many samples need exactly 1, 2, ... bits binary places.
+    // not tell, how many samples need exactly 1, 2, ... bits binary places; then, where they do not
+    // tell the squares of some scores, for each of these its place and two sums of squares in two
+    // words each, the number of such scores and a word that says so.
     std::string state() const {
         const int spare = spare_bits(), bits = bits_ - spare;
         std::string bytes;
@@ -473,6 +516,7 @@ public:
         });
         if (bits && places_ != places_of_sums())
             for (int places = 1; places <= bits; ++places) put(bytes, places_.of(places));
+        put_squares(bytes, spare);
         return bytes;
     }
 
@@ -482,7 +526,12 @@ public:
         if (bytes.size() < 32 || bytes.size() % 8 != 0) return false;
         const std::uint64_t bits = get(bytes, 0), samples = get(bytes, 1), total = get(bytes, 2),
                             distinct = get(bytes, 3);
-        const std::size_t words = bytes.size() / 8 - 4;
+        std::size_t words = bytes.size() / 8 - 4, ties = 0;
+        if (words > 0 && get(bytes, 3 + words) == squares_follow) {
+            ties = get(bytes, 2 + words);
+            if (!labelled() || ties > distinct || 5 * ties + 2 > words) return false;
+            words -= 5 * ties + 2;
+        }
         if (bits > (unit_.automatic ? finest_bits : 0) || distinct > words / 4 ||
             (words != 4 * distinct && words != 4 * distinct + bits) ||
             total >= static_cast<std::uint64_t>(most_units) ||
@@ -509,6 +558,9 @@ public:
             if ((fine += needing) > samples) return false;
             places.add(static_cast<int>(i - 4 * distinct) + 1, needing);
         }
+        std::vector<std::pair<std::uint64_t, Squares>> squares;
+        for (std::size_t i = 0; i < ties; ++i)
+            if (!get_squares(bytes, 4 + words + 5 * i, held, squares)) return false;
         tree_.load(held);
         bits_ = static_cast<int>(bits);
         places_ = words == 4 * distinct ? places_of_sums() : places;
@@ -516,6 +568,14 @@ public:
         above_ = static_cast<std::int64_t>(above);
         total_ = static_cast<std::int64_t>(total);
         summed_ = summed;
+        squares_.clear();
+        if (!labelled()) return true;
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < distinct; ++i) {
+            const bool known = next < ties && squares[next].first == i;
+            squares_.become(none_of(held[i]), held[i],
+                            known ? squares[next++].second : squares_.of(held[i], ones()), ones());
+        }
         return true;
     }
 
@@ -533,6 +593,7 @@ public:
         if (above != above_) throw std::logic_error("the loss above all cuts is wrong");
         if (summed != summed_ || summed > total_)
             throw std::logic_error("the sum of absolute losses is wrong");
+        if (labelled()) check_squares();
         if (samples_ == 0 && (total_ || bits_)) throw std::logic_error("empty, but not new");
         if (places_.fine() > samples_ || places_.finest() > bits_)
             throw std::logic_error("the places that samples need are wrong");
@@ -544,7 +605,9 @@ private:
     HeldSamples(const HeldSamples& other, Tree&& tree)
         : Measure(other), tree_(std::move(tree)), samples_(other.samples_), above_(other.above_),
           total_(other.total_), summed_(other.summed_), places_(other.places_),
-          twos_below_(other.twos_below_), twos_above_(other.twos_above_) {}
+          twos_below_(other.twos_below_), twos_above_(other.twos_above_),
+          cost_below_(other.cost_below_), cost_above_(other.cost_above_), squares_(other.squares_) {
+    }
 
     static std::int64_t magnitude(std::int64_t value) { return value < 0 ? -value : value; }
     static std::int64_t size_of(const Losses& losses) {
@@ -595,6 +658,7 @@ private:
         above_ = scaled(above_, bits);
         total_ = scaled(total_, bits);
         summed_ = scaled(summed_, bits);
+        squares_.scale(bits);
         bits_ += bits;
     }
 
@@ -648,13 +712,15 @@ private:
     }
 
     // Hold a batch of distinct scores that fits and is measured in `bits` places.
+    // `squares` are those of its scores, and needed where a sample does not weigh 1.
     Refusal hold(const std::vector<Held>& batch, std::size_t samples, std::int64_t total, int bits,
-                 const Places& places) {
+                 const Places& places, const std::vector<Squares>& squares = {}) {
         if (samples_ + samples > most_of_a_score)
             for (const Held& held : batch)
                 if (tree_.find(held.score).count + std::size_t{held.count} > most_of_a_score)
                     return Refusal::too_many;
         refine(bits);
+        const std::vector<Held> before = found(squares.empty() ? std::vector<Held>{} : batch);
         undo_unless_held([&] {
             if (batch.size() >= tree_.distinct() / 4)
                 load_with(batch, 1);
@@ -665,11 +731,16 @@ private:
         });
         std::int64_t above = 0;
         for (const Held& held : batch) above += held.above;
-        add_up(samples, above, total, places);
+        for (std::size_t i = 0; i < before.size(); ++i)
+            squares_.add(before[i], batch[i], squares[i], ones());
+        add_up(samples, above, total, places, before.empty());
         return Refusal::none;
     }
 
-    void add_up(std::size_t samples, std::int64_t above, std::int64_t total, const Places& places) {
+    void add_up(std::size_t samples, std::int64_t above, std::int64_t total, const Places& places,
+                bool all_ones = true) {
+        if (all_ones && labelled())
+            squares_.count({Wide{total - above} * ones().below, Wide{above} * ones().above});
         samples_ += samples;
         above_ += above;
         total_ += total;
@@ -696,6 +767,7 @@ private:
             above_ = total_ = 0;
             summed_ = 0;
             places_ = {};
+            squares_.clear();
         }
     }
 
@@ -761,12 +833,19 @@ private:
             change += growth(held, asked, -1);
         }
         if (!leaves_enough(change, total)) return Refusal::not_held;
+        const std::vector<Squares> squares = squares_of(rows, batch, bits_);
+        const std::vector<Held> before = found(squares.empty() ? std::vector<Held>{} : batch);
         const Wide summed = summed_ + change;
         if (batch.size() >= tree_.distinct() / 4)
             load_with(batch, -1);
         else
             for (const Held& held : batch) tree_.remove(held, [](const Held&) { return true; });
         summed_ = summed;
+        for (std::size_t i = 0; i < before.size(); ++i)
+            squares_.remove(before[i], batch[i], squares[i], ones());
+        if (labelled() && before.empty())
+            squares_.count({-static_cast<Wide>(total - above) * ones().below,
+                            -static_cast<Wide>(above) * ones().above});
         if (places_.fine())
             for (std::size_t i = 0; i < rows.size(); ++i)
                 places_.remove(places_of(rows[i], bits_), samples_ - i);
@@ -801,6 +880,144 @@ private:
         for (const Held& held : all) summed_ += size_of(held);
     }
 
+    // ---- squares ----
+
+    bool labelled() const { return cost_below_ != 0; }
+
+    Ones ones(int bits) const {
+        Ones made;
+        if (measure(std::int64_t{1}, cost_below_, bits, made.below) != Refusal::none ||
+            measure(std::int64_t{1}, cost_above_, bits, made.above) != Refusal::none)
+            return {};
+        return made;
+    }
+    static Held none_of(const Held& held) { return {held.score, 0, 0, 0}; }
+
+    // What is held of these scores.
+    std::vector<Held> found(const std::vector<Held>& scores) const {
+        std::vector<Held> all;
+        all.reserve(scores.size());
+        for (const Held& held : scores) all.push_back(tree_.find(held.score));
+        return all;
+    }
+
+    // Of each score the sum over its rows, which are sorted and measured in `bits` places; none
+    // where they and all that is held weigh 1.
+    template <class Row>
+    std::vector<Squares> squares_of(const std::vector<Row>& rows, const std::vector<Held>& batch,
+                                    int bits) const {
+        std::vector<Squares> sums;
+        if (!labelled()) return sums;
+        const Ones one = ones(bits);
+        bool even = squares_.even();
+        for (std::size_t i = 0; even && i < rows.size(); ++i)
+            even = one.is(rows[i].below(), rows[i].above());
+        if (even) return sums;
+        sums.reserve(batch.size());
+        auto row = rows.begin();
+        for (const Held& held : batch) {
+            sums.emplace_back();
+            for (std::uint32_t i = 0; i < held.count; ++i, ++row)
+                sums.back() += square_of(row->below(), row->above());
+        }
+        return sums;
+    }
+
+    // The same for what others held.
+    std::vector<Squares> squares_of(const std::vector<Part>& parts, const std::vector<Held>& batch,
+                                    int bits) const {
+        bool even = squares_.even();
+        for (const Part& part : parts) even &= part.squares.empty();
+        if (!labelled() || even) return {};
+        std::vector<Squares> sums(batch.size());
+        for (const Part& part : parts) {
+            std::size_t at = 0;
+            const int finer = 2 * (bits - part.bits);
+            for (std::size_t i = 0; i < part.held.size(); ++i) {
+                while (batch[at].score < part.held[i].score) ++at;
+                const Squares own = part.squares.empty()
+                                        ? SquaresOfTies().of(part.held[i], ones(part.bits))
+                                        : part.squares[i];
+                sums[at] += {own.below << finer, own.above << finer};
+            }
+        }
+        return sums;
+    }
+
+    // The squares of all scores when their losses are divided by 2^bits.
+    std::vector<Squares> faded_squares(int bits) const {
+        std::vector<Squares> all;
+        if (!labelled()) return all;
+        all.reserve(tree_.distinct());
+        const auto faded = [&](Wide sum) {
+            return bits == 0   ? sum
+                   : bits > 62 ? 0
+                               : (sum + (Wide{1} << (2 * bits - 1))) >> 2 * bits;
+        };
+        tree_.scan([&](const Held& held) {
+            const Squares own = squares(held);
+            all.push_back({faded(own.below), faded(own.above)});
+        });
+        return all;
+    }
+    void set_squares(const std::vector<Squares>& all) {
+        squares_.clear();
+        if (!labelled()) return;
+        std::size_t at = 0;
+        tree_.scan(
+            [&](const Held& held) { squares_.become(none_of(held), held, all[at++], ones()); });
+    }
+
+    static constexpr std::uint64_t squares_follow = 0xffff'7371'7561'7265;
+
+    void put_squares(std::string& bytes, int spare) const {
+        if (squares_.size() == 0) return;
+        std::uint64_t place = 0, ties = 0;
+        tree_.scan([&](const Held& held) {
+            const std::uint64_t at = place++;
+            const Squares* own = squares_.kept(held.score);
+            if (!own) return;
+            put(bytes, at);
+            for (const Wide sum : {own->below, own->above}) {
+                put(bytes, static_cast<std::uint64_t>(sum >> 2 * spare));
+                put(bytes, static_cast<std::uint64_t>(sum >> 2 * spare >> 64));
+            }
+            ++ties;
+        });
+        put(bytes, ties);
+        put(bytes, squares_follow);
+    }
+
+    // The squares of one score out of five words; false when no samples could have left them so.
+    static bool get_squares(const std::string& bytes, std::size_t word,
+                            const std::vector<Held>& held,
+                            std::vector<std::pair<std::uint64_t, Squares>>& out) {
+        const std::uint64_t place = get(bytes, word);
+        if (place >= held.size() || (!out.empty() && place <= out.back().first)) return false;
+        const auto sum = [&](std::size_t at) {
+            return static_cast<Wide>(WideUnsigned{get(bytes, at + 1)} << 64 | get(bytes, at));
+        };
+        const Squares squares{sum(word + 1), sum(word + 3)};
+        const Held& of = held[place];
+        const Squares most = square_of(of.below, of.above);
+        if (of.count < 2 || squares.below < 0 || squares.above < 0 || squares.below > most.below ||
+            squares.above > most.above)
+            return false;
+        out.emplace_back(place, squares);
+        return true;
+    }
+
+    void check_squares() const {
+        Squares all;
+        std::size_t ties = 0;
+        tree_.scan([&](const Held& held) {
+            all += squares(held);
+            ties += squares_.kept(held.score) != nullptr;
+        });
+        if (all != squares_.all()) throw std::logic_error("the sum of squares is wrong");
+        if (ties != squares_.size()) throw std::logic_error("squares of a score that is not held");
+    }
+
     static void put(std::string& bytes, std::uint64_t word) {
         for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(word >> (8 * i) & 255));
     }
@@ -833,6 +1050,10 @@ private:
     Wide summed_ = 0;         // the sum of the absolute sums of all scores
     Places places_;           // those that samples need, so that bits_ stays fine enough
     int twos_below_ = 0, twos_above_ = 0;  // the factors 2 that losses have from their costs
+    std::int64_t cost_below_ = 0, cost_above_ = 0;  // 0 where losses are not weights times costs
+    SquaresOfTies squares_;
+    mutable Ones ones_;  // at so many places
+    mutable int ones_bits_ = -1;
 };
 
 using OnlineCut = HeldSamples<CutTree>;

@@ -129,6 +129,11 @@ public:
         const Entry& entry = entries_[at];
         return {&entry, entry.as_of ? std::optional(entries_.as_of(at)) : std::nullopt};
     }
+    // The label of an id that has a score; -1 where none is known.
+    int outcome(const Id& id) const {
+        const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
+        return at != Entries::none && entries_[at].labelled ? entries_[at].label : -1;
+    }
     std::size_t ids() const { return entries_.ids(); }
     StateCounts states() const {
         return {entries_.count(EntryState::waiting), entries_.count(EntryState::open),

@@ -23,6 +23,7 @@ LAYERS = (
         "best_cut",
         "classifiers",
         "columns",
+        "confidence",
         "direction",
         "errors",
         "floors",

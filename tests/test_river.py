@@ -356,3 +356,14 @@ def test_what_gives_no_probabilities_is_told(wrap) -> None:
 def test_text_labels_ask_for_the_positive_one(wrap) -> None:
     with pytest.raises(ValueError, match=r"y must be True or False, got 'ok'.* by pos_val"):
         wrap(scaled(), false_negative=25).learn_one(STREAM[0][0], "ok")
+
+
+def test_both_classifiers_say_how_sure_their_threshold_is():
+    cut = ThresholdClassifier(scaled(), false_negative=5)
+    calibrated = CalibratedClassifier(scaled(), false_negative=5)
+    for x, y in STREAM[:200]:
+        cut.learn_one(x, y)
+        calibrated.learn_one(x, y)
+    assert cut.recommended == cut.held.recommended == calibrated.recommended()
+    assert cut.interval() == calibrated.interval() == cut.held.interval()
+    assert calibrated.interval(0.8, false_negative=1) != calibrated.interval()

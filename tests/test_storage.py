@@ -30,6 +30,8 @@ from hypothesis import strategies as st
 
 import limen
 from limen import (
+    Alarm,
+    Bank,
     Evidence,
     Fading,
     Grouped,
@@ -199,11 +201,34 @@ def lower_is_positive():
     return model
 
 
+def alarm() -> Alarm:
+    made = Alarm(0.5, max_cost=0.25, false_negative=2, age=timedelta(days=30))
+    made.update_many([0.45, 0.4, 0.49, 0.9, 0.41], [1, 0, 1, 1, None])
+    return made
+
+
+def bank() -> Bank:
+    made = Bank(OnlineThreshold(false_negative=0.3), (2, 5), patience=3)
+    made.update_many([0.45, 0.4, 0.49, 0.9, 0.41], [1, 0, 1, 1, 0])
+    return made
+
+
+def ledger_with_a_trial() -> Ledger:
+    made = Ledger(OnlineThreshold())
+    scores = [place % 20 / 20 for place in range(80)]
+    for place, score in enumerate(scores):
+        made.score(place, score, place)
+        made.label(place, score > 0.3)
+        made.proposal(0.9, age=3)
+    return made
+
+
 MAKERS = [
     *(OnlineThreshold, threshold, cut, last_n, last_n_of_cuts, last_period, dated, undated),
     *(ledger, ledger_of_last_n, ledger_of_last_period, empty_ledger, ledger_of_a_service),
     *(calibrator, last_n_of_calibrators, fading, dated_fading, ledger_of_fading, grouped, evidence),
     *(lower_is_positive, budget, hourly_budget),
+    *(alarm, bank, ledger_with_a_trial),
 ]
 makers = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
@@ -275,6 +300,8 @@ def test_what_comes_back_goes_on_alike(make):
         elif isinstance(each, limen.Budget):
             timed = each.settings["last_period"] is not None
             each.answer(0.3, **({"time": 80} if timed else {}))
+        elif isinstance(each, Alarm):
+            each.update(0.3, 1)
         else:
             each.update(0.3, 1, 1)
 
@@ -681,8 +708,11 @@ def test_bytes_that_were_written_once_can_be_read_for_ever(version):
         make = next(make for make in MAKERS if make.__name__ == name)
         back = limen.from_bytes(base64.b64decode(stored))
 
-        assert make().to_bytes() == back.to_bytes()
         assert repr(make()) == repr(back)
+        if (version, name) == (2, "fading"):  # written before the squares of ties were kept
+            assert make().threshold == back.threshold  # type: ignore[attr-defined]
+            continue
+        assert make().to_bytes() == back.to_bytes()
         if version == 2 or make()._version == 1:
             assert base64.b64decode(stored) == make().to_bytes()
 
@@ -873,13 +903,15 @@ def test_every_kind_is_tried_here():
     assert {kind for kind in known if "." not in kind} <= kinds  # others name theirs with a dot
     models = {"OnlineThreshold", "OnlineCut", "OnlineCalibrator"}
     others = {
+        "Alarm",
+        "Bank",
         "Budget",
-        "LastN",
-        "LastPeriod",
+        "Evidence",
         "Fading",
         "Grouped",
+        "LastN",
+        "LastPeriod",
         "Ledger",
-        "Evidence",
         "LowerIsPositive",
-    } | {"Budget"}
+    }
     assert models | others == kinds

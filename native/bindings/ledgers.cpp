@@ -9,6 +9,7 @@
 
 #include "ids.hpp"
 #include "memories.hpp"
+#include "trials.hpp"
 
 namespace limen::bindings {
 
@@ -82,8 +83,10 @@ PyObject* ledger_score(PyObject* self, PyObject* const* given, Py_ssize_t count,
         const Done done = attempt<ObjectLock::Guard>(
             ledger, missing ? nullptr : &moment, asked, [&](auto& memory) {
                 if (missing && !memory.has_score(id)) return Done{MemoryRefusal::no_time};
-                return memory.score(id, asked.score, asked.amount, timed ? &moment.time : nullptr,
-                                    answer, asked.number);
+                const Time* time = timed ? &moment.time : nullptr;
+                return score_on_trial(ledger, memory, id, asked.score, time, asked.amount, [&] {
+                    return memory.score(id, asked.score, asked.amount, time, answer, asked.number);
+                });
             });
         return PyLong_FromLong(done.answer);
     });
@@ -139,8 +142,9 @@ PyObject* ledger_label(PyObject* self, PyObject* const* given, Py_ssize_t count,
         const OneId id(asked.id);
         const Done done = attempt<ObjectLock::Guard>(
             ledger, outcome.dated ? &outcome.as_of : nullptr, asked, [&](auto& memory) {
-                return memory.label(id, outcome.label, outcome.losses,
-                                    outcome.dated ? &outcome.as_of.time : nullptr);
+                return label_on_trial(ledger, memory, id,
+                                      memory.label(id, outcome.label, outcome.losses,
+                                                   outcome.dated ? &outcome.as_of.time : nullptr));
             });
         return PyBool_FromLong(done.yes);
     });
@@ -150,9 +154,12 @@ PyObject* ledger_forget(PyObject* self, PyObject* given) {
     return guarded([&]() -> PyObject* {
         const OneId id(given);
         Asked asked{nothing_changed};
-        const Done done =
-            attempt<ObjectLock::Guard>(instance<LedgerBook>(self), nullptr, asked,
-                                       [&](auto& memory) { return memory.forget(id); });
+        LedgerBook& ledger = instance<LedgerBook>(self);
+        const Done done = attempt<ObjectLock::Guard>(ledger, nullptr, asked, [&](auto& memory) {
+            const Done forgotten = memory.forget(id);
+            if (ledger.trial) ledger.trial->forgot(id);
+            return forgotten;
+        });
         return PyBool_FromLong(done.yes);
     });
 }
@@ -363,6 +370,60 @@ std::uint32_t add_group(nb::handle self, nb::handle model, std::uint32_t inside)
     return window.group;
 }
 
+// ---- the trial of a candidate threshold ----
+
+void begin_trial(LedgerBook& ledger, double lower, double upper, nb::handle age) {
+    std::optional<Time> period;
+    set_periods(nb::make_tuple(age), {&period});
+    Keeper& keeper = keeper_of(ledger);
+    ObjectLock::Guard guard(keeper.lock());
+    const auto since = keeper.with([](const auto& memory) { return memory.newest(); });
+    ledger.trial = std::make_unique<CandidateTrial>(lower, upper, period.value_or(Time{}), since);
+}
+
+void end_trial(LedgerBook& ledger) {
+    ObjectLock::Guard guard(keeper_of(ledger).lock());
+    ledger.trial.reset();
+}
+
+// Samples of label 0, of label 1 and without a label; those that are too young; whether some do not
+// weigh 1, and whether some were lost.
+nb::object trial_counts(LedgerBook& ledger) {
+    std::uint64_t counts[4] = {0, 0, 0, 0};
+    bool known = false, weighted = false, lost = false;
+    {
+        ObjectLock::Guard guard(keeper_of(ledger).lock());
+        if (const CandidateTrial* trial = ledger.trial.get()) {
+            known = true;
+            for (const bool label : {false, true}) counts[label] = trial->counted(label);
+            counts[2] = trial->missing();
+            counts[3] = trial->waiting();
+            weighted = trial->weighted();
+            lost = trial->lost();
+        }
+    }
+    if (!known) return nb::none();
+    return nb::make_tuple(counts[0], counts[1], counts[2], counts[3], weighted, lost);
+}
+
+nb::object trial_state(LedgerBook& ledger) {
+    std::optional<std::string> state;
+    {
+        ObjectLock::Guard guard(keeper_of(ledger).lock());
+        if (ledger.trial) state = ledger.trial->state();
+    }
+    if (!state) return nb::none();
+    return nb::bytes(state->data(), state->size());
+}
+
+void restore_trial(LedgerBook& ledger, nb::bytes state) {
+    std::optional<CandidateTrial> found =
+        CandidateTrial::restored(std::string(static_cast<const char*>(state.data()), state.size()));
+    if (!found) refuse(PyExc_ValueError, "a trial that no samples could have left");
+    ObjectLock::Guard guard(keeper_of(ledger).lock());
+    ledger.trial = std::make_unique<CandidateTrial>(std::move(*found));
+}
+
 }  // namespace
 
 nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module) {
@@ -373,6 +434,20 @@ nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module) {
         .def("__init__", &begin_ledger, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
              nb::arg())
         .def("_add_group", &add_group)
+        .def("_begin_trial",
+             [](nb::handle self, double lower, double upper, nb::handle age) {
+                 begin_trial(checked<LedgerBook>(self), lower, upper, age);
+             })
+        .def("_end_trial", method<LedgerBook>(&end_trial))
+        .def("_trial_counts", method<LedgerBook>(&trial_counts))
+        .def("_trial_state", method<LedgerBook>(&trial_state))
+        .def("_restore_trial",
+             [](nb::handle self, nb::bytes state) {
+                 restore_trial(checked<LedgerBook>(self), state);
+             })
+        .def_prop_rw(
+            "_trial_terms", [](nb::handle self) { return checked<LedgerBook>(self).trial_terms; },
+            [](nb::handle self, nb::dict terms) { checked<LedgerBook>(self).trial_terms = terms; })
         .def_prop_ro("cost", method<LedgerBook>(&answers_cost),
                      "What the answers given cost, for the samples that count now. O(1).")
         .def_prop_ro("cost_ever", method<LedgerBook>(&answers_cost_ever),

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../memory.hpp"
+#include "../trial.hpp"
 #include "models.hpp"
 #include "shared_methods.hpp"
 #include "slots.hpp"
@@ -131,7 +132,10 @@ struct Window {
 struct LastN : Window {};
 struct LastPeriod : Window {};
 struct FadingWindow : Window {};
-struct LedgerBook : Window {};
+struct LedgerBook : Window {
+    std::unique_ptr<CandidateTrial> trial;  // of a candidate threshold, where there is one
+    nb::dict trial_terms;                   // what it is about, as the caller wrote it
+};
 
 inline Keeper& keeper_of(Window& window) {
     if (!window.keeper)
@@ -226,8 +230,13 @@ PyObject* advance(PyObject* self, PyObject* time) {
         const Moment moment = to_moment(time, keeper.must_be_dated(), "time");
         Asked asked{nothing_changed};
         asked.time = time;
-        attempt<ObjectLock::Guard>(window, &moment, asked,
-                                   [&](auto& memory) { return memory.advance(moment.time); });
+        attempt<ObjectLock::Guard>(window, &moment, asked, [&](auto& memory) {
+            const Done done = memory.advance(moment.time);
+            if constexpr (requires { window.trial; })
+                if (window.trial && done.refusal == MemoryRefusal::none)
+                    window.trial->advance(*memory.newest());
+            return done;
+        });
         return Py_NewRef(Py_None);
     });
 }

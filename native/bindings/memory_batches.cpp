@@ -14,6 +14,7 @@
 #include "ids.hpp"
 #include "memories.hpp"
 #include "shared_methods.hpp"
+#include "trials.hpp"
 
 namespace limen::bindings {
 
@@ -288,6 +289,7 @@ Flags score_many(nb::handle self, nb::handle ids, nb::tuple samples, nb::tuple t
     attempt_many(ledger, batch, moments, steps ? &step : moments.moment(), [&](auto& memory) {
         for (std::size_t i = 0; missing && i < n; ++i)
             if (!memory.has_score(names.data()[i])) return Done{MemoryRefusal::no_time};
+        if (ledger.trial) return score_many_on_trial(ledger, memory, batch.rows, given.data());
         return memory.score_many(batch.rows, given.data(), nullptr);
     });
     return given;
@@ -304,7 +306,13 @@ Flags label_many(nb::handle self, nb::handle ids, nb::tuple outcomes, nb::tuple 
     auto scored = new_array<std::uint8_t>(batch.rows.rows);
     attempt_many(
         ledger, batch, moments, moments.moment(),
-        [&](auto& memory) { return memory.label_many(batch.rows, scored.data()); }, &Keeper::as_of);
+        [&](auto& memory) {
+            const Done done = memory.label_many(batch.rows, scored.data());
+            for (std::size_t i = 0; ledger.trial && happened(done) && i < batch.rows.rows; ++i)
+                ledger.trial->labelled(names.data()[i], memory.outcome(names.data()[i]));
+            return done;
+        },
+        &Keeper::as_of);
     return scored;
 }
 

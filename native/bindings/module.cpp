@@ -18,6 +18,7 @@ void bind_thresholds(nb::module_& module);
 void bind_calibrator(nb::module_& module);
 void bind_columns(nb::module_& module);
 void bind_memories(nb::module_& module);
+void bind_recommended(nb::module_& module);
 
 }  // namespace limen::bindings
 
@@ -34,4 +35,5 @@ NB_MODULE(_core, module) {
     bind_calibrator(module);
     bind_columns(module);
     bind_memories(module);
+    bind_recommended(module);
 }

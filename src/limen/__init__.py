@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from limen.falling import LowerIsPositive
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
+    from limen.memory.bank import Bank
     from limen.memory.fading import Fading
     from limen.memory.ledger import Ledger
+    from limen.memory.trial import Trial
     from limen.memory.windows import LastN, LastPeriod
     from limen.metrics import BestCut, Confusion
     from limen.model import merge
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
     from limen.optimum import LossCurve, Optimum
     from limen.review import ReviewBand
     from limen.storage import from_bytes, load
-    from limen.trust import Evidence, Recommendation, recommend
+    from limen.trust import Alarm, Evidence, Recommendation, recommend
 
 __all__ = [
+    "Alarm",
+    "Bank",
     "BestCut",
     "Blocks",
     "BoundedCut",
@@ -54,6 +58,7 @@ __all__ = [
     "Recommendation",
     "ReviewBand",
     "RocHull",
+    "Trial",
     "by_group",
     "columns",
     "from_bytes",

@@ -101,6 +101,55 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
         """
         return Optimum(*self._optimum(*self._priced(false_positive, false_negative)))
 
+    def recommended(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float | None:
+        """Return the threshold to use on new rows, as `limen.recommend` finds it.
+
+        O(log n) for 1,024 bins; where weights differ O(n). None below five samples of either
+        label.
+
+        >>> calibrator = OnlineCalibrator()
+        >>> labels = [int(i * i % 64 < i) for i in range(64)]
+        >>> calibrator.update_many([i / 64 for i in range(64)], labels)
+        >>> calibrator.recommended(), calibrator.recommended(false_negative=2)
+        (0.3046875, 0.1953125)
+        """
+        return self._recommended(*exact_costs(false_positive, false_negative)[:2])
+
+    def interval(
+        self, confidence: float = 0.95, *, false_positive: Cost = 1, false_negative: Cost = 1
+    ) -> tuple[float, float]:
+        """Return between which thresholds the best one of all rows lies, for these costs.
+
+        As `interval` of `limen.OnlineThreshold`.
+
+        >>> calibrator = OnlineCalibrator()
+        >>> labels = [int(i * i % 64 < i) for i in range(64)]
+        >>> calibrator.update_many([i / 64 for i in range(64)], labels)
+        >>> calibrator.interval(false_negative=2)
+        (-inf, 0.5078125)
+        """
+        costs = exact_costs(false_positive, false_negative)
+        return self._sure(confidence, *costs[:2])
+
+    def keeps(
+        self,
+        threshold: float,
+        *,
+        confidence: float = 0.95,
+        false_positive: Cost = 1,
+        false_negative: Cost = 1,
+    ) -> bool:
+        """Whether to keep a threshold: it lies inside the `interval` for these costs.
+
+        >>> calibrator = OnlineCalibrator()
+        >>> labels = [int(i * i % 64 < i) for i in range(64)]
+        >>> calibrator.update_many([i / 64 for i in range(64)], labels)
+        >>> calibrator.keeps(0.75), calibrator.keeps(0.75, false_positive=9)
+        (False, True)
+        """
+        costs = exact_costs(false_positive, false_negative)
+        return self._keeps(threshold, confidence, *costs[:2])
+
     def _priced(self, false_positive: Cost, false_negative: Cost) -> tuple[int, int, int, int]:
         """Return the costs as whole numbers, and the size of one unit of loss as a fraction."""
         positive, negative, scale = exact_costs(false_positive, false_negative)

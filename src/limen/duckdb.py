@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.batch import optimal_threshold
-from limen.trust.cross_fit import LEAST
+from limen.confidence import LEAST
 from limen.trust.recommended import recommend
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -11,11 +12,13 @@ from typing import (
     Protocol,
     Self,
     TypeVar,
+    cast,
     runtime_checkable,
 )
 
 from limen import _core
 from limen.columns import samples_with_labels
+from limen.confidence import ENOUGH, reach_of
 from limen.storage import Storable
 from limen.units import exact_positive
 
@@ -244,6 +247,27 @@ class Labelled(Held):
     if TYPE_CHECKING:
 
         def _many(self, scores: Any, labels: Any, weights: Any, adding: bool, /) -> None: ...
+
+    # With too few samples of a label nothing is known: no recommendation, an interval of all
+    # thresholds, and the one in use is kept. The core then returns what the samples are worth.
+
+    def _recommended(self, positive: int, negative: int) -> float | None:
+        """Return the recommended threshold at whole costs."""
+        model = cast("_core.Threshold", self)
+        found: Any = _core.recommended(model, positive, negative, ENOUGH)
+        return None if isinstance(found, tuple) else found
+
+    def _sure(self, confidence: float, positive: int, negative: int) -> tuple[float, float]:
+        """Return the interval of the best threshold at whole costs."""
+        reach, model = reach_of(confidence), cast("_core.Threshold", self)
+        found: Any = _core.interval(model, positive, negative, ENOUGH, reach)
+        return (-math.inf, math.inf) if len(found) > 2 else found
+
+    def _keeps(self, threshold: Any, confidence: float, positive: int, negative: int) -> bool:
+        """Whether a threshold lies in the interval at whole costs."""
+        reach, model = reach_of(confidence), cast("_core.Threshold", self)
+        found: Any = _core.keeps(model, positive, negative, ENOUGH, reach, float(threshold))
+        return True if isinstance(found, tuple) else found
 
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None

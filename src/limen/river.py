@@ -231,6 +231,17 @@ class ThresholdClassifier(_Wrapper):
         optimum: Optimum = self._held.optimum
         return optimum
 
+    @property
+    def recommended(self) -> float | None:
+        """The threshold for new samples, as `limen.recommend` finds it; see `OnlineThreshold`."""
+        found: float | None = self._held.recommended
+        return found
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return between which thresholds the best one lies; see `OnlineThreshold.interval`."""
+        found: tuple[float, float] = self._held.interval(confidence)
+        return found
+
     def predict_one(self, x: Features, **kwargs: Any) -> Hashable:
         """Answer a sample with a class; None while nothing is known."""
         score = self._score(x, **kwargs) if len(self._held) else None
@@ -316,12 +327,37 @@ class CalibratedClassifier(_Wrapper):
         self, *, false_positive: Cost | None = None, false_negative: Cost | None = None
     ) -> float:
         """Return the current threshold, at the costs of the constructor or others. O(log n)."""
-        return float(
-            self._held.threshold(
-                false_positive=self.false_positive if false_positive is None else false_positive,
-                false_negative=self.false_negative if false_negative is None else false_negative,
-            )
-        )
+        return float(self._held.threshold(**self._costs(false_positive, false_negative)))
+
+    def recommended(
+        self, *, false_positive: Cost | None = None, false_negative: Cost | None = None
+    ) -> float | None:
+        """Return the threshold for new samples, as `limen.recommend` finds it.
+
+        See `OnlineCalibrator.recommended`.
+        """
+        costs = self._costs(false_positive, false_negative)
+        found: float | None = self._held.recommended(**costs)
+        return found
+
+    def interval(
+        self,
+        confidence: float = 0.95,
+        *,
+        false_positive: Cost | None = None,
+        false_negative: Cost | None = None,
+    ) -> tuple[float, float]:
+        """Return between which thresholds the best one lies; see `OnlineCalibrator.interval`."""
+        costs = self._costs(false_positive, false_negative)
+        found: tuple[float, float] = self._held.interval(confidence, **costs)
+        return found
+
+    def _costs(self, false_positive: Cost | None, false_negative: Cost | None) -> dict[str, Cost]:
+        """Return the costs given, or those of the constructor."""
+        return {
+            "false_positive": self.false_positive if false_positive is None else false_positive,
+            "false_negative": self.false_negative if false_negative is None else false_negative,
+        }
 
     def predict_one(
         self,

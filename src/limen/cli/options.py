@@ -455,6 +455,25 @@ def _watch(commands: Any) -> None:
     output = command.add_argument_group("when to write a line, instead of at each change")
     output.add_argument("--every", type=count, metavar="N", help="after every N rows")
     output.add_argument("--each-period", help="with the first row of each PERIOD", **lasting)
+    sure = command.add_argument_group("how sure")
+    sure.add_argument(
+        "--recommended",
+        action="store_true",
+        help="write the threshold recommended for new rows and its interval too",
+    )
+    _confidence(sure)
+    sure.add_argument(
+        "--current",
+        type=threshold,
+        metavar="T",
+        help="the threshold in use: write whether to keep it and, with --id-column, the case for "
+        "a change",
+    )
+    sure.add_argument(
+        "--age",
+        help="at which age samples judge a change, known labels or not; else --maturity",
+        **lasting,
+    )
     state = command.add_argument_group("state")
     state.add_argument(
         "--state",

@@ -30,7 +30,7 @@ __all__ = [
 
 _LEDGER = ("time_to_live", "maturity", "correctable")
 WINDOWS = ("last_n", "last_period", "half_life")
-PERIODS = ("last_period", "half_life", *_LEDGER, "each_period")
+PERIODS = ("last_period", "half_life", *_LEDGER, "each_period", "age")
 
 
 def require_consistent(options: Namespace) -> None:
@@ -50,6 +50,15 @@ def require_consistent(options: Namespace) -> None:
     joined = given(options, _LEDGER)
     if joined and options.id_column is None:
         raise Failure(f"{option_name(joined[0])} needs --id-column.", USAGE)
+    if options.age is not None and (options.id_column is None or options.current is None):
+        raise Failure("--age needs --id-column and --current.", USAGE)
+    judged = options.id_column is not None and options.current is not None
+    if judged and options.age is None and options.maturity is None:
+        raise Failure(
+            "--current with --id-column needs --age: how old a row is when nearly all labels are "
+            "known. Or give --maturity.",
+            USAGE,
+        )
     if len(set(dated.values())) > 1:
         raise Failure(
             f"{typed(options, PERIODS)}: write all periods as numbers, or all with a unit such "

@@ -7,6 +7,7 @@ import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from limen.cli.exits import BAD_INPUT, Failure
 from limen.cli.output import as_line, print_messages
 from limen.cli.watch_options import WINDOWS, typed
 from limen.memory.fading import Fading
@@ -18,7 +19,35 @@ if TYPE_CHECKING:
 
     from limen.cli.rows import Place
 
-__all__ = ["Output"]
+__all__ = ["Output", "sureness_of"]
+
+
+def sureness_of(model: Any, options: Namespace) -> dict[str, Any]:
+    """Return the recommended threshold and its interval; with --current whether to keep that.
+
+    Where labels come later, this is a look at the evidence for a change: see `Ledger.proposal`.
+    Below five samples of either label nothing is recommended, and the threshold in use is kept.
+    """
+    current, level = options.current, options.confidence
+    low, high = model.interval(level)
+    facts = {"recommended": model.recommended, "low": low, "high": high}
+    if current is None:
+        return facts
+    facts["keep"] = model.keeps(current, confidence=level)
+    if isinstance(model, Ledger):
+        try:
+            found = model.proposal(current, age=options.age, confidence=level)
+        except ValueError as error:  # of weights
+            raise Failure(str(error), BAD_INPUT) from None
+        trial = model.trial
+        facts |= {
+            "change": None if found is None else found.candidate,
+            "candidate": None if trial is None else trial.candidate,
+            "evidence": None if trial is None else trial.evidence.value,
+            "missing": None if trial is None else trial.evidence.missing,
+            "candidates": model.candidates,
+        }
+    return facts
 
 
 class Output:
@@ -93,6 +122,8 @@ class Output:
         }
         if isinstance(self._model, Ledger):
             facts |= {"cost": self._model.cost, "regret": self._model.regret}
+        if self._options.recommended or self._options.current is not None:
+            facts |= sureness_of(self._model, self._options)
         for name, counter in self._uncounted.items():
             facts[name] = getattr(counter, name)
         if self.time is not None:

@@ -209,6 +209,26 @@ class Grouped(Storable, Answers, kind="Grouped"):
         """Return the cut for a group, seen before or not. O(depth) and what the model takes."""
         return self._models.ask(key_of(self.source(group)), "optimum", costs)
 
+    def interval(
+        self, group: Hashable, *, confidence: float = 0.95, **costs: Cost
+    ) -> tuple[float, float]:
+        """Return between which thresholds the best one for a group lies.
+
+        By the samples of the model that answers for the group, at the cost of its `interval`.
+
+        >>> from limen import Grouped, OnlineThreshold
+        >>> grouped = Grouped(OnlineThreshold())
+        >>> scores = [i / 64 for i in range(64)]
+        >>> grouped.update_many(["a", "b"] * 32, scores, [int(i * i % 64 < i) for i in range(64)])
+        >>> grouped.interval("a"), grouped.interval(())
+        ((-inf, 0.578125), (0.0234375, 0.4921875))
+        """
+        model = self.model(group)
+        if costs and not model.takes_costs:
+            refuse_costs()
+        found: tuple[float, float] = model.interval(confidence, **costs)
+        return found
+
     def recommended(self, **costs: Cost) -> GroupThresholds:
         """Return a threshold for the new rows of each group, from the samples held. O(n log n).
 

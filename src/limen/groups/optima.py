@@ -22,7 +22,7 @@ from limen.groups.paths import (
     rows_by_group,
 )
 from limen.model import refuse_costs
-from limen.trust.cross_fit import LEAST
+from limen.confidence import LEAST
 from limen.trust.ranked import height
 from limen.trust.recommended import Recommendation, recommend
 

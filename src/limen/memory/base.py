@@ -35,8 +35,9 @@ def _answer_of_model(name: str) -> Any:
 class Memory(Storable):
     """What windows and ledgers share: a model that is theirs, and its answers.
 
-    `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `probability`,
-    `probability_interval`, `blocks`, `roc_hull`, `confusion` and `best` those that the model has.
+    `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `recommended`, `interval`,
+    `keeps`, `probability`, `probability_interval`, `blocks`, `roc_hull`, `confusion` and `best`
+    those that the model has.
     What would change the model is not passed on, and the model itself refuses it.
     """
 
@@ -58,6 +59,9 @@ class Memory(Storable):
     # Numbers, or methods where the model takes costs.
     threshold: Any = _answer_of_model("threshold")
     optimum: Any = _answer_of_model("optimum")
+    recommended: Any = _answer_of_model("recommended")
+    interval: Callable[..., tuple[float, float]] = _answer_of_model("interval")
+    keeps: Callable[..., bool] = _answer_of_model("keeps")
     loss: float = _answer_of_model("loss")
     predict: Callable[..., Any] = _answer_of_model("predict")
     curve: Callable[..., LossCurve] = _answer_of_model("curve")

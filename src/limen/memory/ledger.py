@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.memory.trial import Trial
     from limen.units import Cost
 
 __all__ = ["Ledger"]
@@ -217,6 +218,10 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
 
             restore_groups(self, columns)
         super()._restore(columns)
+        if "trial_candidates" in columns:
+            from limen.memory.trial import restore_trial
+
+            restore_trial(self, columns)
 
     @classmethod
     def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
@@ -295,6 +300,73 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
             require_same_length(ids=names, below=columns[2], above=columns[3])
         moments = self._times(as_of, "as_of", len(names))
         return self._label_many(names, columns, (moments,)).view(np.bool_)
+
+    def proposal(
+        self, current: float, *, age: Period | None = None, confidence: float = 0.95
+    ) -> Trial | None:
+        """Return a threshold to change to where there is enough evidence, else None. O(log n).
+
+        Call it as often as you like. When the samples rule the `current` threshold out (it leaves
+        the `interval`), the recommended one becomes a candidate. From then on, samples that are
+        scored and lie between the two judge it, as in `limen.Evidence`: each is counted when it
+        has reached the `age`, in the order of scoring, with its label as known then, or as missing.
+        Corrections and `forget` change the counts. The candidate is returned when the evidence
+        reaches 20, for a confidence of 0.95. If it is no better, the chance of that is at most 5 %;
+        each new candidate spends its own, and `Trial.candidates` says how many there were.
+
+        A trial ends when `current` is another one, or when the samples rule the candidate out too.
+        It is stored with the ledger. `trial` shows how it stands.
+
+        Parameters
+        ----------
+        current
+            The threshold in use.
+        age
+            How old a sample is when nearly all labels are known; by default the `maturity`.
+        confidence
+            0.8, 0.9, 0.95 or 0.99.
+
+        Examples
+        --------
+        >>> from limen import Ledger, OnlineThreshold
+        >>> ledger = Ledger(OnlineThreshold(false_negative=4))
+        >>> for i in range(400):
+        ...     _ = ledger.score(i, i % 20 / 20, answer=1), ledger.label(i, int(i % 20 > 5))
+        ...     found = ledger.proposal(0.75, age=5)
+        ...     if found:
+        ...         break
+        >>> print(found)
+        Change 0.75 to 0.175: 3 samples scored since, 3 in favour of it, evidence 23.9 of 20; \
+candidate 1.
+        """
+        from limen.memory.trial import proposal
+
+        return proposal(self, current, age, confidence)
+
+    @property
+    def trial(self) -> Trial | None:
+        """The candidate that `proposal` has on trial, and how it stands; None where there is none.
+
+        >>> from limen import Ledger, OnlineThreshold
+        >>> Ledger(OnlineThreshold()).trial is None
+        True
+        """
+        from limen.memory.trial import trial
+
+        return trial(self)
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates `proposal` has tried."""
+        return int(self._trial_terms.get("candidates", 0))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Describe the settings, all that is known in columns, and the trial. O(n log n)."""
+        if not self._trial_terms:
+            return super().snapshot()
+        from limen.memory.trial import stored_trial
+
+        return super().snapshot() | stored_trial(self)
 
     @property
     def _dated(self) -> bool | None:

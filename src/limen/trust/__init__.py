@@ -4,11 +4,12 @@
 What lives here works on samples in order of score (`ranked`) and touches no model's inside.
 """
 
+from limen.trust.alarm import Alarm
 from limen.trust.cross_fit import CrossFitted
 from limen.trust.evidence import Evidence
 from limen.trust.recommended import Recommendation, recommend
 
-__all__ = ["CrossFitted", "Evidence", "Recommendation", "recommend"]
+__all__ = ["Alarm", "CrossFitted", "Evidence", "Recommendation", "recommend"]
 
 
 def __dir__() -> list[str]:

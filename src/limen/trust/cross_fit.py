@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from limen.confidence import LEAST
 from limen.trust.ranked import effective
 from limen.trust.rule import best_place, recommended_place
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST", "CrossFitted", "cost_per_row", "cross_fit", "normal_quantile"]
 
-LEAST = 5  # samples of either label that the rule needs
 _FOLDS = 5
 _FEW_ERRORS = 10
 

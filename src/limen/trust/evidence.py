@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from limen.units import Cost
 
-__all__ = ["Evidence"]
+__all__ = ["Evidence", "evidence_of", "known_labels"]
 
 _Held: TypeAlias = "tuple[Counts, Counts, Counts]"  # wins, losses, missing
 
@@ -303,6 +303,11 @@ class Evidence(Storable, kind="Evidence"):
         return _exp(self.log_value)
 
     @property
+    def enough(self) -> float:
+        """The value at which it is decided: 20 for a confidence of 0.95."""
+        return math.exp(self._enough)
+
+    @property
     def decided(self) -> bool:
         """Whether to change to the candidate."""
         return self.log_value >= self._enough
@@ -357,7 +362,7 @@ class Evidence(Storable, kind="Evidence"):
     def _counted(self, scores: Any, labels: Any, weights: Any) -> _Held:
         """Count many samples as `_at` would, without changing anything."""
         xs = ordered_scores(scores)
-        known, ys = _labels(labels, xs)
+        known, ys = known_labels(labels, xs)
         ws = None if weights is None else as_numbers(weights, "weights")
         require_same_length(scores=xs, labels=ys, weights=ws)
         between = (xs >= self._lower) & ~(xs >= self._upper)
@@ -462,6 +467,21 @@ class Evidence(Storable, kind="Evidence"):
         return f"<{type(self).__name__}({given}): {told}{beyond}, value {self.value:.4g}{end}>"
 
 
+def evidence_of(terms: dict[str, Any], *, ones: int, zeros: int, missing: int) -> Evidence:
+    """Make the evidence of so many samples between the two thresholds that weigh 1 each.
+
+    >>> evidence_of({"current": 0.5, "candidate": 0.4}, ones=9, zeros=2, missing=1)
+    <Evidence(current=0.5, candidate=0.4, false_positive=1, false_negative=1): 9 wins, 2 losses, \
+1 missing, value 7.275>
+    """
+    made = Evidence(**terms)
+    counts = [0, 0, missing]
+    counts[made._ones], counts[made._zeros] = ones, zeros
+    made._held = _as_held({1: count} if count else {} for count in counts)
+    made._changes = 1
+    return made
+
+
 def _exp(log: float) -> float:
     return math.exp(log) if log < 709 else math.inf
 
@@ -471,7 +491,9 @@ def _as_held(counts: Iterable[Counts]) -> _Held:
     return won, lost, missing
 
 
-def _labels(labels: Any, scores: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def known_labels(
+    labels: Any, scores: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Whether each label is known, and the labels, with 0 for those that are not."""
     array = np.asarray(labels) if isinstance(labels, list | tuple) else labels
     if isinstance(array, np.ndarray) and array.dtype.kind in "fO" and array.ndim == 1:

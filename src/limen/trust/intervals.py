@@ -3,7 +3,7 @@
 
 A cut is within reach of the cheapest when it costs at most ``reach`` standard errors more. Near
 the minimum the scale of the loss cancels, so that the reach of a confidence is one number for all
-data. The numbers are quantiles of the laws that benchmarks/trust_constants.py draws from.
+data: see `limen.confidence`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from typing import Any
+from limen.confidence import NAMED, SAFE, SMOOTH, reach_of
 
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limen.trust.ranked import Below, Ranked
@@ -36,14 +36,6 @@ __all__ = [
     "total_losses",
 ]
 
-# The loss is smooth around its minimum: of use where that is known. Drawn: 1.00 1.29 1.54 2.04.
-SMOOTH = {0.8: 1.00, 0.9: 1.29, 0.95: 1.54, 0.99: 2.03}
-# Also where the optimum lies at an end, or the share of ones jumps there: what limen uses. Drawn:
-# 1.63 1.98 2.28 2.83 where the loss grows as a square, 1.68 2.03 2.32 2.89 where as a cube.
-SAFE = {0.8: 1.68, 0.9: 2.03, 0.95: 2.31, 0.99: 2.95}
-# One threshold that was named before the samples were seen. Drawn: 1.85 2.18 2.46 3.02.
-NAMED = {0.8: 1.9, 0.9: 2.2, 0.95: 2.5, 0.99: 3.05}
-
 _MOST_BLOCKS = 1024
 _LEAST_SAMPLES = 512  # in a block: less would take as long
 _AT_ONCE = 8  # blocks to look into for the end of an interval
@@ -54,22 +46,6 @@ class Costs(NamedTuple):
 
     false_positive: int
     false_negative: int
-
-
-def reach_of(confidence: Any, table: dict[float, float] = SAFE) -> float:
-    """Return how many standard errors more the cuts of an interval may cost.
-
-    >>> reach_of(0.95)
-    2.31
-    """
-    try:
-        return table[confidence]
-    except (KeyError, TypeError):
-        known = ", ".join(str(level) for level in table)
-        raise ValueError(
-            f"confidence must be one of {known}, got {confidence!r}. The interval is known for "
-            "these levels only."
-        ) from None
 
 
 def total_losses(below: Below, total: Below, costs: Costs) -> NDArray[np.int64]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from limen import _core
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["RankModel", "rank_model"]
 
 _BINS = 1024
-_STEPS = 50
-_LONGEST_STEP = 5.0
-_RIDGE = 1e-6
 
 
 class RankModel(NamedTuple):
@@ -46,38 +45,14 @@ class RankModel(NamedTuple):
 
 
 def rank_model(ranked: Ranked) -> RankModel:
-    """Fit the model by Newton's method. O(bins), after O(n) to see how many scores there are."""
+    """Fit the model by Newton's method. O(bins), after O(n) to see how many scores there are.
+
+    The core fits it, as it does for a model that holds the same samples.
+    """
     below = ranked.below(_bin_ends(ranked))
     share = ranked.effective / float(below.weight[-1])
     ones, zeros = np.diff(below.ones) * share, np.diff(below.zeros) * share
-    both = ones + zeros
-    x = _normal_scores((np.cumsum(both) - both / 2) / both.sum())
-    positive, negative = ones.sum(), zeros.sum()
-    # Targets as in Platt's method: never quite 0 or 1, so that the fit stays finite.
-    target = ones * ((positive + 1) / (positive + 2)) + zeros / (negative + 2)
-    slope, offset = 1.0, 0.0
-    for _ in range(_STEPS):
-        guess = 1 / (1 + np.exp(-np.clip(slope * x + offset, -35, 35)))
-        error, curve = both * guess - target, both * guess * (1 - guess)
-        by_slope, by_offset = float((error * x).sum()) + _RIDGE * slope, float(error.sum())
-        xx, xo = float((curve * x * x).sum()) + _RIDGE, float((curve * x).sum())
-        oo = float(curve.sum()) + 1e-9
-        determinant = xx * oo - xo * xo
-        if determinant <= 1e-14:
-            break
-        step = (oo * by_slope - xo * by_offset) / determinant
-        shift = (xx * by_offset - xo * by_slope) / determinant
-        shorter = min(1.0, _LONGEST_STEP / max(abs(step), abs(shift), 1e-300))
-        slope, offset = slope - shorter * step, offset - shorter * shift
-        if abs(step) + abs(shift) < 1e-8:
-            break
-    return RankModel(slope, offset)
-
-
-def _normal_scores(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    from statistics import NormalDist  # it loads slowly, and most programs never come here
-
-    return np.array([*map(NormalDist().inv_cdf, shares.tolist())])
+    return RankModel(*_core.rank_model(ones, zeros))
 
 
 def _bin_ends(ranked: Ranked) -> NDArray[np.int64]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from limen import _core
 from limen.columns import samples_with_labels
+from limen.confidence import ENOUGH, LEAST, NAMED, reach_of, too_few
 from limen.direction import is_falling, negated, turned
 from limen.losses import at_prevalence
 from limen.optimum import Direction, Optimum, answer
-from limen.trust.cross_fit import LEAST, CrossFitted, cross_fit
-from limen.trust.intervals import NAMED, Costs, distance, ends_near, reach_of, regret
+from limen.trust.cross_fit import CrossFitted, cross_fit
+from limen.trust.intervals import Costs, distance, ends_near, regret
 from limen.trust.ranked import Ranked, as_threshold, effective
 from limen.trust.rule import recommended_place
 from limen.units import exact_costs, exact_positive, unit_parts
@@ -272,19 +273,8 @@ def _require_enough(ranked: Ranked, current: float | None) -> None:
         0: (len(ranked) - len(ranked.ones), effective(total.zeros[0], total.zeros_squared[0])),
     }
     for label, (count, worth) in told.items():
-        if worth < LEAST * (1 - 1e-9):
-            weighing = f", whose weights tell as much as {worth:.1f}" if count >= LEAST else ""
-            samples = "sample" if count == 1 else "samples"
-            until = (
-                "keep the threshold in use, or take that of a larger group"
-                if current is None
-                else f"keep the current threshold {current!r}"
-            )
-            raise ValueError(
-                f"a threshold cannot be recommended from {count} {samples} of label "
-                f"{label}{weighing}: it takes {LEAST} of each label. Until there are more, "
-                f"{until}."
-            )
+        if worth < ENOUGH:
+            raise too_few(f"{count} ", label, worth if count >= LEAST else None, current)
 
 
 def where_best(interval: tuple[float, float], confidence: float) -> str:

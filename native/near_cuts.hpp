@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which cuts the samples cannot tell from the best one, and the one to recommend, searched in a
+// tree. The same as limen.trust finds in whole arrays: there is why, here is how.
+//
+// ends, nearest      O(log n) where the loss is not flat: a part is left out where even its
+//                    cheapest cut costs too much for its farthest
+// rank_bins          O(1,024 log n), or O(n) where there are fewer scores
+//
+// A cut is within reach of the best when it costs at most `reach` standard errors more. The
+// standard error grows away from the best cut, so that of a part is at most that of its ends.
+
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cut.hpp"
+#include "parts.hpp"
+#include "rank_model.hpp"
+
+namespace limen {
+
+inline double effective(double weight, double squared) {
+    return squared != 0 ? weight * weight / squared : 0;
+}
+
+template <class Parts>
+class NearCuts {
+public:
+    using Sums = typename Parts::Sums;
+    using Part = typename Parts::Part;
+
+    // `best` is what lies below the best cut.
+    NearCuts(const Parts& parts, const WholeCosts& costs, const Sums& best)
+        : parts_(parts), costs_(costs), best_(best), whole_(parts.whole()),
+          positive_(static_cast<double>(costs.false_positive)),
+          negative_(static_cast<double>(costs.false_negative)) {}
+
+    // How many samples of one weight would tell as much, in all and of one label.
+    double effective_samples() const {
+        return effective(real(whole_.to.weight()),
+                         whole_.to.ones_squared() + whole_.to.zeros_squared());
+    }
+    double effective_of(bool label) const {
+        return label ? effective(real(whole_.to.ones), whole_.to.ones_squared())
+                     : effective(real(whole_.to.zeros), whole_.to.zeros_squared());
+    }
+
+    // The lowest and the highest cut within reach of the best one.
+    std::pair<Gap, Gap> ends(double reach) const {
+        Found low, high;
+        const double all = real(whole_.to.weight());
+        if (!near({}, reach) || !take({}, 0, low)) lowest(whole_, 0, reach, low);
+        if (!highest(whole_, all, reach, high)) take({}, 0, high);
+        return {gap(low), gap(high)};
+    }
+
+    // Of the cuts within reach the one nearest to where the model of ranks would cut; of two as
+    // near the cheaper, then the lower.
+    Gap recommended() const {
+        const double samples = effective_samples(), weight = real(whole_.to.weight());
+        const double reach = 0.75 * std::min(1.0, std::pow(300 / samples, 0.25));
+        const RankModel model = fit_ranks(rank_bins());
+        const double goal = weight * model.share_below(positive_, negative_);
+        Found over, under;
+        const bool none = near({}, reach);  // the cut below all scores
+        const bool up =
+            (goal <= 0 && none && take({}, 0, over)) || lowest(whole_, goal, reach, over);
+        const bool down = highest(whole_, goal, reach, under) || (none && take({}, 0, under));
+        if (!up) return gap(under);
+        if (!down) return gap(over);
+        const double above = std::fabs(real(over.sums.weight()) - goal);
+        const double below = std::fabs(real(under.sums.weight()) - goal);
+        const double nearest = std::min(above, below) + 1e-9 * weight / samples;
+        if (above > nearest) return gap(under);
+        if (below > nearest) return gap(over);
+        return gap(costs_.between(under.sums, over.sums) < 0 ? over : under);
+    }
+
+    // The weights of both labels in bins of ascending score: each score its own, or bins of equal
+    // weight. A score is in the bin that the middle of its weight falls into.
+    RankBins rank_bins() const {
+        const double share = effective_samples() / real(whole_.to.weight());
+        RankBins bins;
+        Sums last;
+        const auto take = [&](const Sums& sums) {
+            if (sums.weight() > last.weight())
+                bins.add(real(sums.ones - last.ones) * share,
+                         real(sums.zeros - last.zeros) * share);
+            last = sums;
+        };
+        if (parts_.distinct() <= most_bins)
+            each_cut(whole_, take);
+        else
+            bin_ends(take);
+        take(whole_.to);
+        return bins;
+    }
+
+private:
+    static constexpr std::size_t most_bins = 1024;
+
+    struct Found {
+        Sums sums;
+        double lower = 0;
+        bool has_lower = false;
+    };
+
+    static double real(std::int64_t number) { return static_cast<double>(number); }
+
+    double error(const Sums& sums) const {
+        const double ones = std::fabs(sums.ones_squared() - best_.ones_squared());
+        const double zeros = std::fabs(sums.zeros_squared() - best_.zeros_squared());
+        const double seen = negative_ * negative_ * ones + positive_ * positive_ * zeros;
+        return std::sqrt(std::max(seen, positive_ * negative_ * (ones + zeros)));
+    }
+    bool near(const Sums& sums, double reach) const {
+        return static_cast<double>(costs_.between(best_, sums)) <= reach * error(sums);
+    }
+    bool may_be_near(const Part& part, double reach) const {
+        return static_cast<double>(parts_.least(part, best_)) <=
+               reach * std::max(error(part.from), error(part.to));
+    }
+
+    static bool take(const Sums& sums, double lower, Found& found) {
+        found = {sums, lower, sums.weight() > 0};
+        return true;
+    }
+    bool take(const Part& leaf, int k, const Sums& sums, Found& found) const {
+        return take(sums, parts_.score(leaf, k - 1), found);
+    }
+
+    // The lowest cut of a part within reach that has at least so much weight below it.
+    bool lowest(const Part& part, double weight, double reach, Found& found) const {
+        if (real(part.to.weight()) < weight || !may_be_near(part, reach)) return false;
+        if (parts_.is_leaf(part)) {
+            const int n = parts_.scores(part);
+            for (int k = 1; k <= n; ++k) {
+                const Sums sums = parts_.at(part, k);
+                if (real(sums.weight()) >= weight && near(sums, reach))
+                    return take(part, k, sums, found);
+            }
+            return false;
+        }
+        Part inside[Parts::most];
+        const int n = parts_.split(part, inside);
+        for (int i = 0; i < n; ++i)
+            if (lowest(inside[i], weight, reach, found)) return true;
+        return false;
+    }
+
+    // The highest cut of a part within reach that has at most so much weight below it.
+    bool highest(const Part& part, double weight, double reach, Found& found) const {
+        if (real(part.from.weight()) >= weight || !may_be_near(part, reach)) return false;
+        if (parts_.is_leaf(part)) {
+            for (int k = parts_.scores(part); k >= 1; --k) {
+                const Sums sums = parts_.at(part, k);
+                if (real(sums.weight()) <= weight && near(sums, reach))
+                    return take(part, k, sums, found);
+            }
+            return false;
+        }
+        Part inside[Parts::most];
+        for (int i = parts_.split(part, inside); i-- > 0;)
+            if (highest(inside[i], weight, reach, found)) return true;
+        return false;
+    }
+
+    Gap gap(const Found& found) const {
+        Gap cut;
+        cut.has_lower = found.has_lower;
+        cut.lower = found.lower;
+        cut.has_upper = found.sums.weight() < whole_.to.weight();
+        if (cut.has_upper) cut.upper = score_above(found.sums.weight());
+        return cut;
+    }
+
+    // The first score above a cut with so much weight below it.
+    double score_above(std::int64_t weight) const {
+        Part part = whole_, inside[Parts::most];
+        while (!parts_.is_leaf(part)) {
+            const int n = parts_.split(part, inside);
+            int i = 0;
+            while (i + 1 < n && inside[i].to.weight() <= weight) ++i;
+            part = inside[i];
+        }
+        int low = 0, high = parts_.scores(part) - 1;  // the last one with no more below it
+        while (low < high) {
+            const int middle = (low + high + 1) / 2;
+            if (parts_.at(part, middle).weight() <= weight)
+                low = middle;
+            else
+                high = middle - 1;
+        }
+        return parts_.score(part, low);
+    }
+
+    template <class Visit>
+    void each_cut(const Part& part, Visit& visit) const {
+        if (parts_.is_leaf(part)) {
+            for (int k = 1; k <= parts_.scores(part); ++k) visit(parts_.at(part, k));
+            return;
+        }
+        Part inside[Parts::most];
+        const int n = parts_.split(part, inside);
+        for (int i = 0; i < n; ++i) each_cut(inside[i], visit);
+    }
+
+    // ---- bins of equal weight ----
+
+    // Twice the weight below the middle of a score at which bin `i` begins.
+    double bin_start(std::size_t i) const {
+        return static_cast<double>(i) * (2 * real(whole_.to.weight()) / most_bins);
+    }
+
+    // A part in which some bins may begin.
+    struct Begin {
+        Part part;
+        std::size_t first, last;
+    };
+
+    // The leaves in which bins may begin. Level by level, so that all parts of the next are on
+    // their way from far memory before the first of them is looked into.
+    std::vector<Begin> begins() const {
+        std::vector<Begin> level{{whole_, 1, most_bins}}, next;
+        level.reserve(most_bins);
+        next.reserve(most_bins);
+        for (bool leaves = false; !leaves; level.swap(next)) {
+            leaves = true;
+            next.clear();
+            for (const Begin& begin : level) {
+                if (parts_.is_leaf(begin.part)) {
+                    next.push_back(begin);
+                } else {
+                    split(begin, next);
+                    leaves = false;
+                }
+            }
+        }
+        return level;
+    }
+
+    void split(const Begin& begin, std::vector<Begin>& into) const {
+        Part inside[Parts::most];
+        const int n = parts_.split(begin.part, inside);
+        std::size_t first = begin.first;
+        for (int i = 0; i < n && first < begin.last; ++i) {
+            const double end = 2 * real(inside[i].to.weight());
+            std::size_t next = first;
+            while (next < begin.last && (i + 1 == n || bin_start(next) < end)) ++next;
+            if (next == first) continue;
+            parts_.prefetch(inside[i]);
+            into.push_back({inside[i], first, next});
+            first = next;
+        }
+    }
+
+    // Visit the cut below the first score of every bin but the first. Where no score of a leaf
+    // begins the bin, the first one behind it does.
+    template <class Visit>
+    void bin_ends(Visit& visit) const {
+        for (const Begin& begin : begins()) {
+            const int n = parts_.scores(begin.part);
+            int from = 0;
+            for (std::size_t bin = begin.first; bin < begin.last; ++bin) {
+                const double start = bin_start(bin);
+                int low = from, high = n;  // the first score whose middle is not before the start
+                while (low < high) {
+                    const int middle = (low + high) / 2;
+                    const double twice = real(parts_.at(begin.part, middle).weight() +
+                                              parts_.at(begin.part, middle + 1).weight());
+                    if (twice < start)
+                        low = middle + 1;
+                    else
+                        high = middle;
+                }
+                visit(parts_.at(begin.part, from = low));
+            }
+        }
+    }
+
+    const Parts& parts_;
+    WholeCosts costs_;
+    Sums best_;
+    Part whole_;
+    double positive_, negative_;
+};
+
+}  // namespace limen

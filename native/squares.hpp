@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sums of squared losses that a tree does not tell: how sure a threshold is depends on them.
+//
+// A score with one sample tells its own square, and where every sample weighs 1, counts are enough.
+// Only a score with several samples of which some weigh other than 1 needs its squares kept, and
+// only such scores cost anything: O(1) and about 80 bytes each.
+//
+// Nothing fails: where there is no memory for the squares of a score, its samples are taken to
+// weigh the same from then on.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <unordered_map>
+
+#include "cut.hpp"
+#include "wide.hpp"
+
+namespace limen {
+
+// Sums of squared losses of samples, on either side of the cut.
+struct Squares {
+    Wide below = 0, above = 0;
+
+    bool operator==(const Squares&) const = default;
+    Squares& operator+=(const Squares& other) {
+        below += other.below;
+        above += other.above;
+        return *this;
+    }
+    Squares& operator-=(const Squares& other) {
+        below -= other.below;
+        above -= other.above;
+        return *this;
+    }
+};
+
+inline Squares square_of(std::int64_t below, std::int64_t above) {
+    return {Wide{below} * below, Wide{above} * above};
+}
+
+// The losses of a sample that weighs 1; 0 where there is none such, or losses are not weights.
+struct Ones {
+    std::int64_t below = 0, above = 0;
+
+    bool is(std::int64_t low, std::int64_t high) const {
+        return (low == below && high == 0) || (high == above && low == 0);
+    }
+    // Whether samples of these sums could all weigh 1; then they do, unless told otherwise.
+    bool may_be(const Held& held) const {
+        return below > 0 && above > 0 && held.below % below == 0 && held.above % above == 0 &&
+               held.below / below + held.above / above == held.count;
+    }
+    Squares squares(const Held& held) const {
+        return {Wide{held.below} * below, Wide{held.above} * above};
+    }
+};
+
+class SquaresOfTies {
+public:
+    const Squares& all() const { return all_; }
+    std::size_t size() const { return ties_.size(); }
+    std::size_t memory() const { return 80 * ties_.size(); }  // about
+    // Whether all that is held weighs 1; `ones_only` where others may have come and gone.
+    bool even() const { return !uneven_; }
+    bool ones_only(std::int64_t below, std::int64_t above, std::uint64_t samples,
+                   const Ones& ones) const {
+        return even() || (ones.below > 0 && ones.above > 0 && below % ones.below == 0 &&
+                          above % ones.above == 0 &&
+                          static_cast<std::uint64_t>(below / ones.below) +
+                                  static_cast<std::uint64_t>(above / ones.above) ==
+                              samples &&
+                          all_ == Squares{Wide{below} * ones.below, Wide{above} * ones.above});
+    }
+    // Whether the sums of a score that a sample is added to must be known.
+    bool asks_about(std::int64_t below, std::int64_t above, const Ones& ones) const {
+        return uneven_ || !ones.is(below, above);
+    }
+
+    // What is kept of a score, if anything.
+    const Squares* kept(double score) const {
+        const auto at = ties_.find(score);
+        return at == ties_.end() ? nullptr : &at->second;
+    }
+
+    // The sums of squares over the samples of a score.
+    Squares of(const Held& held, const Ones& ones) const {
+        if (held.count <= 1) return square_of(held.below, held.above);
+        if (uneven_)
+            if (const auto at = ties_.find(held.score); at != ties_.end()) return at->second;
+        if (ones.may_be(held)) return ones.squares(held);
+        // Not known: as if all weighed the same.
+        const Wide low = Wide{held.below} * ones.above, high = Wide{held.above} * ones.below;
+        const double share =
+            low + high > 0 ? static_cast<double>(low) / static_cast<double>(low + high) : 0.5;
+        const auto alike = [&](std::int64_t sum, double samples) {
+            const double value = static_cast<double>(sum);
+            return sum ? static_cast<Wide>(value * value / samples + 0.5) : Wide{0};
+        };
+        const double count = held.count;
+        return {alike(held.below, share * count), alike(held.above, (1 - share) * count)};
+    }
+
+    // Samples of this sum that all weigh 1, where only such are held.
+    void count(const Squares& more) { all_ += more; }
+
+    // A score that held `before` has these sums, and squares, from now on.
+    // No samples have more than the square of their sum: what faded was rounded.
+    void become(const Held& before, const Held& after, Squares squares, const Ones& ones) {
+        const Squares most = square_of(after.below, after.above);
+        squares.below = std::clamp(squares.below, Wide{0}, most.below);
+        squares.above = std::clamp(squares.above, Wide{0}, most.above);
+        all_ -= of(before, ones);
+        all_ += set(after, squares, ones);
+        uneven_ |= !(ones.may_be(after) && ones.squares(after) == squares);
+    }
+
+    // Samples are added to a score, or taken from it.
+    void add(const Held& before, const Held& more, const Squares& own, const Ones& ones) {
+        Squares squares = of(before, ones);
+        squares += own;
+        become(before,
+               {before.score, before.below + more.below, before.above + more.above,
+                before.count + more.count},
+               squares, ones);
+    }
+    void remove(const Held& before, const Held& less, const Squares& own, const Ones& ones) {
+        if (even() && less.count == 1 && ones.is(less.below, less.above)) {
+            all_ -= own;
+            return;
+        }
+        Squares squares = of(before, ones);
+        squares -= own;
+        become(before,
+               {before.score, before.below - less.below, before.above - less.above,
+                before.count - less.count},
+               squares, ones);
+    }
+
+    // Squares that faded are no longer of whole units, and each is rounded down on its own.
+    void scale(int bits) {
+        for (const auto& [score, squares] : ties_) all_ -= squares;
+        all_ = scaled(all_, 2 * bits);
+        for (auto& [score, squares] : ties_) all_ += squares = scaled(squares, 2 * bits);
+    }
+    void clear() { *this = {}; }
+
+private:
+    static Squares scaled(const Squares& squares, int bits) {
+        return {limen::scaled(squares.below, bits), limen::scaled(squares.above, bits)};
+    }
+
+    Squares set(const Held& held, const Squares& squares, const Ones& ones) noexcept {
+        if (held.count <= 1 || (ones.may_be(held) && ones.squares(held) == squares)) {
+            if (uneven_) ties_.erase(held.score);
+            return held.count == 0 ? Squares{} : of(held, ones);
+        }
+        try {
+            ties_[held.score] = squares;
+        } catch (const std::bad_alloc&) {
+            ties_.erase(held.score);
+            return of(held, ones);
+        }
+        return squares;
+    }
+
+    Squares all_;  // over all samples
+    bool uneven_ = false;
+    std::unordered_map<double, Squares> ties_;
+};
+
+}  // namespace limen

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``limen watch`` says about sureness: the interval, keep or change, and the evidence."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import limen
+from limen.cli import main
+from limen.demo import load_phishing
+
+SCORES, LABELS = load_phishing()
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def watched(rows: list[str], *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
+    """Run the command in a child, with these rows as its input."""
+    Path("in").write_text("\n".join(rows) + "\n")
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            os.dup2(os.open("in", os.O_RDONLY), 0)
+            sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+            code = main(["watch", *arguments])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        finally:
+            Path("out").write_text(sys.stdout.getvalue())
+            Path("err").write_text(sys.stderr.getvalue())
+            os._exit(code)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    lines = [json.loads(line) for line in Path("out").read_text().splitlines()]
+    return status, lines, Path("err").read_text()
+
+
+def test_every_line_says_what_whole_arrays_say() -> None:
+    rows = ["score,label", *(f"{s!r},{y}" for s, y in zip(SCORES[:300], LABELS, strict=False))]
+    code, lines, _ = watched(rows, "--current", "0.9", "--every", "100", "--false-negative", "5")
+    assert code == 0
+    for line in lines:
+        n = line["rows"]
+        told = limen.recommend(SCORES[:n], LABELS[:n], false_negative=5, current=0.9)
+        assert line["recommended"] == told.threshold
+        assert line["keep"] == told.keep
+        assert [float(line["low"]), float(line["high"])] == list(told.interval)
+    assert [line["rows"] for line in lines] == [100, 200, 300]
+    _, few, _ = watched(rows[:4], "--recommended")
+    assert few[-1]["recommended"] is None
+    assert "keep" not in few[-1]
+
+
+def test_a_ledger_makes_the_case_for_a_change_also_after_a_restart() -> None:
+    rows = []
+    for at, score in enumerate(SCORES[:500]):
+        rows.append(json.dumps({"id": at, "score": score}))
+        if at >= 5:
+            rows.append(json.dumps({"id": at - 5, "label": LABELS[at - 5]}))
+    options = ("--id-column", "id", "--current", "0.9", "--age", "6", "--every", "50")
+    code, lines, _ = watched(rows, *options)
+    assert code == 0
+    changes = [line for line in lines if line["change"] is not None]
+    assert changes
+    assert changes[0]["evidence"] >= 20
+    assert changes[0]["change"] == changes[0]["candidate"]
+    assert changes[0]["candidates"] == 1
+    assert lines[0]["change"] is None
+    parts = []
+    for part in (rows[:400], rows[400:]):
+        code, more, _ = watched(part, *options, "--state", "kept.limen")
+        assert code == 0
+        parts += more
+    assert parts[-1] == lines[-1]
+
+
+def test_options_that_do_not_fit_are_refused() -> None:
+    code, _, err = watched(["score,label"], "--current", "0.5", "--id-column", "id")
+    assert code == 2
+    assert "needs --age" in err
+    code, _, err = watched(["score,label"], "--current", "0.5", "--age", "3")
+    assert code == 2
+    assert "--age needs --id-column" in err
