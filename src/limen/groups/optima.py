@@ -11,6 +11,7 @@ import numpy as np
 
 from limen.batch import optimal_threshold
 from limen.columns import samples_with_labels
+from limen.confidence import LEAST
 from limen.direction import is_falling, negated, turned
 from limen.groups.paths import (
     EVERYTHING,
@@ -22,7 +23,6 @@ from limen.groups.paths import (
     rows_by_group,
 )
 from limen.model import refuse_costs
-from limen.confidence import LEAST
 from limen.trust.ranked import height
 from limen.trust.recommended import Recommendation, recommend
 
