@@ -58,6 +58,7 @@ class Samples(NamedTuple):
     sizes: tuple[int, ...] = ()  # of the folds, one after the other; none where there is no fold
     repeated: bool = False  # whether folds share rows
     asked: Asked | None = None  # the scorer, where its value is known at no cut
+    classifiers: tuple[Any, ...] = ()  # of the folds
 
     @property
     def priced(self) -> bool:
@@ -114,7 +115,7 @@ def inner_has(method: str) -> Callable[[Any], bool]:
 
 
 def _fit_and_score(
-    estimator: Any, X: Any, y: Any, given: dict[str, Any], split: Any, method: str, positive: Any
+    estimator: Any, X: Any, y: Any, given: dict[str, Any], split: Any, method: Any, positive: Any
 ) -> tuple[NDArray[np.float64], Any]:
     """Fit on one part of the rows and score the other; return scores and classifier."""
     learn, score = split
@@ -131,6 +132,17 @@ def _amounts(values: Any, name: str) -> Numbers:
         at = int(bad.argmax())
         raise ValueError(f"{name}[{at}] must be a finite number of at least 0, got {column[at]}.")
     return column
+
+
+def _require_both_classes(cv: Any, folds: int, classes: NDArray[Any]) -> None:
+    """Raise ValueError where there are more folds than rows of a class."""
+    least = int(np.unique(classes, return_counts=True)[1].min())
+    if folds > least:
+        raise ValueError(
+            f"Requesting {folds}-fold cross-validation, and y has {least} rows of the rarer class. "
+            f"{type(cv).__name__} cross-validation does not leave rows of both classes to the "
+            "calibration of each fold. Take fewer folds, or ensemble=False."
+        )
 
 
 class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -161,6 +173,14 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the classifier to fit."""
         return self.estimator
 
+    def _response(self) -> str | tuple[str, ...]:
+        """Return the method that gives scores."""
+        return self.response_method
+
+    def _ensembled(self) -> bool:
+        """Whether the classifiers of the folds predict, instead of one fitted on all rows."""
+        return False
+
     def _fit(self, X: Any, y: Any, amounts: dict[str, Any], params: dict[str, Any]) -> Any:
         """Fit the classifier, and hold the scores of rows it was not fitted on."""
         self._check_parameters(per_row=has_costs(amounts))
@@ -184,7 +204,9 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             asked = Asked(scoring.scorer, X, rows.classes, routed.scorer, names, positive)
             samples = samples._replace(asked=asked.take(aside))
         found = self._found(samples, hasattr(estimator, "partial_fit"))
-        self._publish(estimator, positive)
+        self._publish(
+            estimator, positive, classes_of(estimator) if prefit else np.unique(rows.classes)
+        )
         self._conclude(*found)
         return self
 
@@ -207,8 +229,8 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return self
         estimator = clone(self._inner()).partial_fit(X, y, classes=known, **given)
         classes_of(estimator)
-        used = response_of(estimator, self.response_method)
-        self._publish(estimator, positive)
+        used = response_of(estimator, self._response())
+        self._publish(estimator, positive, known)
         self._hold_nothing(has_costs(amounts), used)
         return self
 
@@ -357,7 +379,9 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         else:
             cv = check_cv(self.cv, y=rows.classes, classifier=True)
         splits = list(cv.split(X, rows.classes, **routed.splitter))
-        if not self.refit and len(splits) > 1:
+        if self._ensembled():
+            _require_both_classes(cv, len(splits), rows.classes)
+        if not self.refit and len(splits) > 1 and not self._ensembled():
             raise ValueError(
                 "When cv has several folds, refit cannot be False: there are "
                 f"{len(splits)} classifiers then. Set refit=True, or cv to the share of rows to "
@@ -366,7 +390,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         inner = self._inner()
         scored = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_and_score)(
-                clone(inner), X, y, routed.estimator, split, self.response_method, positive
+                clone(inner), X, y, routed.estimator, split, self._response(), positive
             )
             for split in splits
         )
@@ -375,21 +399,24 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         samples = self._joined(pooled, rows.take(aside), positive)._replace(
             sizes=tuple(len(scores) for scores, _ in scored),
             repeated=len(np.unique(aside)) < len(aside),
+            classifiers=tuple(estimator for _, estimator in scored),
         )
+        if self._ensembled():
+            return scored[0][1], samples, aside
         if self.refit:
             return clone(inner).fit(X, y, **routed.estimator), samples, aside
         return scored[0][1], samples, aside
 
     def _samples(self, estimator: Any, X: Any, rows: Rows, positive: Any) -> Samples:
-        return self._joined(scores_of(estimator, X, self.response_method, positive), rows, positive)
+        return self._joined(scores_of(estimator, X, self._response(), positive), rows, positive)
 
     def _joined(self, scores: Any, rows: Rows, positive: Any) -> Samples:
         labels = (rows.classes == positive).view(np.uint8)
         return Samples(np.asarray(scores, dtype=np.float64), labels, *rows[1:])
 
-    def _publish(self, estimator: Any, positive: Any) -> None:
+    def _publish(self, estimator: Any, positive: Any, classes: NDArray[Any]) -> None:
         self.estimator_ = estimator
-        self.classes_ = estimator.classes_
+        self.classes_ = classes
         self._positive = positive
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
@@ -397,7 +424,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _score(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "estimator_")
-        return scores_of(self.estimator_, X, self.response_method, self._positive)
+        return scores_of(self.estimator_, X, self._response(), self._positive)
 
     def _named(self, answers: NDArray[Any]) -> NDArray[Any]:
         """Return the classes for answers of 0 and 1."""
