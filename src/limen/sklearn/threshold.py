@@ -179,7 +179,7 @@ class ThresholdClassifier(Aim):
 
     >>> tuned = ThresholdClassifier(LogisticRegression(), scoring="balanced_accuracy").fit(X, y)
     >>> round(tuned.best_score_, 3)
-    0.789
+    0.767
     """
 
     _sure: Sureness | None
