@@ -279,6 +279,8 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
 
     def _check_fitted_before(self) -> None:
+        if hasattr(self.estimator, "classes_"):  # also where the class has it, as wrappers do
+            return
         try:
             check_is_fitted(self.estimator)
         except NotFittedError as error:
