@@ -124,6 +124,7 @@ def test_weights_count_in_the_scorer(scoring, weights) -> None:
 @pytest.mark.parametrize("scoring", KNOWN + UNKNOWN)
 def test_a_scorer_is_known_exactly_where_it_is_a_metric_of_limen(scoring) -> None:
     assert (scoring in KNOWN) == (read_scoring(scoring, None).metric is not None)
+    assert read_scoring(make_scorer(f1_score, greater_is_better=False), None).metric is None
 
 
 @pytest.mark.parametrize("scoring", KNOWN)
@@ -188,10 +189,15 @@ def test_beyond_the_limit_a_scorer_is_asked_at_the_hull_and_around_the_best(
     inner = First().fit(rows, y)
     model = ThresholdClassifier(inner, scoring=make_scorer(kappa), cv="prefit").fit(rows, y)
     few = len(asked)
+    calibrator = limen.OnlineCalibrator()
+    calibrator.update_many(rows[:, 0], y)
+    tried = model.set_params(store_cv_results=True).fit(rows, y).cv_results_["thresholds"]
+    assert set(calibrator.roc_hull().thresholds) <= set(tried)
+    asked.clear()
     monkeypatch.setattr(candidates, "ALL_ASKED", 10**6)
     every = ThresholdClassifier(inner, scoring=make_scorer(kappa), cv="prefit").fit(rows, y)
 
-    assert few <= 2 * 256 + 100 < len(asked) - few
+    assert few <= 2 * 256 + 100 < len(asked)
     assert (every.best_threshold_, every.best_score_) == (model.best_threshold_, model.best_score_)
 
 
