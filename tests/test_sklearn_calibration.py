@@ -170,12 +170,16 @@ def test_scores_that_were_never_seen(method, ensemble) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_float32_in_float32_out(method, ensemble) -> None:
-    inner = LogisticRegression()
-    made = {"method": method, "ensemble": ensemble, "cv": FOLDS}
-    narrow = CalibratedClassifier(inner, **made).fit(X.astype(np.float32), Y)
+    class Same(Column):
+        """Its scores are as fine as its rows."""
 
-    assert np.float32 == narrow.predict_proba(X.astype(np.float32)).dtype
-    assert np.float64 == CalibratedClassifier(inner, **made).fit(X, Y).predict_proba(X).dtype
+        def predict_proba(self, X):
+            return super().predict_proba(X).astype(X.dtype)
+
+    for dtype in (np.float32, np.float64):
+        model = CalibratedClassifier(Same(), method=method, ensemble=ensemble, cv=FOLDS)
+        rows = X.astype(dtype)
+        assert dtype == model.fit(rows, Y).predict_proba(rows).dtype
 
 
 class Column(ClassifierMixin, BaseEstimator):
