@@ -165,7 +165,7 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn river plots frames cli serve docs study
+test_EXTRAS := test sklearn boosting river plots frames cli serve docs study
 check_EXTRAS := check serve test
 docs_EXTRAS := docs
 serve_EXTRAS := serve

@@ -94,6 +94,11 @@ def test_what_is_no_column_of_scores_is_refused_with_its_place(given, error, tol
         as_scores(given)
 
 
+@pytest.mark.parametrize("read", [as_scores, as_labels, lambda given: as_numbers(given, "weights")])
+def test_a_single_column_of_a_table_is_a_column(read) -> None:
+    assert read(np.array([0, 1, 1])).tolist() == read(np.array([[0], [1], [1]])).tolist()
+
+
 def test_a_generator_is_refused() -> None:
     with pytest.raises(ValueError, match="one-dimensional"):
         as_scores(score for score in SCORES)
@@ -164,7 +169,7 @@ def test_whole_numbers_stay_whole(given, kind) -> None:
     [
         ([1, 10**400], OverflowError, r"weights\[1\] is too large"),
         (["1"], TypeError, "weights must be numbers"),
-        ([[1.0]], ValueError, "one-dimensional"),
+        ([[1.0, 2.0]], ValueError, "one-dimensional"),
     ],
 )
 def test_what_is_no_column_of_numbers_is_refused(given, error, told: str) -> None:

@@ -24,6 +24,7 @@ MODULES = sorted(
 # What the examples of a module or page need beyond NumPy; without it they are skipped.
 NEEDED = {
     "ecosystem.md": ("matplotlib", "polars", "river", "sklearn"),
+    "recipes_sklearn.md": ("sklearn",),
     "limen.plots": ("matplotlib",),
     "limen.river": ("river",),
     "limen.sklearn": ("sklearn",),

@@ -207,7 +207,10 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "confidence",
             ],
         ),
-        (limen.isotonic, ["scores", "labels", "weights", "unit"]),
+        (
+            limen.isotonic,
+            ["scores", "labels", "weights", "increasing", "y_min", "y_max", "unit"],
+        ),
         (OnlineCut.update, ["self", "score", "below", "above"]),
         (OnlineCut.revert, ["self", "score", "below", "above"]),
         (OnlineCut.update_many, ["self", "scores", "below", "above"]),

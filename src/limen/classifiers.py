@@ -46,9 +46,11 @@ def refuse_estimator(estimator: Any) -> NoReturn:
     )
 
 
-def response_of(estimator: Any, method: str) -> str:
-    """Choose the method of a classifier that gives scores."""
-    names = RESPONSES if method == "auto" else (method,)
+def response_of(estimator: Any, method: str | tuple[str, ...]) -> str:
+    """Choose the method of a classifier that gives scores: the first it has of these."""
+    if isinstance(method, str):
+        method = RESPONSES if method == "auto" else (method,)
+    names = method
     for name in names:
         if name in RESPONSES and hasattr(estimator, name):
             return name
@@ -58,15 +60,25 @@ def response_of(estimator: Any, method: str) -> str:
     )
 
 
-def scores_of(estimator: Any, rows: Any, method: str, positive: Any) -> NDArray[np.float64]:
-    """Score rows for the positive class: larger means more positive."""
+def scores_of(
+    estimator: Any, rows: Any, method: str | tuple[str, ...], positive: Any
+) -> NDArray[np.float64]:
+    """Score rows for the positive class: larger means more positive.
+
+    One column, which some libraries give as shape (n, 1), is that of the second class.
+    """
     classes = classes_of(estimator)
     if len(classes) == 1:  # fitted on rows of one class only
         return np.full(rows_in(rows), float(classes[0] == positive))
-    given: NDArray[np.float64] = getattr(estimator, response_of(estimator, method))(rows)
+    used = response_of(estimator, method)
+    given: NDArray[np.float64] = np.asarray(getattr(estimator, used)(rows))
     if given.ndim == 2:
-        return given[:, int(np.flatnonzero(classes == positive)[0])]
-    return given if classes[1] == positive else -given
+        if given.shape[1] > 1:
+            return given[:, int(np.flatnonzero(classes == positive)[0])]
+        given = given[:, 0]
+    if classes[1] == positive:
+        return given
+    return 1 - given if used == "predict_proba" else -given
 
 
 def rows_in(rows: Any) -> int:

@@ -27,8 +27,10 @@ _LABEL_TYPES = (np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64)
 
 
 def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Make an array of one dimension and any type."""
+    """Make an array of one dimension and any type; a single column, of shape (n, 1), is one too."""
     array = as_array(values, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        return array[:, 0]
     if array.ndim != 1:
         hint = (
             " Take the column of the positive class, as in predict_proba(X)[:, 1]."

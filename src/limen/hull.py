@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
@@ -94,7 +94,8 @@ class Blocks(Calibrated):
     The scores of a block share one probability, the share of label 1 in its weight, and
     probabilities rise strictly from block to block. For costs false_positive and
     false_negative the best cut lies below the first block whose probability is more than
-    ``false_positive / (false_positive + false_negative)``.
+    ``false_positive / (false_positive + false_negative)``. Where `limen.isotonic` was asked for a
+    falling fit, or for bounds, probabilities fall, or stay the same at a bound.
 
     Attributes
     ----------
@@ -138,6 +139,18 @@ class Blocks(Calibrated):
         first, last, positive, weight, counts, probabilities, unit = columns
         return cls(first, last, counts, probabilities, positive, weight, Fraction(*unit))
 
+    def _mirrored(self) -> Blocks:
+        """Return the fit of the opposite labels, which falls where this one rises."""
+        positive = self._weight_units - self._positive_units
+        pairs = zip(positive.tolist(), self._weight_units.tolist(), strict=True)
+        probabilities = np.array([float(Fraction(*pair)) for pair in pairs])  # rounded once
+        return replace(self, probabilities=probabilities, _positive_units=positive)
+
+    def _clipped(self, low: Fraction | None, high: Fraction | None) -> Blocks:
+        """Return the same with probabilities that stay within bounds."""
+        ends = (0.0 if low is None else float(low), 1.0 if high is None else float(high))
+        return replace(self, probabilities=np.clip(self.probabilities, *ends))
+
     def fractions(self) -> list[Fraction]:
         """Return the isotonic values as exact fractions. O(b) for b blocks.
 
@@ -152,7 +165,10 @@ class Blocks(Calibrated):
         return float(self._probabilities(np.array([score]), linear)[0])
 
     def _probabilities(self, scores: NDArray[np.float64], linear: bool, /) -> NDArray[np.float64]:
-        return _core.probabilities_in(self.first, self.last, self.probabilities, scores, linear)
+        first, last, values = self.first, self.last, self.probabilities
+        if len(values) > 1 and values[0] > values[-1]:  # falling: the same, seen from the other end
+            first, last, values, scores = -last[::-1], -first[::-1], values[::-1].copy(), -scores
+        return _core.probabilities_in(first, last, values, scores, linear)
 
     def __len__(self) -> int:
         return len(self.probabilities)

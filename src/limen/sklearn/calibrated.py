@@ -6,13 +6,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import get_config
+from sklearn.frozen import FrozenEstimator
+from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from limen.arrays import is_single
 from limen.calibrator import OnlineCalibrator
 from limen.classifiers import positive_of
 from limen.columns import as_numbers, require_same_length
-from limen.hull import Between, require_between
+from limen.hull import Between
+from limen.sklearn.calibration import CalibratedPair, Calibration, both_columns, require_method
 from limen.sklearn.pool import Pool
 from limen.sklearn.wrapper import Samples, Wrapper, inner_has
 from limen.units import Cost, unequal
@@ -33,32 +38,57 @@ class CalibratedClassifier(Wrapper):
     The probabilities are those of the isotonic regression on the pooled scores of rows that
     the classifier was not fitted on. Deciding by them is deciding at the cheapest threshold,
     for all costs at once, so costs may be given when it predicts, and differ from row to row.
+    It can stand in for scikit-learn's `CalibratedClassifierCV` with two classes; what differs is
+    listed in docs/ecosystem.md.
 
     Parameters
     ----------
-    estimator, response_method, pos_label, cv, refit, n_jobs, random_state, unit
-        As for `ThresholdClassifier`.
+    estimator
+        A binary classifier; None for scikit-learn's default, ``LinearSVC(random_state=0)``.
+    method
+        How scores become probabilities. "isotonic": the exact isotonic fit. "sigmoid": Platt's
+        sigmoid as scikit-learn fits it, for few samples or scores of that shape. "venn-abers": one
+        number out of the interval of `limen.OnlineCalibrator.probability_interval`, never 0 or 1.
     false_positive, false_negative
         The costs at which `predict` decides unless it is given others.
     between
-        The probability between two blocks of the fit, as for
+        The probability between two blocks of the isotonic fit, as for
         `limen.OnlineCalibrator.probability`. With "linear" it rises without steps, but only
         with "step" does it say the same as `predict` for every score.
+    out_of_bounds
+        The probability of scores below the lowest and above the highest that it was calibrated on:
+        "clip" for that of the end (for the sigmoid, its own), "nan", or "raise" for a ValueError.
+    ensemble
+        False: one classifier, fitted on all rows and calibrated on the pooled scores. True: the
+        classifiers of all folds, each calibrated on its own fold; the probability is the mean.
+        "auto": True, but False for a classifier that is fitted already, as in scikit-learn.
+    response_method
+        "predict_proba", "decision_function", or "auto" for the first of them it has; for the
+        sigmoid "auto" takes "decision_function" first.
+    pos_label, cv, refit, n_jobs, random_state, unit
+        As for `ThresholdClassifier`. `refit` has no effect on an ensemble.
 
     Attributes
     ----------
     estimator_
-        The fitted classifier.
+        The fitted classifier; none with an ensemble.
     calibrator_
-        The `limen.OnlineCalibrator` that holds the scores.
+        The `limen.OnlineCalibrator` that holds the scores, whatever the method; none with an
+        ensemble.
+    calibrated_classifiers_
+        One for each fold of an ensemble, else one. Each has `estimator`, `calibrators` and
+        `predict_proba`.
     classes_, n_features_in_, feature_names_in_
-        As those of `estimator_`.
+        As those of the classifier.
 
     Notes
     -----
     `partial_fit` exists when the estimator has it: each batch is scored before it is learned
     from. Until the first batch is scored, the probabilities are those of the classifier itself,
-    or one half where it has none.
+    or one half where it has none. With "sigmoid" a batch takes O(n), and an ensemble has no
+    `partial_fit`.
+
+    Probabilities are float32 where the classifier gives its scores so.
 
     Examples
     --------
@@ -74,13 +104,18 @@ class CalibratedClassifier(Wrapper):
     (array([0, 0]), array([0, 1]))
     """
 
+    calibrator_: OnlineCalibrator
+
     def __init__(
         self,
-        estimator: Any,
+        estimator: Any = None,
         *,
+        method: str = "isotonic",
         false_positive: Cost = 1,
         false_negative: Cost = 1,
         between: Between = "step",
+        out_of_bounds: str = "clip",
+        ensemble: bool | str = False,
         response_method: str = "auto",
         pos_label: Any = None,
         cv: Any = None,
@@ -90,9 +125,12 @@ class CalibratedClassifier(Wrapper):
         unit: Cost | None = None,
     ) -> None:
         self.estimator = estimator
+        self.method = method
         self.false_positive = false_positive
         self.false_negative = false_negative
         self.between = between
+        self.out_of_bounds = out_of_bounds
+        self.ensemble = ensemble
         self.response_method = response_method
         self.pos_label = pos_label
         self.cv = cv
@@ -134,26 +172,26 @@ class CalibratedClassifier(Wrapper):
         X, y, classes, sample_weight, **params
             As for `ThresholdClassifier.partial_fit`.
         """
+        if self._ensembled():
+            raise ValueError("an ensemble has no partial_fit. Set ensemble=False.")
         self._partial_fit(X, y, classes, {"sample_weight": sample_weight}, params)
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the calibrated probability of each class. O(m log n) besides the scores."""
-        scores = self._score(X)
-        if len(self.calibrator_):
-            positive = self.calibrator_.probability(scores, between=self.between)
-        elif hasattr(self.estimator_, "predict_proba"):
-            probabilities: NDArray[np.float64] = self.estimator_.predict_proba(X)
-            return probabilities
-        else:
-            positive = np.full(len(scores), 0.5)
-        columns = [1.0 - positive, positive]
-        return np.column_stack(columns if self.classes_[1] == self._positive else columns[::-1])
+        check_is_fitted(self, "classes_")
+        if not self._ensemble and len(self.calibrator_) == 0:
+            if hasattr(self.estimator_, "predict_proba"):
+                probabilities: NDArray[np.float64] = self.estimator_.predict_proba(X)
+                return probabilities
+            return np.full((len(self._score(X)), 2), 0.5)
+        return both_columns(self._probability(X), second=bool(self.classes_[1] == self._positive))
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithms of the probabilities; ``-inf`` for what never occurred."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            logarithms: NDArray[Any] = np.log(self.predict_proba(X))
+        return logarithms
 
     def predict(
         self,
@@ -177,24 +215,55 @@ class CalibratedClassifier(Wrapper):
         costs: dict[str, Any] = {
             name: getattr(self, name) if value is None else value for name, value in given.items()
         }
-        scores = self._score(X)
+        check_is_fitted(self, "classes_")
         positive_of(self.classes_, self.pos_label, matters=unequal(**costs))
-        if len(self.calibrator_) and all(is_single(value) for value in costs.values()):
+        exact = self.method == "isotonic" and not self._ensemble and len(self.calibrator_) > 0
+        scores = self._score(X) if exact else None
+        if scores is not None and all(is_single(value) for value in costs.values()):
             return self._named(scores >= self.calibrator_.threshold(**costs))
-        each = {name: _costs_of_rows(value, name, len(scores)) for name, value in costs.items()}
+        if scores is None:
+            probability = self._positive_column(self.predict_proba(X)).astype(np.float64)
+        else:
+            probability = self.calibrator_.probability(scores)
+        rows = len(probability)
+        each = {name: _costs_of_rows(value, name, rows) for name, value in costs.items()}
         bar = each["false_positive"] / (each["false_positive"] + each["false_negative"])
-        if len(self.calibrator_) == 0:
-            return self._named(self._positive_column(self.predict_proba(X)) > bar)
-        probability = self.calibrator_.probability(scores)
         answers = probability > bar
-        for at in np.flatnonzero(np.abs(probability - bar) < _NEAR):
-            own = {n: v if is_single(v) else each[n][at].item() for n, v in costs.items()}
-            answers[at] = scores[at] >= self.calibrator_.threshold(**own)
+        if scores is not None:
+            for at in np.flatnonzero(np.abs(probability - bar) < _NEAR):
+                own = {n: v if is_single(v) else each[n][at].item() for n, v in costs.items()}
+                answers[at] = scores[at] >= self.calibrator_.threshold(**own)
         return self._named(answers)
 
     def _check_parameters(self, per_row: bool) -> None:
         super()._check_parameters(per_row)
-        require_between(self.between)
+        require_method(self.method, self.between, self.out_of_bounds)
+        if self.ensemble not in (True, False, "auto"):
+            raise ValueError(f"ensemble must be True, False or 'auto', got {self.ensemble!r}.")
+
+    def _inner(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        default = LinearSVC(random_state=0)
+        if get_config()["enable_metadata_routing"]:
+            default.set_fit_request(sample_weight=True)
+        return default
+
+    def _response(self) -> str | tuple[str, ...]:
+        if self.method == "sigmoid" and self.response_method == "auto":
+            return "decision_function", "predict_proba"
+        return self.response_method
+
+    def _ensembled(self) -> bool:
+        if self.ensemble == "auto" and isinstance(self.estimator, FrozenEstimator):
+            return False
+        return self.ensemble is not False and not isinstance(self.cv, str)
+
+    def _probability(self, X: Any) -> NDArray[Any]:
+        """Return the mean probability of the positive class."""
+        settings = {"between": self.between, "out_of_bounds": self.out_of_bounds}
+        found = [pair.positive(X, **settings) for pair in self.calibrated_classifiers_]
+        return found[0] if len(found) == 1 else np.mean(found, axis=0)
 
     def _positive_column(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         column: NDArray[np.float64] = probabilities[:, int(self.classes_[1] == self._positive)]
@@ -202,21 +271,51 @@ class CalibratedClassifier(Wrapper):
 
     def _hold_nothing(self, per_row: bool, used: str) -> None:
         pool = Pool(OnlineCalibrator(unit=self.unit))
-        self._conclude(pool.model, pool)
+        self._conclude([(self.estimator_, self._calibration(pool.model, pool.samples()))], pool)
 
     def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]:
+        if self._ensembled():
+            folds = zip(samples.classifiers, samples.folds(), strict=True)
+            return [(one, self._held_by(fold)[0]) for one, fold in folds], None
+        calibration, pool = self._held_by(samples)
+        return [(None, calibration)], pool if goes_on else None
+
+    def _held_by(self, samples: Samples) -> tuple[Calibration, Pool]:
+        """Calibrate on some samples."""
         pool = Pool(OnlineCalibrator(unit=self.unit))
         with pool.holding(samples[:3]) as model:
-            return model, pool if goes_on else None
+            return self._calibration(model, samples[:3]), pool
+
+    def _calibration(self, model: OnlineCalibrator, columns: tuple[Any, ...]) -> Calibration:
+        return Calibration(model, columns, self.method, self.between, self.out_of_bounds)
 
     def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None:
         with self._held.holding(samples[:3]) as model:
+            # Only the sigmoid needs them all again.
+            columns = self._held.samples(samples[:3]) if self.method == "sigmoid" else samples[:3]
+            found = self._calibration(model, columns)
             learn()
-        self._conclude(model, self._held)
+        self._conclude([(None, found)], self._held)
 
-    def _conclude(self, calibrator: OnlineCalibrator, held: Any) -> None:
+    def _conclude(self, pairs: list[tuple[Any, Calibration]], held: Any) -> None:
         self._held = held  # a pool, or None where the classifier cannot go on
-        self.calibrator_ = calibrator
+        self._ensemble = self._ensembled()
+        self.calibrated_classifiers_ = [
+            CalibratedPair(
+                self.estimator_ if one is None else one,
+                calibration,
+                self.classes_,
+                self._positive,
+                self._response(),
+            )
+            for one, calibration in pairs
+        ]
+        if self._ensemble:
+            del self.estimator_  # the first of several, which does not stand for all
+            if hasattr(self, "calibrator_"):
+                del self.calibrator_
+        else:
+            self.calibrator_ = pairs[0][1].model
 
 
 def _costs_of_rows(value: Any, name: str, rows: int) -> NDArray[np.float64]:

@@ -3,27 +3,22 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from limen import losses
-from limen.batch import optimal_cut, optimal_threshold
-from limen.best_cut import demands_of
-from limen.calibrator import OnlineCalibrator
+from limen.columns import ordered_scores
 from limen.errors import Infeasible
-from limen.metrics import BestCut, Metric, as_metric, cost
-from limen.online import OnlineCut, OnlineThreshold
+from limen.metrics import BestCut, Metric
+from limen.online import OnlineCut
 from limen.optimum import Optimum
-from limen.sklearn.pool import Pool, fine_unit
+from limen.sklearn.aim import Aim
 from limen.sklearn.sureness import Sureness, cost_at, how_sure
-from limen.sklearn.wrapper import PER_ROW, Samples, Wrapper, inner_has
-from limen.units import Cost, exact_costs
+from limen.sklearn.wrapper import PER_ROW, Samples, inner_has
+from limen.units import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,13 +30,14 @@ __all__ = ["ThresholdClassifier"]
 _EXACT = "Set recommended=False for the exact threshold."
 
 
-class ThresholdClassifier(Wrapper):
+class ThresholdClassifier(Aim):
     """A classifier that decides at the exact cheapest threshold, or at the recommended one.
 
-    The counterpart of scikit-learn's `TunedThresholdClassifierCV`: instead of the best of a
-    hundred thresholds, with scores interpolated between folds, it takes the cheapest of all on
+    A drop-in for scikit-learn's `TunedThresholdClassifierCV`: instead of the best of a
+    hundred thresholds, with scores interpolated between folds, it takes the best of all on
     the pooled scores of rows that the classifier was not fitted on. It may well be that the
-    positive class is never worth its cost; then `best_threshold_` is ``inf``.
+    positive class is never worth its cost; then `best_threshold_` is ``inf``. What differs
+    is listed in docs/ecosystem.md.
 
     Parameters
     ----------
@@ -54,6 +50,12 @@ class ThresholdClassifier(Wrapper):
         What to maximise instead of minimising the cost: a name such as "f1", one of
         `limen.metrics` or a function of tp, fp, fn, tn, as for `limen.OnlineCalibrator.best`.
         Costs and a metric are two aims; give one of them.
+    scoring
+        What to maximise, as a scorer of scikit-learn or the name of one; a third aim beside costs
+        and a metric. "accuracy", "balanced_accuracy", "f1", "jaccard", "matthews_corrcoef",
+        "precision" and "recall" are the metrics of limen, exact and found at once, also as
+        ``make_scorer(fbeta_score, beta=2)``. Any other scorer is asked with the answers of each
+        cut that could be the best; see Notes.
     min_precision, min_recall, max_false_positive_rate, max_positive_rate
         What the threshold must keep to; the best that does is taken. When none does, `fit`
         raises `limen.Infeasible`; `partial_fit` warns and takes the nearest.
@@ -62,12 +64,16 @@ class ThresholdClassifier(Wrapper):
         the one that is the cheapest on the scores pooled; `optimum_` stays the exact one. For
         costs only: `fit` raises ValueError beside a metric, limits or costs per row, where `cv`
         scores rows more than once, and below five samples of a class.
+    thresholds
+        None for every threshold. Otherwise the best of these is taken: an array, or a number of
+        them at even steps from the lowest score to the highest; `optimum_` stays the best of all.
     response_method
         "predict_proba", "decision_function", or "auto" for the first of them it has.
     pos_label
-        The positive class; None for the second of `classes_`, which is 1 or True. Where classes
-        have other names it must be given as soon as the answer depends on it: with unequal
-        costs, costs per row, a metric or a limit.
+        The positive class; None for that of the scorer, or else the second of `classes_`, which
+        is 1 or True. Where classes have other names it must be given as soon as the answer
+        depends on it: with unequal costs, costs per row, a limit, or a metric other than
+        "accuracy", "balanced_accuracy", "mcc" and "youden".
     cv
         How the rows to score are set aside: None for five folds, a number of folds, a share of
         the rows between 0 and 1, a splitter, or splits. With "prefit" the estimator is taken as
@@ -78,6 +84,8 @@ class ThresholdClassifier(Wrapper):
         How many folds to fit at once.
     random_state
         Seed of the split when `cv` is a share of the rows.
+    store_cv_results
+        Whether to keep `cv_results_`.
     unit
         Each weight or cost per row is held as a whole number of units, as in
         `limen.OnlineThreshold`.
@@ -91,7 +99,12 @@ class ThresholdClassifier(Wrapper):
     best_threshold_
         Rows with ``score >= best_threshold_`` are answered with the positive class.
     best_score_
-        Minus the total cost of the mistakes at that threshold, or what the metric is worth.
+        Minus the total cost of the mistakes at that threshold, or what the metric or the scorer
+        is worth, on the pooled scores.
+    cv_results_
+        With `store_cv_results`: "thresholds", in ascending order or as given; "scores", what each
+        is worth on the pooled scores; "fold_scores", on those of each fold, one row per fold. From
+        the last `fit`; not changed by `partial_fit`.
     best_threshold_interval_
         The lowest and the highest threshold that may be the best one for all rows, at 95 %
         confidence. None where `limen.recommend` says nothing: below five samples of a class,
@@ -104,7 +117,8 @@ class ThresholdClassifier(Wrapper):
         to fold. nan where no threshold of a fold keeps the limits. From the last `fit`; not
         changed by `partial_fit`.
     optimum_
-        The exact cut as `limen.Optimum`, or as `limen.BestCut` where a metric or a limit is given.
+        The exact cut as `limen.Optimum`, or as `limen.BestCut` where a metric, a scorer or a limit
+        is given.
     classes_, n_features_in_, feature_names_in_
         As those of `estimator_`.
 
@@ -114,6 +128,12 @@ class ThresholdClassifier(Wrapper):
     from, and the threshold follows. Until a batch could be scored the threshold is that of the
     classifier itself, 0.5 for probabilities and 0 for a decision function. The scores held are
     those that the classifier gave then; if it has changed much since, start anew.
+
+    A scorer that limen does not know is asked about all rows set aside at once, with the answers
+    of one cut after the other: every cut with a negative row right below it and a positive one
+    right above. No other can be better by a scorer that never falls when an answer becomes right.
+    Where there are more than 1,000 such cuts, it is asked at the vertices of the ROC hull, at 256
+    at even steps, and at up to 256 around the best of these. `partial_fit` does not ask.
 
     With `recommended`, a batch takes O(n log n), and until there are five samples of each class
     the threshold stays the one of the classifier itself.
@@ -154,6 +174,12 @@ class ThresholdClassifier(Wrapper):
     >>> careful = ThresholdClassifier(LogisticRegression(), metric="recall", min_precision=0.9)
     >>> careful.fit(X, y).optimum_.confusion
     Confusion(tp=11.0, fp=1.0, fn=10.0, tn=78.0)
+
+    In the place of `TunedThresholdClassifierCV`:
+
+    >>> tuned = ThresholdClassifier(LogisticRegression(), scoring="balanced_accuracy").fit(X, y)
+    >>> round(tuned.best_score_, 3)
+    0.767
     """
 
     _sure: Sureness | None
@@ -165,34 +191,40 @@ class ThresholdClassifier(Wrapper):
         false_positive: Cost = 1,
         false_negative: Cost = 1,
         metric: str | Metric | Callable[..., Any] | None = None,
+        scoring: Any = None,
         min_precision: Cost | None = None,
         min_recall: Cost | None = None,
         max_false_positive_rate: Cost | None = None,
         max_positive_rate: Cost | None = None,
         recommended: bool = False,
+        thresholds: Any = None,
         response_method: str = "auto",
         pos_label: Any = None,
         cv: Any = None,
         refit: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
+        store_cv_results: bool = False,
         unit: Cost | None = None,
     ) -> None:
         self.estimator = estimator
         self.false_positive = false_positive
         self.false_negative = false_negative
         self.metric = metric
+        self.scoring = scoring
         self.min_precision = min_precision
         self.min_recall = min_recall
         self.max_false_positive_rate = max_false_positive_rate
         self.max_positive_rate = max_positive_rate
         self.recommended = recommended
+        self.thresholds = thresholds
         self.response_method = response_method
         self.pos_label = pos_label
         self.cv = cv
         self.refit = refit
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.store_cv_results = store_cv_results
         self.unit = unit
 
     def fit(
@@ -220,8 +252,8 @@ class ThresholdClassifier(Wrapper):
         false_positive, false_negative
             Costs of each row, at least 0, instead of one for all.
         **params
-            Further parameters for the `fit` of the inner classifier and for the splitter, by
-            scikit-learn's metadata routing.
+            Further parameters for the `fit` of the inner classifier; with scikit-learn's metadata
+            routing also for the splitter and the scorer.
         """
         amounts = dict(zip(PER_ROW, (sample_weight, false_positive, false_negative), strict=True))
         self._fit(X, y, amounts, params)
@@ -253,6 +285,7 @@ class ThresholdClassifier(Wrapper):
         sample_weight, false_positive, false_negative, **params
             As for `fit`.
         """
+        self._require_followed()
         amounts = dict(zip(PER_ROW, (sample_weight, false_positive, false_negative), strict=True))
         self._partial_fit(X, y, classes, amounts, params)
         return self
@@ -294,35 +327,8 @@ class ThresholdClassifier(Wrapper):
 
     def _check_parameters(self, per_row: bool) -> None:
         super()._check_parameters(per_row)
-        if self.metric is not None:
-            as_metric(self.metric)
-            if (self.false_positive, self.false_negative) != (1, 1):
-                raise ValueError(
-                    f"metric={self.metric!r} and costs exclude each other: the costs would "
-                    "have no effect. Leave out one of the two."
-                )
-        demands_of(**self._limits())
-        if per_row and self._measured():
-            raise ValueError(
-                "costs per row cannot be combined with a metric or limits such as "
-                "min_precision. Leave out one of the two."
-            )
         if self.recommended and (unknown := self._unknown(per_row)):
             raise ValueError(f"{unknown} {_EXACT}")
-
-    def _limits(self) -> dict[str, Cost | None]:
-        names = ("min_precision", "min_recall", "max_false_positive_rate", "max_positive_rate")
-        return {name: getattr(self, name) for name in names}
-
-    def _measured(self) -> bool:
-        """Whether something other than the lowest cost is asked for."""
-        return self.metric is not None or any(v is not None for v in self._limits().values())
-
-    def _favours(self) -> bool:
-        return self._measured() or super()._favours()
-
-    def _costs(self) -> dict[str, Any]:
-        return {"false_positive": self.false_positive, "false_negative": self.false_negative}
 
     def _unknown(self, priced: bool, repeated: bool = False) -> str:
         """Say why nothing is known about new rows; nothing where something is."""
@@ -331,6 +337,8 @@ class ThresholdClassifier(Wrapper):
                 "a recommended threshold and its interval are known for costs only, not for a "
                 "metric or limits such as min_precision."
             )
+        if self.recommended and self.thresholds is not None:
+            return "a recommended threshold is one of all, and thresholds allows some of them only."
         if priced:
             return (
                 "a recommended threshold and its interval are not known for costs per row: "
@@ -364,29 +372,33 @@ class ThresholdClassifier(Wrapper):
         self._conclude(Optimum(None, None, 0.0), self._new_pool(per_row), None, natural, 0.0)
 
     def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]:
+        samples = samples._replace(scores=ordered_scores(samples.scores))
         columns = self._columns(samples)
-        pool = None
-        if goes_on:
-            pool = self._new_pool(samples.priced, samples.repeated)
-            with pool.holding(columns) as model:
-                best = self._best(model)
-        else:
-            best = self._exact(columns, samples.priced)
         sure = self._how_sure(columns, samples.priced, samples.repeated)
         if self.recommended and sure.threshold is None:
             raise ValueError(f"{sure.reason} {_EXACT}")
-        folds = self._thresholds_of(samples.folds()) if len(samples.sizes) > 1 else [best.threshold]
-        return best, pool, sure, *self._chosen(best, sure, columns), np.array(folds)
-
-    def _thresholds_of(self, folds: list[Samples]) -> list[float]:
-        """Find the exact threshold of each fold alone; nan where there is none."""
-        found = []
-        for fold in folds:
-            try:
-                found.append(self._exact(self._columns(fold), fold.priced).threshold)
-            except ValueError:  # no cut keeps the limits, or a metric is nan at all of them
-                found.append(math.nan)
-        return found
+        many = self.store_cv_results or self.thresholds is not None
+        results = self._results(samples) if many else None
+        pool = None
+        if self.thresholds is not None and results is not None:
+            best, threshold, score, folds = self._best_of_these(samples, results)
+        else:
+            if goes_on and samples.asked is None:
+                pool = self._new_pool(samples.priced, samples.repeated)
+                with pool.holding(columns) as model:
+                    best = self._best(model)
+            else:
+                best = self._exact(samples)
+            threshold, score = self._chosen(best, sure, columns)
+            several = len(samples.sizes) > 1
+            folds = self._thresholds_of(samples.folds()) if several else [best.threshold]
+        if all(len(fold.scores) and np.ptp(fold.scores) == 0 for fold in samples.folds()):
+            warnings.warn(
+                "the classifier gives all rows the same score, so no threshold tells them apart: "
+                f"best_threshold_ is {threshold}, and every row gets the same answer.",
+                stacklevel=4,
+            )
+        return best, pool, sure, threshold, score, np.array(folds), results
 
     def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None:
         if samples.priced != isinstance(self._held.model, OnlineCut):
@@ -411,49 +423,6 @@ class ThresholdClassifier(Wrapper):
         if missed is not None:
             warnings.warn(str(missed), stacklevel=4)
 
-    def _new_pool(self, priced: bool, repeated: bool = False) -> Pool:
-        if priced and not self._measured():
-            return Pool(OnlineCut(unit=self.unit), 1, repeated)
-        times = max(exact_costs(self.false_positive, self.false_negative)[:2])
-        if self._measured():
-            return Pool(OnlineCalibrator(unit=self.unit), times, repeated)
-        return Pool(OnlineThreshold(unit=self.unit, **self._costs()), times, repeated)
-
-    def _best(self, model: Any) -> Optimum | BestCut:
-        if not self._measured():
-            best: Optimum = model.optimum
-            return best
-        metric = cost(**self._costs()) if self.metric is None else self.metric
-        measured: BestCut = model.best(metric, **self._limits())
-        return measured
-
-    def _exact(self, columns: tuple[Any, ...], priced: bool) -> Optimum | BestCut:
-        """Find the best cut of some samples, holding none of them."""
-        if self._measured():
-            with self._new_pool(priced).holding(columns) as model:
-                return self._best(model)
-        unit, times = self.unit, max(exact_costs(self.false_positive, self.false_negative)[:2])
-        if priced:
-            return optimal_cut(*columns, unit=fine_unit(columns[1:], 1) if unit is None else unit)
-        scores, labels, weights = columns
-        if unit is None and weights is not None:
-            unit = fine_unit([weights], times)
-        given: Any = {"weights": weights, "unit": unit, **self._costs()}
-        found: Optimum = optimal_threshold(scores, labels, **given)
-        return found
-
-    def _columns(self, samples: Samples) -> tuple[Any, ...]:
-        """Join scores with labels and weights, or with losses, as the models take them."""
-        if not samples.priced:
-            return samples[:3]
-        prices = {}
-        for name, column in (("fp", samples.false_positive), ("fn", samples.false_negative)):
-            same = Fraction(self.false_positive if name == "fp" else self.false_negative)
-            whole = int(same) if same.denominator == 1 else float(same)
-            price: Any = whole if column is None else column
-            prices[name] = price if samples.weights is None else price * samples.weights
-        return (samples.scores, *losses.cost_matrix(samples.labels, **prices))
-
     def _chosen(
         self, best: Optimum | BestCut, sure: Sureness | None, columns: tuple[Any, ...]
     ) -> tuple[float, float]:
@@ -464,7 +433,8 @@ class ThresholdClassifier(Wrapper):
                 return threshold, 0.0 - cost_at(columns, threshold, self._costs())
         if isinstance(best, Optimum):
             return best.threshold, 0.0 - best.loss
-        return best.threshold, best.value if self.metric is not None else 0.0 - best.value
+        aimed = self.metric is not None or self.scoring is not None
+        return best.threshold, best.value if aimed else 0.0 - best.value
 
     def _conclude(
         self,
@@ -474,6 +444,7 @@ class ThresholdClassifier(Wrapper):
         threshold: float,
         score: float,
         folds: Any = None,
+        results: dict[str, Any] | None = None,
     ) -> None:
         self._held = held  # a pool, or None where the classifier cannot go on
         self._sure = sure  # None until it is asked for
@@ -482,3 +453,7 @@ class ThresholdClassifier(Wrapper):
         self.best_score_ = score
         if folds is not None:
             self.fold_thresholds_ = folds
+            if self.store_cv_results:
+                self.cv_results_ = results
+            elif hasattr(self, "cv_results_"):
+                del self.cv_results_

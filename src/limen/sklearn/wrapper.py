@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,10 +31,10 @@ from limen.classifiers import (
     refuse_estimator,
     require_known,
     response_of,
-    rows_in,
     scores_of,
 )
 from limen.columns import Numbers, as_numbers, require_same_length
+from limen.sklearn.scoring import Asked, Scoring, rows_of
 from limen.units import Cost, exact_costs, unequal
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Samples(NamedTuple):
     false_negative: Numbers | None
     sizes: tuple[int, ...] = ()  # of the folds, one after the other; none where there is no fold
     repeated: bool = False  # whether folds share rows
+    asked: Asked | None = None  # the scorer, where its value is known at no cut
+    classifiers: tuple[Any, ...] = ()  # of the folds
 
     @property
     def priced(self) -> bool:
@@ -68,9 +71,10 @@ class Samples(NamedTuple):
         for size in self.sizes:
             rows = slice(start, start + size)
             part: list[Any] = [None if column is None else column[rows] for column in self[:5]]
-            found.append(Samples(*part))
+            asked = None if self.asked is None else self.asked.take(np.arange(start, start + size))
+            found.append(Samples(*part)._replace(asked=asked))
             start += size
-        return found
+        return found or [self]
 
 
 class Rows(NamedTuple):
@@ -86,6 +90,14 @@ class Rows(NamedTuple):
         return Rows(self.classes[at], weights, *costs)
 
 
+class Routed(NamedTuple):
+    """The parameters of `fit`, by who gets them."""
+
+    estimator: dict[str, Any]
+    splitter: dict[str, Any]
+    scorer: dict[str, Any]
+
+
 def has_costs(amounts: dict[str, Any]) -> bool:
     """Whether rows come with costs of their own."""
     return amounts.get("false_positive") is not None or amounts.get("false_negative") is not None
@@ -96,18 +108,18 @@ def inner_has(method: str) -> Callable[[Any], bool]:
 
     def check(self: Any) -> bool:
         # getattr, so that the inner estimator says itself why it lacks the method.
-        getattr(getattr(self, "estimator_", self.estimator), method)
+        getattr(self.estimator_ if hasattr(self, "estimator_") else self._inner(), method)
         return True
 
     return check
 
 
 def _fit_and_score(
-    estimator: Any, X: Any, y: Any, given: dict[str, Any], split: Any, method: str, positive: Any
+    estimator: Any, X: Any, y: Any, given: dict[str, Any], split: Any, method: Any, positive: Any
 ) -> tuple[NDArray[np.float64], Any]:
     """Fit on one part of the rows and score the other; return scores and classifier."""
     learn, score = split
-    part = {name: _rows_of(value, learn, len(y)) for name, value in given.items()}
+    part = {name: rows_of(value, learn, len(y)) for name, value in given.items()}
     estimator.fit(_safe_indexing(X, learn), _safe_indexing(y, learn), **part)
     return scores_of(estimator, _safe_indexing(X, score), method, positive), estimator
 
@@ -122,12 +134,15 @@ def _amounts(values: Any, name: str) -> Numbers:
     return column
 
 
-def _rows_of(value: Any, at: Any, rows: int) -> Any:
-    """Select rows of what holds one value per row; anything else is passed on as it is."""
-    sized = hasattr(value, "shape") or hasattr(value, "__len__")
-    if value is None or isinstance(value, str | dict) or not sized or rows_in(value) != rows:
-        return value
-    return _safe_indexing(value, at)
+def _require_both_classes(cv: Any, folds: int, classes: NDArray[Any]) -> None:
+    """Raise ValueError where there are more folds than rows of a class."""
+    least = int(np.unique(classes, return_counts=True)[1].min())
+    if folds > least:
+        raise ValueError(
+            f"Requesting {folds}-fold cross-validation, and y has {least} rows of the rarer class. "
+            f"{type(cv).__name__} cross-validation does not leave rows of both classes to the "
+            "calibration of each fold. Take fewer folds, or ensemble=False."
+        )
 
 
 class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -150,6 +165,22 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None: ...
         def _hold_nothing(self, per_row: bool, used: str) -> None: ...
 
+    def _scoring(self) -> Scoring | None:
+        """Return the scorer that says what is best, if there is one."""
+        return None
+
+    def _inner(self) -> Any:
+        """Return the classifier to fit."""
+        return self.estimator
+
+    def _response(self) -> str | tuple[str, ...]:
+        """Return the method that gives scores."""
+        return self.response_method
+
+    def _ensembled(self) -> bool:
+        """Whether the classifiers of the folds predict, instead of one fitted on all rows."""
+        return False
+
     def _fit(self, X: Any, y: Any, amounts: dict[str, Any], params: dict[str, Any]) -> Any:
         """Fit the classifier, and hold the scores of rows it was not fitted on."""
         self._check_parameters(per_row=has_costs(amounts))
@@ -158,14 +189,24 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if prefit:
             self._check_fitted_before()
         rows, positive = self._read(y, amounts, classes_of(self.estimator) if prefit else None)
-        given, splitting = self._routed("fit", rows.weights, params)
+        routed = self._routed("fit", rows.weights, params)
+        scoring = self._scoring()
+        if scoring is not None and get_config()["enable_metadata_routing"]:
+            rows = rows._replace(weights=routed.scorer.get("sample_weight"))
         if prefit:
             estimator: Any = self.estimator
             samples = self._samples(estimator, X, rows, positive)
+            aside: Any = np.arange(len(rows.classes))
         else:
-            estimator, samples = self._fit_folds(X, y, rows, positive, given, splitting)
+            estimator, samples, aside = self._fit_folds(X, y, rows, positive, routed)
+        if scoring is not None and scoring.metric is None:
+            names = np.unique(rows.classes) if not prefit else classes_of(estimator)
+            asked = Asked(scoring.scorer, X, rows.classes, routed.scorer, names, positive)
+            samples = samples._replace(asked=asked.take(aside))
         found = self._found(samples, hasattr(estimator, "partial_fit"))
-        self._publish(estimator, positive)
+        self._publish(
+            estimator, positive, classes_of(estimator) if prefit else np.unique(rows.classes)
+        )
         self._conclude(*found)
         return self
 
@@ -181,15 +222,15 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if classes is not None and begun and not np.array_equal(np.unique(classes), known):
             raise ValueError(f"classes must be those of the first call, {known.tolist()!r}.")
         rows, positive = self._read(y, amounts, known)
-        given, _ = self._routed("partial_fit", rows.weights, params)
+        given = self._routed("partial_fit", rows.weights, params).estimator
         if begun:
             samples = self._samples(self.estimator_, X, rows, positive)
             self._hold_more(samples, lambda: self.estimator_.partial_fit(X, y, **given))
             return self
-        estimator = clone(self.estimator).partial_fit(X, y, classes=known, **given)
+        estimator = clone(self._inner()).partial_fit(X, y, classes=known, **given)
         classes_of(estimator)
-        used = response_of(estimator, self.response_method)
-        self._publish(estimator, positive)
+        used = response_of(estimator, self._response())
+        self._publish(estimator, positive, known)
         self._hold_nothing(has_costs(amounts), used)
         return self
 
@@ -201,15 +242,19 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             .add(caller="partial_fit", callee="partial_fit")
         )
         router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(estimator=self.estimator, method_mapping=learning)
+        router.add(estimator=self._inner(), method_mapping=learning)
         if hasattr(self.cv, "split"):
             splitting = MethodMapping().add(caller="fit", callee="split")
             router.add(splitter=self.cv, method_mapping=splitting)
+        scoring = self._scoring()
+        if scoring is not None and hasattr(scoring.scorer, "get_metadata_routing"):
+            asking = MethodMapping().add(caller="fit", callee="score")
+            router.add(scorer=scoring.scorer, method_mapping=asking)
         return router
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
+        inner = get_tags(self._inner())
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
@@ -220,7 +265,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if isinstance(self.estimator, type):
             name = self.estimator.__name__
             raise TypeError(f"estimator must be an object, got the class {name}. Write {name}().")
-        if is_regressor(self.estimator):
+        if is_regressor(self._inner()):
             refuse_estimator(self.estimator)
         if self.response_method not in ("auto", *RESPONSES):
             raise ValueError(
@@ -234,11 +279,13 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
 
     def _check_fitted_before(self) -> None:
+        if hasattr(self.estimator, "classes_"):  # also where the class has it, as wrappers do
+            return
         try:
             check_is_fitted(self.estimator)
         except NotFittedError as error:
             raise NotFittedError(
-                "cv='prefit' needs an estimator that is fitted. Fit it on other rows first, or "
+                "When cv='prefit', `estimator` must be fitted. Fit it on other rows first, or "
                 "leave cv to its default."
             ) from error
 
@@ -246,10 +293,10 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self, y: Any, amounts: dict[str, Any], known: NDArray[Any] | None
     ) -> tuple[Rows, Any]:
         """Read classes, weights and costs of the rows, and which class is the positive one."""
-        y = column_or_1d(y, warn=True)
         kind = type_of_target(y, input_name="y")
         if kind != "binary":
             raise ValueError(f"Only binary classification is supported. Unknown label type: {kind}")
+        y = column_or_1d(y, warn=True)
         classes = np.unique(y) if known is None else known
         if len(classes) != 2:
             raise ValueError(
@@ -258,7 +305,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         require_known(y, classes)
         matters = has_costs(amounts) or self._favours()
-        positive = positive_of(classes, self.pos_label, matters=matters, y=y)
+        positive = positive_of(classes, self._pos_label(), matters=matters, y=y)
         columns = {
             name: None if column is None else _amounts(column, name)
             for name, column in amounts.items()
@@ -270,31 +317,55 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return whether the answer depends on which class is the positive one."""
         return unequal(self.false_positive, self.false_negative)
 
-    def _routed(
-        self, method: str, sample_weight: Numbers | None, params: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Divide parameters into those of the inner classifier and those of the splitter."""
+    def _pos_label(self) -> Any:
+        """Return the positive class as it was given, to the classifier or to its scorer."""
+        scoring = self._scoring()
+        if self.pos_label is None and scoring is not None:
+            return scoring.pos_label
+        return self.pos_label
+
+    def _routed(self, method: str, sample_weight: Numbers | None, params: dict[str, Any]) -> Routed:
+        """Divide parameters into those of the inner classifier, the splitter and the scorer."""
         if get_config()["enable_metadata_routing"]:
             if sample_weight is not None:
                 params = {**params, "sample_weight": sample_weight}
             routed = process_routing(self, method, **params)
+            asking = routed.get("scorer", {}).get("score", {})
             splitting = routed.get("splitter", {}) if method == "fit" else {}
-            return dict(routed.estimator[method]), dict(splitting.get("split", {}))
-        if params:
+            return Routed(routed.estimator[method], dict(splitting.get("split", {})), dict(asking))
+        self._require_taken(method, params)
+        if sample_weight is None:
+            return Routed(params, {}, {})
+        weighed = {"sample_weight": sample_weight}
+        fitted, asked = {**params, **weighed}, weighed
+        if not has_fit_parameter(self._inner(), "sample_weight"):
+            warnings.warn(
+                f"{type(self._inner()).__name__} takes no sample_weight; the weights are used "
+                "for the threshold only.",
+                stacklevel=4,
+            )
+            fitted = params
+        scoring = self._scoring()
+        if scoring is not None and scoring.metric is None and not scoring.takes_weights():
+            warnings.warn(
+                "scoring takes no sample_weight; the weights are used for the classifier only.",
+                stacklevel=4,
+            )
+            asked = {}
+        return Routed(fitted, {}, asked)
+
+    def _require_taken(self, method: str, params: dict[str, Any]) -> None:
+        """Raise ValueError for parameters that the inner classifier does not take."""
+        takes = signature(getattr(self._inner(), method)).parameters
+        if any(each.kind is each.VAR_KEYWORD for each in takes.values()):
+            return
+        strange = [name for name in params if name not in takes]
+        if strange:
             raise ValueError(
-                f"{', '.join(map(repr, params))} can be passed on to the classifier only with "
+                f"{', '.join(map(repr, strange))} is no parameter of the classifier's {method}. "
+                "A splitter or a scorer gets parameters only with "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
-        if sample_weight is None:
-            return {}, {}
-        if not has_fit_parameter(self.estimator, "sample_weight"):
-            warnings.warn(
-                f"{type(self.estimator).__name__} takes no sample_weight; the weights are used "
-                "for the threshold only.",
-                stacklevel=3,
-            )
-            return {}, {}
-        return {"sample_weight": sample_weight}, {}
 
     def _fit_folds(
         self,
@@ -302,23 +373,26 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y: Any,
         rows: Rows,
         positive: Any,
-        given: dict[str, Any],
-        splitting: dict[str, Any],
-    ) -> tuple[Any, Samples]:
+        routed: Routed,
+    ) -> tuple[Any, Samples, NDArray[np.intp]]:
         """Fit on the folds, pool the scores of the rows left out, and fit on all rows."""
         if isinstance(self.cv, float):
             cv: Any = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
         else:
             cv = check_cv(self.cv, y=rows.classes, classifier=True)
-        splits = list(cv.split(X, rows.classes, **splitting))
-        if not self.refit and len(splits) > 1:
+        splits = list(cv.split(X, rows.classes, **routed.splitter))
+        if self._ensembled():
+            _require_both_classes(cv, len(splits), rows.classes)
+        if not self.refit and len(splits) > 1 and not self._ensembled():
             raise ValueError(
-                f"refit=False needs a single split, got {len(splits)}. Set refit=True, or cv to "
-                "the share of rows to set aside, such as cv=0.2."
+                "When cv has several folds, refit cannot be False: there are "
+                f"{len(splits)} classifiers then. Set refit=True, or cv to the share of rows to "
+                "set aside, such as cv=0.2."
             )
+        inner = self._inner()
         scored = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_and_score)(
-                clone(self.estimator), X, y, given, split, self.response_method, positive
+                clone(inner), X, y, routed.estimator, split, self._response(), positive
             )
             for split in splits
         )
@@ -327,21 +401,24 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         samples = self._joined(pooled, rows.take(aside), positive)._replace(
             sizes=tuple(len(scores) for scores, _ in scored),
             repeated=len(np.unique(aside)) < len(aside),
+            classifiers=tuple(estimator for _, estimator in scored),
         )
+        if self._ensembled():
+            return scored[0][1], samples, aside
         if self.refit:
-            return clone(self.estimator).fit(X, y, **given), samples
-        return scored[0][1], samples
+            return clone(inner).fit(X, y, **routed.estimator), samples, aside
+        return scored[0][1], samples, aside
 
     def _samples(self, estimator: Any, X: Any, rows: Rows, positive: Any) -> Samples:
-        return self._joined(scores_of(estimator, X, self.response_method, positive), rows, positive)
+        return self._joined(scores_of(estimator, X, self._response(), positive), rows, positive)
 
     def _joined(self, scores: Any, rows: Rows, positive: Any) -> Samples:
         labels = (rows.classes == positive).view(np.uint8)
         return Samples(np.asarray(scores, dtype=np.float64), labels, *rows[1:])
 
-    def _publish(self, estimator: Any, positive: Any) -> None:
+    def _publish(self, estimator: Any, positive: Any, classes: NDArray[Any]) -> None:
         self.estimator_ = estimator
-        self.classes_ = estimator.classes_
+        self.classes_ = classes
         self._positive = positive
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
@@ -349,7 +426,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _score(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "estimator_")
-        return scores_of(self.estimator_, X, self.response_method, self._positive)
+        return scores_of(self.estimator_, X, self._response(), self._positive)
 
     def _named(self, answers: NDArray[Any]) -> NDArray[Any]:
         """Return the classes for answers of 0 and 1."""

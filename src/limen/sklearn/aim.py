@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes one threshold better than another: costs, a metric, a scorer, limits."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limen import losses, metrics
+from limen.batch import loss_curve, optimal_cut, optimal_threshold
+from limen.best_cut import demands_of
+from limen.calibrator import OnlineCalibrator
+from limen.metrics import BestCut, Metric, as_metric, cost
+from limen.online import OnlineCut, OnlineThreshold
+from limen.optimum import Optimum
+from limen.sklearn.candidates import (
+    as_thresholds,
+    best_asked,
+    counts_at,
+    cut_at,
+    highest_of_best,
+    require_thresholds,
+    sums_below,
+)
+from limen.sklearn.pool import Pool, fine_unit
+from limen.sklearn.scoring import Scoring, read_scoring
+from limen.sklearn.wrapper import Samples, Wrapper
+from limen.units import Cost, exact_costs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+__all__ = ["Aim"]
+
+_SYMMETRIC = (metrics.accuracy, metrics.balanced_accuracy, metrics.mcc, metrics.youden)
+
+
+class Aim(Wrapper):
+    """Base of a classifier with a threshold: what the threshold is to be best at."""
+
+    if TYPE_CHECKING:
+        metric: str | Metric | Callable[..., Any] | None
+        scoring: Any
+        min_precision: Cost | None
+        min_recall: Cost | None
+        max_false_positive_rate: Cost | None
+        max_positive_rate: Cost | None
+        thresholds: Any
+
+    def _check_parameters(self, per_row: bool) -> None:
+        super()._check_parameters(per_row)
+        if self.metric is not None and self.scoring is not None:
+            raise ValueError(
+                f"metric={self.metric!r} and scoring={self.scoring!r} are two aims. Leave out one "
+                "of the two."
+            )
+        metric = self._metric()
+        if metric is not None:
+            as_metric(metric)
+        name = "metric" if self.scoring is None else "scoring"
+        if getattr(self, name) is not None and tuple(self._costs().values()) != (1, 1):
+            raise ValueError(
+                f"{name}={getattr(self, name)!r} and costs exclude each other: the costs would "
+                "have no effect. Leave out one of the two."
+            )
+        limited = bool(demands_of(**self._limits()))
+        if limited and (self._must_ask() or self.thresholds is not None):
+            what = "a scorer that limen must ask" if self._must_ask() else "thresholds"
+            raise ValueError(
+                f"limits such as min_precision cannot be combined with {what}. Leave out one of "
+                "the two, or take a metric of limen."
+            )
+        if self.thresholds is not None:
+            require_thresholds(self.thresholds)
+        if per_row and self._measured():
+            raise ValueError(
+                "costs per row cannot be combined with a metric, a scorer or limits such as "
+                "min_precision. Leave out one of the two."
+            )
+
+    def _require_followed(self) -> None:
+        """Raise ValueError for aims that would need all rows again with every batch."""
+        if self.thresholds is not None or self._must_ask():
+            what = "thresholds" if self.thresholds is not None else "a scorer that it must ask"
+            raise ValueError(
+                f"partial_fit does not work with {what}: it holds scores, and no rows. Take costs, "
+                "a metric of limen, or a scorer such as 'f1'."
+            )
+
+    def _scoring(self) -> Scoring | None:
+        return None if self.scoring is None else read_scoring(self.scoring, self.pos_label)
+
+    def _metric(self) -> str | Metric | Callable[..., Any] | None:
+        """Return the metric to maximise, also that of a scorer that limen knows."""
+        scoring = self._scoring()
+        return self.metric if scoring is None else scoring.metric
+
+    def _must_ask(self) -> bool:
+        """Whether the scorer is one that limen does not know."""
+        return self.scoring is not None and self._metric() is None
+
+    def _limits(self) -> dict[str, Cost | None]:
+        names = ("min_precision", "min_recall", "max_false_positive_rate", "max_positive_rate")
+        return {name: getattr(self, name) for name in names}
+
+    def _measured(self) -> bool:
+        """Whether something other than the lowest cost is asked for."""
+        aims = (self.metric, self.scoring, *self._limits().values())
+        return any(aim is not None for aim in aims)
+
+    def _favours(self) -> bool:
+        if any(limit is not None for limit in self._limits().values()) or not self._measured():
+            return self._measured() or super()._favours()
+        metric = self._metric()
+        # A scorer that is asked knows its own positive class.
+        return metric is not None and as_metric(metric) not in _SYMMETRIC
+
+    def _costs(self) -> dict[str, Any]:
+        return {"false_positive": self.false_positive, "false_negative": self.false_negative}
+
+    def _new_pool(self, priced: bool, repeated: bool = False) -> Pool:
+        if priced and not self._measured():
+            return Pool(OnlineCut(unit=self.unit), 1, repeated)
+        times = max(exact_costs(**self._costs())[:2])
+        if self._measured():
+            return Pool(OnlineCalibrator(unit=self.unit), times, repeated)
+        return Pool(OnlineThreshold(unit=self.unit, **self._costs()), times, repeated)
+
+    def _best(self, model: Any) -> Optimum | BestCut:
+        if not self._measured():
+            best: Optimum = model.optimum
+            return best
+        metric = self._metric() or cost(**self._costs())
+        measured: BestCut = model.best(metric, **self._limits())
+        return measured
+
+    def _exact(self, samples: Samples) -> Optimum | BestCut:
+        """Find the best cut of some samples, holding none of them."""
+        columns = self._columns(samples)
+        if samples.asked is not None:
+            return best_asked(samples.asked, columns, self.unit)[0]
+        if self._measured():
+            with self._new_pool(samples.priced).holding(columns) as model:
+                return self._best(model)
+        unit, times = self.unit, max(exact_costs(**self._costs())[:2])
+        if samples.priced:
+            return optimal_cut(*columns, unit=fine_unit(columns[1:], 1) if unit is None else unit)
+        scores, labels, weights = columns
+        if unit is None and weights is not None:
+            unit = fine_unit([weights], times)
+        return optimal_threshold(scores, labels, weights=weights, unit=unit, **self._costs())
+
+    def _thresholds_of(self, folds: list[Samples]) -> list[float]:
+        """Find the exact threshold of each fold alone; nan where there is none."""
+        found = []
+        for fold in folds:
+            try:
+                found.append(self._exact(fold).threshold)
+            except ValueError:  # no cut keeps the limits, or a metric is nan at all of them
+                found.append(math.nan)
+        return found
+
+    def _columns(self, samples: Samples) -> tuple[Any, ...]:
+        """Join scores with labels and weights, or with losses, as the models take them."""
+        if not samples.priced:
+            return samples[:3]
+        prices = {}
+        for name, column in (("fp", samples.false_positive), ("fn", samples.false_negative)):
+            same = Fraction(self.false_positive if name == "fp" else self.false_negative)
+            whole = int(same) if same.denominator == 1 else float(same)
+            price: Any = whole if column is None else column
+            prices[name] = price if samples.weights is None else price * samples.weights
+        return (samples.scores, *losses.cost_matrix(samples.labels, **prices))
+
+    def _results(self, samples: Samples) -> dict[str, Any]:
+        """Value thresholds on all scores and on those of each fold."""
+        values = None
+        if self.thresholds is not None:
+            thresholds = as_thresholds(self.thresholds, samples.scores)
+        elif samples.asked is not None:
+            _, thresholds, values = best_asked(samples.asked, self._columns(samples), self.unit)
+        else:
+            scores = samples.scores
+            if samples.weights is not None:
+                scores = scores[samples.weights > 0]
+            thresholds = loss_curve(scores, np.ones(len(scores), np.uint8)).thresholds
+        folds = [self._values(fold, thresholds) for fold in samples.folds()]
+        if values is None:
+            values = folds[0] if len(folds) == 1 else self._values(samples, thresholds)
+        return {"thresholds": thresholds, "scores": values, "fold_scores": np.array(folds)}
+
+    def _best_of_these(
+        self, samples: Samples, results: dict[str, Any]
+    ) -> tuple[Optimum | BestCut, float, float, list[float]]:
+        """Choose among some thresholds; return the exact cut, the choice, its value, and folds'.
+
+        Where a scorer is asked, it is not asked at other cuts than these.
+        """
+        thresholds, values = results["thresholds"], results["scores"]
+        sign = -1 if getattr(self._metric(), "lowest", False) else 1
+        if np.isnan(values).all():
+            raise ValueError("scoring or metric gives nan at every one of the thresholds.")
+        at = highest_of_best(thresholds, sign * values)
+        threshold, value = float(thresholds[at]), float(values[at])
+        folds = [
+            math.nan
+            if np.isnan(each).all()
+            else thresholds[highest_of_best(thresholds, sign * each)]
+            for each in results["fold_scores"]
+        ]
+        if samples.asked is None:
+            return self._exact(samples), threshold, value, folds
+        return cut_at(self._columns(samples), threshold, value, self.unit), threshold, value, folds
+
+    def _values(self, samples: Samples, thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Say what each threshold is worth, as `best_score_` does. O(n log n)."""
+        if samples.asked is not None:
+            return samples.asked.values(samples.scores, thresholds)
+        columns = self._columns(samples)
+        if samples.priced:
+            scores, *sides = columns
+            (below, _), (spared, above) = sums_below(scores, sides, thresholds, self.unit)
+            return 0.0 - (below + above - spared)
+        counts = counts_at(columns, thresholds, self.unit)
+        metric = self._metric()
+        if metric is None:
+            return np.asarray(0.0 - cost(**self._costs())(*counts))
+        return np.asarray(as_metric(metric)(*counts), dtype=np.float64)
