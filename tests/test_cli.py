@@ -797,6 +797,18 @@ def test_a_file_that_memory_does_not_hold_is_narrowed_to_few_rows(run) -> None:
     assert 100_000 == few.weights.sum()
 
 
+def test_few_rows_are_fetched_where_the_cheapest_cuts_lie_at_both_ends() -> None:
+    sql = (
+        "SELECT CASE WHEN i < 50000 THEN i / 1e9 ELSE 1 - (i - 50000) / 1e9 END AS score, "
+        "CAST(i % 2 AS TINYINT) AS label FROM range(100000) AS rows(i)"
+    )
+    costs = {"false_positive": 1, "false_negative": 1}
+    few = out_of_core.narrow(CONNECTION, sql, [], **costs, most=2_000, buckets=256)
+
+    assert len(few.scores) <= 5_000
+    assert 100_000 == few.weights.sum()
+
+
 @pytest.mark.parametrize("content", [row[0] for row in MALFORMED.values()], ids=MALFORMED.keys())
 def test_what_is_wrong_is_told_of_large_files_too(run, monkeypatch, content) -> None:
     Path("bad.csv").write_bytes(content)

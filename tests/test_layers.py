@@ -33,8 +33,8 @@ LAYERS = (
     ),
     # samples held, answers out
     ("batch", "calibrator", "model", "online"),
-    # for how long they are held, how sure the answers are, and for which groups
-    ("groups", "memory", "trust"),
+    # for how long they are held, how sure the answers are, for which groups, of how many rows
+    ("groups", "memory", "narrowing", "trust"),
     # adapters to other libraries, one each
     ("demo", "page", "plots", "river", "sklearn"),
     # what people start
