@@ -16,6 +16,8 @@ from limen.errors import Infeasible
 from limen.metrics import Confusion
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from limen.cli.aims import Aim
     from limen.cli.samples import Samples
     from limen.metrics import BestCut
@@ -98,8 +100,7 @@ def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> 
             )
             confusion = confusion_at(samples, best.threshold, unit)
             ends = best.threshold, best.lower, best.upper
-            counts = len(samples), samples.positives
-            return Finding(*ends, best.loss, None, confusion, *counts)
+            return Finding(*ends, best.loss, None, confusion, *samples.counts)
         found = calibrator_of(samples, unit).best(aim.metric, **aim.demands)
     except Infeasible as infeasible:
         raise as_failure(infeasible, "" if group is None else f"group {group}: ") from None
@@ -111,8 +112,7 @@ def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> 
 def finding_of(found: BestCut, samples: Samples) -> Finding:
     """Describe the best cut of samples by a metric."""
     ends = found.threshold, found.lower, found.upper
-    counts = len(samples), samples.positives
-    return Finding(*ends, None, found.value, found.confusion, *counts)
+    return Finding(*ends, None, found.value, found.confusion, *samples.counts)
 
 
 def finding_at(samples: Samples, threshold: float, aim: Aim, unit: Any) -> Finding:
@@ -123,22 +123,22 @@ def finding_at(samples: Samples, threshold: float, aim: Aim, unit: Any) -> Findi
     confusion = confusion_at(samples, threshold, unit)
     worth = aim.measure(*confusion)
     loss, value = (worth, None) if aim.metric is None else (None, worth)
-    counts = len(samples), samples.positives
-    return Finding(threshold, lower, upper, loss, value, confusion, *counts)
+    return Finding(threshold, lower, upper, loss, value, confusion, *samples.counts)
 
 
 def findings_by_group(
-    samples: Samples, finding: Finding, aim: Aim, unit: Any, at_least: int
+    each: Iterable[tuple[str, Samples]], finding: Finding, aim: Aim, unit: Any, at_least: int
 ) -> dict[str, GroupFinding]:
     """Find the best cut of each group; a smaller one than `at_least` gets that of all samples."""
     groups = {}
-    for name, members in samples.by_group():
-        if len(members) >= at_least:
+    for name, members in each:
+        rows, ones = members.counts
+        if rows >= at_least:
             groups[name] = GroupFinding(best_of(members, aim, unit, name), own=True)
             continue
         confusion = confusion_at(members, finding.threshold, unit)
         worth = {"loss" if aim.metric is None else "value": aim.measure(*confusion)}
-        counts = {"samples": len(members), "positives": members.positives}
+        counts = {"samples": rows, "positives": ones}
         groups[name] = GroupFinding(
             replace(finding, confusion=confusion, **worth, **counts), own=False
         )

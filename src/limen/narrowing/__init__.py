@@ -10,7 +10,7 @@ An engine is a `Source` of four functions: draw, count, split, collect. `Chunks`
 that come in pieces; `limen.spark` is one, and so is the command line.
 """
 
-from limen.narrowing.answers import isotonic, optimal_cut, optimal_threshold
+from limen.narrowing.answers import LossSource, isotonic, optimal_cut, optimal_threshold
 from limen.narrowing.buckets import Counts, Rows
 from limen.narrowing.chunks import Chunks, added, count_rows
 from limen.narrowing.maps import Level, Root
@@ -22,6 +22,7 @@ __all__ = [
     "Counts",
     "Kept",
     "Level",
+    "LossSource",
     "Narrowed",
     "Root",
     "Rows",

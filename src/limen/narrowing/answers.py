@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,18 +13,27 @@ from limen.batch import optimal_threshold as optimal_threshold_of_arrays
 from limen.calibrator import isotonic as isotonic_of_arrays
 from limen.hull import Blocks
 from limen.narrowing.rules import cheapest_cuts, hull_vertices
-from limen.narrowing.search import BUCKETS, search
+from limen.narrowing.search import BUCKETS, Source, search
 from limen.optimum import Optimum
-from limen.units import exact_costs, unit_parts
+from limen.units import as_weights, exact_costs, unit_parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from limen.narrowing.search import Narrowed, Source
+    from limen.narrowing.search import Narrowed
     from limen.units import Cost
 
-__all__ = ["isotonic", "optimal_cut", "optimal_threshold", "represented", "with_cheapest_cut"]
+__all__ = [
+    "LossSource",
+    "isotonic",
+    "optimal_cut",
+    "optimal_threshold",
+    "represented",
+    "weighing",
+    "with_cheapest_cut",
+]
 
+_WHOLE = 2**52
 _FINEST = 2**20  # buckets that a driver counts in a second or two
 
 
@@ -53,6 +62,24 @@ def represented(
         ),
         np.concatenate([units, rest.ones[one], rest.zeros[zero]]),
     )
+
+
+def weighing(
+    scores: NDArray[np.float64],
+    labels: NDArray[np.uint8],
+    units: NDArray[np.int64],
+    unit: Fraction,
+) -> tuple[NDArray[np.float64], NDArray[np.uint8], NDArray[Any]]:
+    """Return samples with their weights instead of whole units.
+
+    A double holds each weight when it is parted into pieces of less than 2**52 units.
+    """
+    if unit == 1:
+        return scores, labels, units
+    pieces = 1 + units // _WHOLE
+    each = np.repeat(units // pieces, pieces)
+    each[np.cumsum(pieces) - 1] += units - units // pieces * pieces
+    return np.repeat(scores, pieces), np.repeat(labels, pieces), as_weights(each, unit)
 
 
 def _finer(rows: int) -> int:
@@ -88,29 +115,36 @@ def optimal_threshold(
     return optimal_threshold_of_arrays(scores, labels, weights=units, **exact)
 
 
-def optimal_cut(
-    source: Source, *, least: int = 0, unit: Fraction = Fraction(1), **tuning: Any
-) -> Optimum:
+class LossSource(Source, Protocol):
+    """A source of rows with two losses each.
+
+    The label of a row is 0 where its loss below the cut is the smaller one, and the weight is by
+    how much; a weight of 0 is a row like others here.
+    """
+
+    least: int  # the smaller losses of all rows, added up, once they were counted
+
+
+def optimal_cut(source: LossSource, *, unit: Fraction = Fraction(1), **tuning: Any) -> Optimum:
     """Find the cheapest cut of a source for any losses, as `limen.optimal_cut` does of arrays.
 
     Parameters
     ----------
     source
-        The rows: label 0 where the loss below the cut is the smaller one, else 1, and by how much
-        as the weight. A weight of 0 is a row like others here.
-    least
-        The smaller losses of all rows, added up.
+        The rows, with whole losses.
     unit
         What a loss of 1 in the source stands for.
+    tuning
+        As for `search`.
     """
     narrowed = with_cheapest_cut(source, false_positive=1, false_negative=1, **tuning)
     near, rest = narrowed.near, narrowed.rest
     scores = np.concatenate([near.scores, rest.last])
     below = np.concatenate([near.ones, rest.ones])
     above = np.concatenate([near.zeros, rest.zeros])
-    if least and len(scores):
+    if source.least and len(scores):
         scores = np.append(scores, scores[0])
-        below, above = np.append(below, least), np.append(above, least)
+        below, above = np.append(below, source.least), np.append(above, source.least)
     return Optimum(*_core.select_losses(scores, below, above, *unit_parts(None, unit)))
 
 
