@@ -150,7 +150,7 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn river plots frames cli docs
+test_EXTRAS := test sklearn river plots frames cli spark-connect docs
 check_EXTRAS := check
 docs_EXTRAS := docs
 coverage_EXTRAS := $(test_EXTRAS) coverage

@@ -27,6 +27,8 @@ NEEDED = {
     "limen.plots": ("matplotlib",),
     "limen.river": ("river",),
     "limen.sklearn": ("sklearn",),
+    "limen.spark": ("pyspark",),
+    "spark.md": ("pyspark",),
 }
 
 

@@ -36,12 +36,12 @@ LAYERS = (
     # for how long they are held, how sure the answers are, for which groups, of how many rows
     ("groups", "memory", "narrowing", "trust"),
     # adapters to other libraries, one each
-    ("demo", "page", "plots", "river", "sklearn"),
+    ("demo", "page", "plots", "river", "sklearn", "spark"),
     # what people start
     ("cli", "__main__"),
 )
 ALONE = {"paper", "page"}  # import nothing of limen
-ADAPTERS = {"plots", "river", "sklearn"}  # import nothing of one another
+ADAPTERS = {"plots", "river", "sklearn", "spark"}  # import nothing of one another
 
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names} | {"paper": 0}
 

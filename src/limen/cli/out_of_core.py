@@ -18,7 +18,7 @@ from limen.narrowing.sql import (
     AUTOMATIC,
     REFUSED,
     Dialect,
-    finer_number,
+    finer_steps,
     literal,
     ranges,
     steps_of,
@@ -112,10 +112,10 @@ class DuckdbSource:
         columns = f"score, label{', units' if self._weighted else ''}"
         ends = f"{literal(level.first_score)} AND {literal(level.last_score)}"
         inside = f"SELECT {columns}, number FROM {self._numbered} WHERE score BETWEEN {ends}"
-        self._numbered = (
-            f"(SELECT {columns}, {finer_number()} AS number "
-            f"FROM ({inside}) JOIN level_{self._levels} USING (number))"
-        )
+        finer = f"(SELECT * FROM ({inside}) JOIN level_{self._levels} USING (number))"
+        for name, step in finer_steps():
+            finer = f"(SELECT *, {step} AS {name} FROM {finer})"
+        self._numbered = f"(SELECT {columns}, finer AS number FROM {finer})"
         return self._count()
 
     def _count(self) -> Counts:

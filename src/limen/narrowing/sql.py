@@ -24,7 +24,7 @@ __all__ = [
     "AUTOMATIC",
     "REFUSED",
     "Dialect",
-    "finer_number",
+    "finer_steps",
     "literal",
     "ranges",
     "steps_of",
@@ -54,11 +54,11 @@ def literal(number: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def _magnitude(score: str) -> str:
-    size = f"least(abs({score}), {literal(LARGEST)})"
-    exponent = f"least(floor(log2(greatest({size}, {literal(5e-324)}))), 1023)"
-    key = f"({exponent} + 1100e0 + {size} / power(2e0, {exponent}))"
-    return f"CASE WHEN {score} = 0 THEN 0e0 WHEN {score} > 0 THEN {key} ELSE -{key} END"
+# The magnitude of a score in two steps; both have a value for every double.
+_SIZE = f"least(abs(score), {literal(LARGEST)})"
+_EXPONENT = f"least(floor(log2(greatest({_SIZE}, {literal(5e-324)}))), 1023)"
+_KEY = f"(limen_e + 1100e0 + {_SIZE} / power(2e0, limen_e))"
+_MAGNITUDE = f"CASE WHEN score = 0 THEN 0e0 WHEN score > 0 THEN {_KEY} ELSE -{_KEY} END"
 
 
 def steps_of(root: Root, base: str, size: str, dialect: Dialect) -> Iterator[tuple[str, str]]:
@@ -69,7 +69,8 @@ def steps_of(root: Root, base: str, size: str, dialect: Dialect) -> Iterator[tup
     """
     v = "score"
     if root.by_magnitude:
-        yield "limen_v", _magnitude("score")
+        yield "limen_e", _EXPONENT
+        yield "limen_v", _MAGNITUDE
         v = "limen_v"
     low, high = literal(root.low), literal(root.high)
     clipped = f"least(greatest({v}, {low}), {high})"
@@ -85,11 +86,12 @@ def steps_of(root: Root, base: str, size: str, dialect: Dialect) -> Iterator[tup
     )
 
 
-def finer_number() -> str:
-    """Write the number of a row, given the columns of its entry in a level."""
-    v = f"CASE WHEN by_magnitude THEN {_magnitude('score')} ELSE score END"
-    beyond = f"greatest(0e0, {v} - start) * stretch * scale"
-    return f"CAST(floor(least(base + {beyond}, last + 0.5e0)) AS INT)"
+def finer_steps() -> Iterator[tuple[str, str]]:
+    """Yield the same for a row that has the columns of its entry in a level."""
+    yield "limen_e", f"CASE WHEN by_magnitude THEN {_EXPONENT} ELSE 0 END"
+    yield "limen_v", f"CASE WHEN by_magnitude THEN {_MAGNITUDE} ELSE score END"
+    beyond = "greatest(0e0, limen_v - start) * stretch * scale"
+    yield "finer", f"CAST(floor(least(base + {beyond}, last + 0.5e0)) AS INT)"
 
 
 def ranges(kept: Kept, most: int = 16) -> str:
