@@ -19,7 +19,7 @@ QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo test python-test native-test sanitize clang-test aarch64-test x86-test \
         python-sanitize thread-sanitize lint types check thorough docs coverage bench \
-        bench-native trust-laws study-trust clean
+        bench-native bench-spark trust-laws study-trust clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -124,6 +124,11 @@ bench: $(VENV)/bench
 bench-native: $(OUT)/bench/trees_bench
 	$(PYTHON) -m benchmarks.native $<
 
+## Answers about a Spark frame, against reading it and against Spark ML; writes the same place.
+ROWS ?= 1000000
+bench-spark: $(VENV)/bench-spark
+	$(BIN)/python -m benchmarks.spark $(ROWS)
+
 ## The laws behind intervals and evidence, by simulation; writes benchmarks/results/trust/.
 trust-laws: $(VENV)/installed
 	$(BIN)/python -m benchmarks.trust_constants
@@ -155,8 +160,9 @@ check_EXTRAS := check
 docs_EXTRAS := docs
 coverage_EXTRAS := $(test_EXTRAS) coverage
 bench_EXTRAS := bench cli
+bench-spark_EXTRAS := spark
 
-$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/coverage $(VENV)/bench: $(VENV)/%: $(VENV)/installed
+$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/coverage $(VENV)/bench $(VENV)/bench-spark: $(VENV)/%: $(VENV)/installed
 	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
 	@touch $@
 
