@@ -169,3 +169,34 @@ def test_any_losses_have_the_cheapest_cut_of_all() -> None:
     found = narrowing.optimal_cut(Losses(lambda: ()), **TINY)
 
     assert found == limen.optimal_cut(scores, below, above)
+
+
+def test_a_recommendation_of_rows_that_memory_holds_is_that_of_limen() -> None:
+    scores = SHAPES["few"]
+    labels = (np.random.default_rng(9).random(len(scores)) < scores).astype(np.uint8)
+    for each in (scores, SHAPES["even"]):
+        source = narrowing.Chunks(pieces_of((each, labels), 1000))
+        found = narrowing.recommend(source, false_negative=3, current=0.4, buckets=64, cells=8)
+
+        assert found == limen.recommend(each, labels, false_negative=3, current=0.4)
+        assert found.cost() == limen.recommend(each, labels, false_negative=3).cost()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.95])
+def test_a_recommendation_by_counts_differs_by_a_few_buckets(share) -> None:
+    random = np.random.default_rng(10)
+    scores = random.random(200_000)
+    labels = (random.random(200_000) < scores).astype(np.uint8)
+    costs = {"false_positive": 1, "false_negative": (1 - share) / share}
+    source = narrowing.Chunks(pieces_of((scores, labels), 50_000))
+    found = narrowing.recommend(source, most=20_000, buckets=8_192, current=0.05, **costs)
+    expected = limen.recommend(scores, labels, current=0.05, **costs)
+
+    assert (expected.optimum, expected.samples) == (found.optimum, found.samples)
+    assert expected.keep == found.keep
+    assert np.allclose(expected.interval, found.interval, rtol=0, atol=8 / 8_192)
+    assert math.isclose(expected.threshold, found.threshold, abs_tol=8 / 8_192)
+    assert math.isclose(expected.regret, found.regret, rel_tol=0.1)
+    for refused in (found.cost, lambda: found.distance(0.5), lambda: found.rules_out(0.5)):
+        with pytest.raises(ValueError, match="only counts are held"):
+            refused()

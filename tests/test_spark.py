@@ -229,6 +229,12 @@ def test_a_model_holds_the_rows_of_a_frame(ls, frame) -> None:
     assert N == sum(ls.hold(frame, limen.OnlineCalibrator()).blocks().weight)
 
 
+def test_a_recommendation_is_that_of_limen(ls, frame) -> None:
+    expected = limen.recommend(ROWS["score"], ROWS["label"], false_negative=2, current=0.9)
+
+    assert expected == ls.recommend(frame, false_negative=2, current=0.9)
+
+
 def test_an_empty_frame_is_an_ordinary_state(ls, frame) -> None:
     empty = frame.where("score < -1")
 

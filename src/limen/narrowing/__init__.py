@@ -14,11 +14,13 @@ from limen.narrowing.answers import LossSource, isotonic, optimal_cut, optimal_t
 from limen.narrowing.buckets import Counts, Rows
 from limen.narrowing.chunks import Chunks, added, count_rows
 from limen.narrowing.maps import Level, Root
+from limen.narrowing.recommended import CountedRecommendation, recommend
 from limen.narrowing.rules import cheapest_cuts, hull_vertices
 from limen.narrowing.search import Kept, Narrowed, Source, search
 
 __all__ = [
     "Chunks",
+    "CountedRecommendation",
     "Counts",
     "Kept",
     "Level",
@@ -34,6 +36,7 @@ __all__ = [
     "isotonic",
     "optimal_cut",
     "optimal_threshold",
+    "recommend",
     "search",
 ]
 

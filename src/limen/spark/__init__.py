@@ -11,10 +11,10 @@ except ImportError as error:
         'limen.spark needs pyspark. Install it with: pip install "limen[spark]"'
     ) from error
 
-from limen.spark.answers import hold, isotonic, optimal_cut, optimal_threshold
+from limen.spark.answers import hold, isotonic, optimal_cut, optimal_threshold, recommend
 from limen.spark.grouped import by_group
 
-__all__ = ["by_group", "hold", "isotonic", "optimal_cut", "optimal_threshold"]
+__all__ = ["by_group", "hold", "isotonic", "optimal_cut", "optimal_threshold", "recommend"]
 
 
 def __dir__() -> list[str]:

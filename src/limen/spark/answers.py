@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from limen.hull import Blocks
     from limen.optimum import Optimum
+    from limen.trust.recommended import Recommendation
     from limen.units import Cost
 
-__all__ = ["hold", "isotonic", "optimal_cut", "optimal_threshold"]
+__all__ = ["hold", "isotonic", "optimal_cut", "optimal_threshold", "recommend"]
 
 Model = TypeVar("Model")
 
@@ -64,7 +65,7 @@ def optimal_threshold(
         When the frame gives other rows when it is read again.
     """
     rows = prepared(frame, score=score, label=label, weight=weight, unit=unit, positive=positive)
-    costs = {"false_positive": false_positive, "false_negative": false_negative}
+    costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
     return narrowing.optimal_threshold(SparkSource(rows), unit=rows.unit, **costs, **tuning)
 
 
@@ -108,6 +109,38 @@ def isotonic(
     """
     rows = prepared(frame, score=score, label=label, weight=weight, unit=unit, positive=positive)
     return narrowing.isotonic(SparkSource(rows), unit=rows.unit, **tuning)
+
+
+def recommend(
+    frame: DataFrame,
+    *,
+    score: str = "score",
+    label: str = "label",
+    positive: Any = None,
+    false_positive: Cost = 1,
+    false_negative: Cost = 1,
+    current: float | None = None,
+    confidence: float = 0.95,
+    **tuning: Any,
+) -> Recommendation:
+    """Recommend a threshold for new rows by a Spark frame, and tell how sure it is.
+
+    Up to `most` rows, 2,000,000, it is the answer of `limen.recommend`, bit for bit. Of more rows
+    the optimum is exact, and the recommended threshold and the interval are chosen among the cuts
+    between buckets, a few of 16,384 off. What needs every single row, `cost()`, `distance()` and
+    `rules_out()`, is then refused. All rows weigh 1.
+
+    Parameters
+    ----------
+    frame, score, label, positive, tuning
+        As for `optimal_threshold`.
+    false_positive, false_negative, current, confidence
+        As for `limen.recommend`.
+    """
+    rows = prepared(frame, score=score, label=label, positive=positive)
+    costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
+    given: dict[str, Any] = {"current": current, "confidence": confidence}
+    return narrowing.recommend(SparkSource(rows), **costs, **given, **tuning)
 
 
 def hold(
