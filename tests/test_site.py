@@ -26,6 +26,7 @@ LIBRARIES = {
     "limen.river": "river",
     "limen.plots": "matplotlib",
     "limen.spark": "pyspark",
+    "limen.spark.ml": "pyspark",
 }
 MODULES = [
     "limen",
