@@ -19,7 +19,7 @@ QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo serve-demo test python-test native-test sanitize clang-test aarch64-test x86-test \
         python-sanitize thread-sanitize lint types api-check check thorough docs coverage bench \
-        bench-native trust-laws study-trust study clean
+        bench-native bench-spark trust-laws study-trust study clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -132,6 +132,11 @@ bench: $(VENV)/bench
 bench-native: $(OUT)/bench/trees_bench
 	$(PYTHON) -m benchmarks.native $<
 
+## Answers about a Spark frame, against reading it and against Spark ML; writes the same place.
+ROWS ?= 1000000
+bench-spark: $(VENV)/bench-spark
+	$(BIN)/python -m benchmarks.spark $(ROWS)
+
 ## The laws behind intervals and evidence, by simulation; writes benchmarks/results/trust/.
 trust-laws: $(VENV)/installed
 	$(BIN)/python -m benchmarks.trust_constants
@@ -165,15 +170,16 @@ $(VENV)/installed: $(BIN)/python $(SOURCES) README.md
 	@touch $@
 
 # The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn boosting river plots frames cli serve docs study
+test_EXTRAS := test sklearn boosting river plots frames cli serve spark-connect docs study
 check_EXTRAS := check serve test
 docs_EXTRAS := docs
 serve_EXTRAS := serve
 coverage_EXTRAS := $(test_EXTRAS) coverage
 bench_EXTRAS := bench cli
 study_EXTRAS := study plots
+bench-spark_EXTRAS := spark
 
-$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/serve $(VENV)/coverage $(VENV)/bench $(VENV)/study: $(VENV)/%: $(VENV)/installed
+$(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/serve $(VENV)/coverage $(VENV)/bench $(VENV)/study $(VENV)/bench-spark: $(VENV)/%: $(VENV)/installed
 	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
 	@touch $@
 

@@ -797,6 +797,82 @@ def test_a_file_that_memory_does_not_hold_is_narrowed_to_few_rows(run) -> None:
     assert 100_000 == few.weights.sum()
 
 
+def test_few_rows_are_fetched_where_the_cheapest_cuts_lie_at_both_ends() -> None:
+    sql = (
+        "SELECT CASE WHEN i < 50000 THEN i / 1e9 ELSE 1 - (1e5 - i) / 1e9 END AS score, "
+        "CAST(hash(i) % 50000 < i % 50000 AS TINYINT) AS label FROM range(100000) AS rows(i)"
+    )
+    costs = {"false_positive": 1, "false_negative": 1}
+    few = out_of_core.narrow(CONNECTION, sql, [], **costs, most=5_000, buckets=256)
+
+    assert len(few.scores) <= 6_000
+    assert 100_000 == few.weights.sum()
+
+
+def write_weighted_groups(kind: str) -> None:
+    """Write 3,000 rows with weights, and groups of which one holds most rows."""
+    random = np.random.default_rng(6)
+    scores = random.integers(0, 500, 3_000) / 500
+    labels = (random.random(3_000) < scores).astype(int)
+    weights = {"whole": random.integers(0, 4, 3_000), "money": random.integers(0, 500, 3_000) / 100}
+    weights["fraction"] = random.random(3_000)
+    names = np.where(random.random(3_000) < 0.8, "large", random.choice(["a", "b", "zé"], 3_000))
+    rows = zip(scores.tolist(), labels.tolist(), weights[kind].tolist(), names, strict=True)
+    Path("w.csv").write_text(
+        "score,label,w,g\n"
+        + "".join(f"{score!r},{label},{weight!r},{name}\n" for score, label, weight, name in rows)
+    )
+    duckdb.sql("COPY (FROM 'w.csv') TO 'w.parquet'")
+
+
+@pytest.mark.parametrize("name", ["w.csv", "w.parquet"])
+@pytest.mark.parametrize("given", [("whole",), ("money", "--unit", "0.01"), ("fraction",)])
+@pytest.mark.parametrize("grouped", [(), ("--group-column", "g", "--at-least", "200")])
+def test_weights_and_groups_that_memory_does_not_hold_give_the_same_answer(
+    run, monkeypatch, name, given, grouped
+) -> None:
+    kind, *unit = given
+    write_weighted_groups(kind)
+    asked = (
+        "fit",
+        name,
+        "--weight-column",
+        "w",
+        *unit,
+        *grouped,
+        "--false-negative",
+        "3",
+        "--json",
+    )
+    expected = json.loads(run(*asked)[1])
+    monkeypatch.setattr(inputs, "_most_rows", lambda: 300)
+    monkeypatch.setattr(fitting, "read", None)
+    code, out, _ = run(*asked)
+    found = json.loads(out)
+    unknown = ("recommended", "interval", "regret", "reason", "basis")
+    for each in (expected, found, *expected.get("groups", ()), *found.get("groups", ())):
+        for name in unknown:
+            each.pop(name, None)
+
+    assert (0, expected) == (code, found)
+
+
+def test_a_folder_that_spark_wrote_is_read(run) -> None:
+    write_weighted_groups("whole")
+    expected = run("fit", "w.parquet", "--group-column", "g", "--weight-column", "w")
+    sql = "COPY (SELECT * EXCLUDE (w), w AS w FROM 'w.csv') TO 'out' (FORMAT parquet, "
+    duckdb.sql(f"{sql} PARTITION_BY (g), FILENAME_PATTERN 'part-{{i}}')")
+    Path("out/_SUCCESS").write_bytes(b"")
+    Path("out/_delta_log").mkdir()
+    Path("out/_delta_log/0.parquet").write_bytes(b"not one")
+    Path("out/.part-0.parquet.crc").write_bytes(b"crc")
+    found = run("fit", "out", "--group-column", "g", "--weight-column", "w")
+    Path("empty").mkdir()
+
+    assert expected == found
+    assert "is a folder without Parquet files" in run("fit", "empty")[2]
+
+
 @pytest.mark.parametrize("content", [row[0] for row in MALFORMED.values()], ids=MALFORMED.keys())
 def test_what_is_wrong_is_told_of_large_files_too(run, monkeypatch, content) -> None:
     Path("bad.csv").write_bytes(content)

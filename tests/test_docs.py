@@ -28,6 +28,8 @@ NEEDED = {
     "limen.plots": ("matplotlib",),
     "limen.river": ("river",),
     "limen.sklearn": ("sklearn",),
+    "limen.spark": ("pyspark",),
+    "spark.md": ("polars", "pyarrow", "pyspark"),
 }
 
 
@@ -48,8 +50,12 @@ def run(examples: doctest.DocTest) -> int:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_of_the_page_show_what_they_say(page: Path) -> None:
+def test_examples_of_the_page_show_what_they_say(
+    page: Path, request: pytest.FixtureRequest
+) -> None:
     require(page.name)
+    if page.name == "spark.md":
+        request.getfixturevalue("spark")
     text = page.read_text(encoding="utf-8")
     run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-ABSENT = ("sklearn", "river", "matplotlib", "pandas", "polars", "pyarrow", "duckdb")
+ABSENT = ("sklearn", "river", "matplotlib", "pandas", "polars", "pyarrow", "duckdb", "pyspark")
 
 # As if none of them were installed.
 HIDE = f"import sys; sys.modules.update(dict.fromkeys({ABSENT!r}))"
@@ -22,7 +22,12 @@ def python(program: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("module", "extra"),
-    [("limen.sklearn", "sklearn"), ("limen.river", "river"), ("limen.plots", "plots")],
+    [
+        ("limen.sklearn", "sklearn"),
+        ("limen.river", "river"),
+        ("limen.plots", "plots"),
+        ("limen.spark", "spark"),
+    ],
 )
 def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: str) -> None:
     done = python(f"{HIDE}; import {module}")

@@ -466,12 +466,28 @@ def test_not_held_is_a_key_error_that_reads_like_a_sentence() -> None:
     assert str(caught.value).startswith("cannot revert score 0.42: no sample with this score")
 
 
-PUBLIC_MODULES = ["columns", "losses", "metrics", "paper", "plots", "river", "sklearn", "trust"]
+PUBLIC_MODULES = [
+    "columns",
+    "losses",
+    "metrics",
+    "narrowing",
+    "paper",
+    "plots",
+    "river",
+    "sklearn",
+    "spark",
+    "trust",
+]
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
 def test_dir_of_a_module_lists_its_public_names_only(name: str) -> None:
-    libraries = {"plots": "matplotlib", "river": "river", "sklearn": "sklearn"}
+    libraries = {
+        "plots": "matplotlib",
+        "river": "river",
+        "sklearn": "sklearn",
+        "spark": "pyspark",
+    }
     if name in libraries:
         pytest.importorskip(libraries[name])
     module = importlib.import_module(f"limen.{name}")

@@ -36,17 +36,18 @@ LAYERS = (
     ),
     # samples held, answers out
     ("batch", "bounded", "calibrator", "model", "online"),
-    # for how long they are held, how sure the answers are, for which groups and which way round
-    ("budget", "falling", "groups", "memory", "trust"),
+    # for how long they are held, how sure the answers are, for which groups and which way round,
+    # of how many rows
+    ("budget", "falling", "groups", "memory", "narrowing", "trust"),
     # adapters to other libraries, one each
-    ("demo", "duckdb", "page", "plots", "river", "sklearn"),
+    ("demo", "duckdb", "page", "plots", "river", "sklearn", "spark"),
     # the log of events and its fold, served by HTTP; and who asks it
     ("client", "service"),
     # what people start
     ("cli", "__main__"),
 )
 ALONE = {"paper", "page"}  # import nothing of limen
-ADAPTERS = {"duckdb", "plots", "river", "sklearn"}  # import nothing of one another
+ADAPTERS = {"duckdb", "plots", "river", "sklearn", "spark"}  # import nothing of one another
 
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names} | {"paper": 0}
 

@@ -21,12 +21,19 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
 )
-LIBRARIES = {"limen.sklearn": "sklearn", "limen.river": "river", "limen.plots": "matplotlib"}
+LIBRARIES = {
+    "limen.sklearn": "sklearn",
+    "limen.river": "river",
+    "limen.plots": "matplotlib",
+    "limen.spark": "pyspark",
+    "limen.spark.ml": "pyspark",
+}
 MODULES = [
     "limen",
     "limen.columns",
     "limen.losses",
     "limen.metrics",
+    "limen.narrowing",
     "limen.paper",
     "limen.trust",
     *LIBRARIES,

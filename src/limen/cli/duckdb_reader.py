@@ -20,6 +20,7 @@ __all__ = [
     "NeedsLineReader",
     "connected",
     "duckdb_is_installed",
+    "fetch",
     "parquet_query",
     "read_parquet",
     "read_table",
@@ -104,7 +105,7 @@ def read_table(path: str, format: str, columns: Columns) -> Samples:
     import duckdb
 
     try:
-        return _fetch(connected(), sql, given, path, columns)
+        return fetch(connected(), sql, given, path, columns)
     except duckdb.Error as error:
         raise NeedsLineReader from error
 
@@ -149,16 +150,17 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> Samples:
+def fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> Samples:
     """Run the query, or raise `NeedsLineReader` if a value is missing, nan or would be lost."""
     with polling(path, connection.query_progress):
         names: list[str] = []
         if columns.group is not None:
             # Numbers instead of names: an array of twenty million texts is slow and large.
-            connection.execute(f"CREATE TEMP TABLE samples AS {sql}", given)
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE samples AS {sql}", given)
             connection.execute(
-                "CREATE TEMP TABLE names AS SELECT name, row_number() OVER (ORDER BY name) - 1 "
-                "AS code FROM (SELECT DISTINCT name FROM samples)"
+                "CREATE OR REPLACE TEMP TABLE names AS SELECT name, "
+                "row_number() OVER (ORDER BY name) - 1 AS code "
+                "FROM (SELECT DISTINCT name FROM samples)"
             )
             listed = connection.execute("SELECT name FROM names ORDER BY code").fetchall()
             names = [name for (name,) in listed]
@@ -199,7 +201,7 @@ def read_parquet(path: str, columns: Columns) -> Samples:
         parts = _parquet_parts(connection, path, columns)
         sql, given = _parquet_query(path, parts, columns)
         try:
-            return _fetch(connection, sql, given, path, columns)
+            return fetch(connection, sql, given, path, columns)
         except NeedsLineReader:
             _refuse_row(connection, _PARQUET, parts, columns, path)
     except duckdb.IOException as error:

@@ -20,6 +20,7 @@ from limen.online import OnlineCut
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterable
 
     from limen.cli.aims import Aim
     from limen.cli.samples import Samples
@@ -145,7 +146,7 @@ def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> 
             )
             confusion = confusion_at(samples, best.threshold, unit)
             ends = best.threshold, best.lower, best.upper
-            counts = len(samples), samples.positives
+            counts = samples.counts
             return Finding(*ends, best.loss, None, confusion, *counts, samples.direction)
         found = calibrator_of(samples, unit).best(aim.metric, **aim.demands)
     except Infeasible as infeasible:
@@ -158,7 +159,7 @@ def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> 
 def finding_of(found: BestCut, samples: Samples) -> Finding:
     """Describe the best cut of samples by a metric."""
     ends = found.threshold, found.lower, found.upper
-    counts = len(samples), samples.positives
+    counts = samples.counts
     return Finding(*ends, None, found.value, found.confusion, *counts, found.direction)
 
 
@@ -170,23 +171,24 @@ def finding_at(samples: Samples, threshold: float, aim: Aim, unit: Any) -> Findi
     confusion = confusion_at(samples, threshold, unit)
     worth = worth_at(samples, threshold, aim, unit)
     loss, value = (worth, None) if aim.metric is None else (None, worth)
-    counts = len(samples), samples.positives
+    counts = samples.counts
     return Finding(threshold, lower, upper, loss, value, confusion, *counts, samples.direction)
 
 
 def findings_by_group(
-    samples: Samples, finding: Finding, aim: Aim, unit: Any, at_least: int
+    each: Iterable[tuple[str, Samples]], finding: Finding, aim: Aim, unit: Any, at_least: int
 ) -> dict[str, GroupFinding]:
     """Find the best cut of each group; a smaller one than `at_least` gets that of all samples."""
     groups = {}
-    for name, members in samples.by_group():
-        if len(members) >= at_least:
+    for name, members in each:
+        rows, ones = members.counts
+        if rows >= at_least:
             groups[name] = GroupFinding(best_of(members, aim, unit, name), own=True)
             continue
         confusion = confusion_at(members, finding.threshold, unit)
         value = worth_at(members, finding.threshold, aim, unit)
         worth: dict[str, Any] = {"loss" if aim.metric is None else "value": value}
-        counts: dict[str, Any] = {"samples": len(members), "positives": members.positives}
+        counts: dict[str, Any] = {"samples": rows, "positives": ones}
         groups[name] = GroupFinding(
             replace(finding, confusion=confusion, **worth, **counts), own=False
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from limen.calibrator import OnlineCalibrator
@@ -45,15 +45,19 @@ def fit(options: Namespace) -> int:
     """Find the best threshold of the samples in files, exactly and for new rows."""
     aim = aim_of(options)
     _require_options(options, aim)
-    narrowed = _fit_out_of_core(options, aim)
+    narrowed = None
+    few_will_do = aim.metric is None and options.save is None and options.within is None
+    if few_will_do and options.asking is None and options.max_questions is None:
+        narrowed = read_narrowed(options.files, options.format, columns_of(options), aim.costs)
     if narrowed is None:
         samples = read(options.files, options.format, columns_of(options))
         options.unit = unit_of(samples, options.unit)
-        finding = best_of(samples, aim, options.unit)
+        each_group = samples.by_group()
     else:
-        samples, finding = narrowed
+        samples, each_group = narrowed
+    finding = best_of(samples, aim, options.unit)
     of_groups = aim, options.unit, options.at_least
-    groups = findings_by_group(samples, finding, *of_groups)
+    groups = findings_by_group(each_group, finding, *of_groups)
     shrunk = thresholds_by_group(samples, *of_groups)
     facts = {**aim.facts(), **finding.facts()}
     near = near_of(samples, aim, options.unit, options.within)
@@ -163,20 +167,6 @@ def _print_groups(
         numbers = (facts["recommended"], *(facts["interval"] or (None, None)))
         cells = ("" if number is None else repr(number) for number in numbers)
         table.writerow([name, *found, *cells, facts["basis"] or "", int(part.few)])
-
-
-def _fit_out_of_core(options: Namespace, aim: Aim) -> tuple[Samples, Finding] | None:
-    """Find the cheapest cut of files that memory does not hold; None where it holds them."""
-    if aim.metric is not None or options.save is not None or options.within is not None:
-        return None
-    if options.asking is not None or options.max_questions is not None:
-        return None
-    few = read_narrowed(options.files, options.format, columns_of(options), aim.costs)
-    if few is None:
-        return None
-    finding = best_of(few, aim, options.unit)
-    rows: Any = few.weights  # that each of the few stands for
-    return few, replace(finding, samples=int(rows.sum()), positives=int(few.labels @ rows))
 
 
 def _model_of(samples: Samples, options: Namespace, aim: Aim) -> Any:

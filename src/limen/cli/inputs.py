@@ -23,7 +23,7 @@ from limen.cli.duckdb_reader import (
 )
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, USAGE, Failure
 from limen.cli.line_reader import is_gzip, is_regular, name_of, read_text
-from limen.cli.out_of_core import narrow
+from limen.cli.out_of_core import groups, narrow
 from limen.cli.output import require_distinct
 from limen.cli.progress import counting
 from limen.cli.rows import Columns
@@ -32,7 +32,7 @@ from limen.columns import as_scores
 from limen.losses import at_prevalence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["read", "read_narrowed", "require_other_files", "unit_of"]
 
@@ -111,20 +111,16 @@ def require_other_files(chosen_on: Sequence[str], checked_on: str) -> None:
 
 def read_narrowed(
     patterns: Sequence[str], format: str | None, columns: Columns, costs: dict[str, Any]
-) -> Samples | None:
+) -> tuple[Samples, Iterator[tuple[str, Samples]]] | None:
     """Read files of more rows than memory holds, as few rows with the same cheapest cut.
 
-    None where all rows fit, or where something is wrong that `read` will name.
+    The groups and their samples come with them, a few at once. None where all rows fit, or where
+    something is wrong that `read` will name.
     """
     paths = _expanded(patterns)
     kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
-    if (
-        columns.weight
-        or columns.group
-        or columns.costs
-        or None in kinds
-        or not duckdb_is_installed()
-    ):
+    by_rows = columns.costs or columns.prevalence is not None
+    if by_rows or None in kinds or not duckdb_is_installed():
         return None
     most = _most_rows()
     if sum(os.path.getsize(path) for path in paths) < most:
@@ -144,14 +140,25 @@ def read_narrowed(
         ]
         sql = " UNION ALL ".join(f"({query})" for query, _ in queries)
         if columns.direction == "<=":
-            sql = f"SELECT -CAST(score AS DOUBLE) AS score, label FROM ({sql})"
+            sql = f"SELECT * REPLACE (-CAST(score AS DOUBLE) AS score) FROM ({sql})"
         given = [value for _, values in queries for value in values]
-        narrowed = narrow(connection, sql, given, **costs, most=most)
+        each_group: Iterator[tuple[str, Samples]] = iter(())
+        if columns.group is not None:
+            each_group = groups(connection, sql, given, columns, most=most, **costs)
+        weights = {"weighted": columns.weight is not None, "unit": columns.unit}
+        narrowed = narrow(connection, sql, given, most=most, **weights, **costs)
     except (NeedsLineReader, duckdb.Error):
         return None
+    counted, ones = narrowed.counts
     if columns.direction == "<=":
-        narrowed = replace(narrowed, scores=-narrowed.scores, direction="<=")
-    return narrowed if 0 < narrowed.positives < len(narrowed) else None
+        narrowed = _turned(narrowed)
+        each_group = ((name, _turned(samples)) for name, samples in each_group)
+    return (narrowed, each_group) if 0 < ones < counted else None
+
+
+def _turned(samples: Samples) -> Samples:
+    """Give samples that were read with scores negated their own scores back."""
+    return replace(samples, scores=-samples.scores, direction="<=")
 
 
 def _most_rows() -> int:
@@ -184,9 +191,22 @@ def _expanded(patterns: Sequence[str]) -> list[str]:
     for path in paths:
         if path != "-" and not os.path.exists(path):
             raise Failure(f"{path} does not exist. Check the name.", NOT_FOUND)
-        if os.path.isdir(path):
-            raise Failure(f"{path} is a folder. Name its files: '{path}/*.csv'", NOT_FOUND)
-    return paths
+    return [file for path in paths for file in (_within(path) if os.path.isdir(path) else [path])]
+
+
+def _within(folder: str) -> list[str]:
+    """List the Parquet files of a folder as Spark writes it: not hidden, at any depth."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        named = (name for name in sorted(files) if not name.startswith((".", "_")))
+        found += [os.path.join(place, name) for name in named if name.endswith((".parquet", ".pq"))]
+    if not found:
+        raise Failure(
+            f"{folder} is a folder without Parquet files. Name its files: '{folder}/*.csv'",
+            NOT_FOUND,
+        )
+    return found
 
 
 def _format_of(path: str) -> str | None:

@@ -1,36 +1,146 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest cut of more rows than memory holds: look at all of them, keep those near the cut.
-
-The scores are put into buckets in ascending order, and duckdb counts the labels in each. The cut
-before a bucket has a known loss; within the bucket the loss falls by at most its labels 0. Where
-that does not reach the lowest known loss, no cut inside is the best one and the counts are enough.
-The others are looked into, or put into finer buckets first when they hold too much.
-
-The counts of a bucket that is not looked into stand for its rows, all at its highest score. It is
-never next to the best cut: a bucket at either side of a cut of the lowest loss is looked into, or
-holds one score. So the answer is the same to the last bit.
-"""
+"""More rows than memory holds: duckdb counts them, and `limen.narrowing` asks it."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.cli.duckdb_reader import NeedsLineReader
+from limen.cli.duckdb_reader import NeedsLineReader, fetch
 from limen.cli.progress import polling
 from limen.cli.samples import Samples
-from limen.units import exact_costs
+from limen.narrowing import Counts, Rows
+from limen.narrowing.answers import represented, weighing, with_cheapest_cut
+from limen.narrowing.search import BUCKETS, DRAWN
+from limen.narrowing.sql import (
+    AUTOMATIC,
+    REFUSED,
+    Dialect,
+    finer_steps,
+    literal,
+    ranges,
+    steps_of,
+    units_of,
+)
+from limen.units import exact_unit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
+    from limen.cli.rows import Columns
+    from limen.narrowing import Kept, Level, Root
     from limen.units import Cost
 
-__all__ = ["narrow"]
+__all__ = ["groups", "narrow"]
 
-_BUCKETS = 2**16
-_PASSES = 8
+_DUCKDB = Dialect("{array}[{place} + 1]", "round_even({}, 0)")
+
+
+class DuckdbSource:
+    """The rows of a query, with a score, a label and perhaps a weight each.
+
+    Raises `NeedsLineReader` where a value is missing, has no order or would be lost.
+    """
+
+    def __init__(
+        self, connection: Any, sql: str, given: list[Any], *, weighted: bool, unit: Fraction | None
+    ) -> None:
+        taken = "CAST(score AS DOUBLE) AS score, label"
+        self.unit = AUTOMATIC if unit is None else unit
+        if weighted:
+            try:
+                units = units_of("CAST(weight AS DOUBLE)", self.unit, _DUCKDB)
+            except ValueError:
+                raise NeedsLineReader from None
+            sound = f"weight = 0 OR ({units}) BETWEEN 1 AND {literal(2.0**61)}"
+            taken += f", CASE WHEN {sound} THEN CAST({units} AS BIGINT) END AS units"
+        self._connection, self._given, self._weighted = connection, given, weighted
+        self._rows = f"(SELECT {taken} FROM ({sql}))"
+        self._numbered, self._values, self._levels = "", list[Any](), 0
+        self.counted = 0, 0  # rows, and those of label 1
+
+    def _run(self, what: str, sql: str, values: list[Any]) -> dict[str, NDArray[Any]]:
+        with polling(what, self._connection.query_progress):
+            found = self._connection.execute(sql, values).fetchnumpy()
+        return {name: np.asarray(column) for name, column in found.items()}
+
+    def draw(self) -> NDArray[np.float64]:
+        """Return the lowest, the highest and the first scores, after a look at all rows."""
+        held = "units IS NOT NULL" if self._weighted else "true"
+        counted = "units > 0" if self._weighted else "true"
+        found = self._run(
+            "all rows",
+            "SELECT min(score) FILTER (isfinite(score)) AS low, "
+            "max(score) FILTER (isfinite(score)) AS high, "
+            f"count(*) FILTER (score IS NULL OR isnan(score) OR label IS NULL OR NOT {held}) "
+            f"AS wrong, count(*) FILTER ({counted}) AS rows, "
+            f"count(*) FILTER ({counted} AND label = 1) AS ones FROM {self._rows}",
+            self._given,
+        )
+        if found["wrong"][0]:
+            raise NeedsLineReader
+        self.counted = int(found["rows"][0]), int(found["ones"][0])
+        if self._weighted:
+            self._rows = f"(SELECT * FROM {self._rows} WHERE units > 0)"
+        if not self.counted[0]:
+            return np.zeros(0)
+        some = self._run("all rows", f"SELECT score FROM {self._rows} LIMIT {DRAWN}", self._given)
+        ends = [float(found[end][0]) for end in ("low", "high")]
+        return np.concatenate([np.nan_to_num(ends), some["score"]])
+
+    def count(self, root: Root) -> Counts:
+        """Count all rows by bucket."""
+        self._numbered, self._values = self._rows, self._given
+        for name, step in steps_of(root, "CAST(? AS DOUBLE[])", "CAST(? AS DOUBLE[])", _DUCKDB):
+            self._numbered = f"(SELECT *, {step} AS {name} FROM {self._numbered})"
+        self._values = [root.base.tolist(), root.size.tolist(), *self._given]
+        return self._count()
+
+    def split(self, level: Level) -> Counts:
+        """Count the rows of some buckets by finer ones."""
+        self._levels += 1
+        names = ("number", "by_magnitude", "start", "stretch", "scale", "base", "last")
+        listed = ", ".join(f"unnest(?) AS {name}" for name in names)
+        self._connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE level_{self._levels} AS SELECT {listed}",
+            [getattr(level, name).tolist() for name in names],
+        )
+        columns = f"score, label{', units' if self._weighted else ''}"
+        ends = f"{literal(level.first_score)} AND {literal(level.last_score)}"
+        inside = f"SELECT {columns}, number FROM {self._numbered} WHERE score BETWEEN {ends}"
+        finer = f"(SELECT * FROM ({inside}) JOIN level_{self._levels} USING (number))"
+        for name, step in finer_steps():
+            finer = f"(SELECT *, {step} AS {name} FROM {finer})"
+        self._numbered = f"(SELECT {columns}, finer AS number FROM {finer})"
+        return self._count()
+
+    def _count(self) -> Counts:
+        units = "units" if self._weighted else "1"
+        found = self._run(
+            "all rows",
+            "SELECT number, min(score) AS first, max(score) AS last, count(*) AS n, "
+            f"CAST(sum({units} * (1 - label)) AS BIGINT) AS zeros, "
+            f"CAST(sum({units} * label) AS BIGINT) AS ones FROM {self._numbered} GROUP BY number",
+            self._values,
+        )
+        if (found["number"] == REFUSED).any():
+            raise NeedsLineReader
+        return Counts(**{name: found[name] for name in Counts._fields})
+
+    def collect(self, kept: Kept) -> Rows:
+        """Fetch the rows to keep."""
+        near = f"SELECT * FROM {self._rows} WHERE {ranges(kept)}"
+        values = self._given
+        if kept.number is not None:
+            wanted = f"number IN (SELECT unnest(?)) AND ({ranges(kept)})"
+            near = f"SELECT * FROM {self._numbered} WHERE {wanted}"
+            values = [*self._values, kept.number.tolist()]
+        found = self._run("near the cut", near, values)
+        return Rows(found["score"], found["label"].astype(np.uint8), found.get("units"))
 
 
 def narrow(
@@ -41,120 +151,64 @@ def narrow(
     false_positive: Cost,
     false_negative: Cost,
     most: int,
-    buckets: int = _BUCKETS,
+    buckets: int = BUCKETS,
+    weighted: bool = False,
+    unit: Cost | None = None,
 ) -> Samples:
-    """Reduce the rows of a query, with a score and a label each, to about `most` of them. O(n).
+    """Reduce the rows of a query to about `most` samples with the same cheapest cut. O(n).
 
-    The weight of a sample is the number of rows that it stands for.
+    The weight of a sample is that of the rows that it stands for.
 
     Raise `NeedsLineReader` where a score or a label is missing or has no order.
     """
-    costs = exact_costs(false_positive, false_negative)[:2]
-    source = f"(SELECT CAST(score AS DOUBLE) AS score, label FROM ({sql}))"
-    bounds = _ends(connection, source, given)
-    counts = _count(connection, source, given, *bounds, buckets)
-    kept = _worth_a_look(counts, *costs)
-    for _ in range(_PASSES):
-        found = np.flatnonzero(kept)
-        if counts["n"][kept].sum() <= most or len(found) == 0:
-            break
-        finer = float(counts["first"][found[0]]), float(counts["last"][found[-1]])
-        if finer == bounds:
-            break
-        bounds = finer
-        within = f"(SELECT * FROM {source} WHERE score BETWEEN ? AND ?)"
-        inside = _count(connection, within, [*given, *bounds], *bounds, buckets)
-        counts = _joined(counts, inside, *bounds)
-        kept = _worth_a_look(counts, *costs)
-    return _reduced(connection, source, given, counts, kept, (*bounds, buckets))
-
-
-def _joined(
-    coarse: dict[str, NDArray[Any]], fine: dict[str, NDArray[Any]], low: float, high: float
-) -> dict[str, NDArray[Any]]:
-    """Put fine buckets in the place of the coarse ones between two scores."""
-    below, above = coarse["last"] < low, coarse["first"] > high
-    return {
-        name: np.concatenate([coarse[name][below], fine[name], coarse[name][above]])
-        for name in coarse
-    }
-
-
-def _ends(connection: Any, source: str, given: list[Any]) -> tuple[float, float]:
-    with polling("all rows", connection.query_progress):
-        low, high, wrong = connection.execute(
-            "SELECT min(score) FILTER (isfinite(score)), max(score) FILTER (isfinite(score)), "
-            "count(*) FILTER (score IS NULL OR isnan(score) OR label IS NULL) "
-            f"FROM {source}",
-            given,
-        ).fetchone()
-    if wrong:
-        raise NeedsLineReader
-    return (0.0, 0.0) if low is None else (float(low), float(high))
-
-
-def _bucket(low: float, high: float, buckets: int) -> tuple[str, list[float]]:
-    """Write a function that numbers buckets and never falls, also in doubles."""
-    if not high > low or high - low == np.inf:
-        return "CASE WHEN score < ? THEN -1 WHEN score > ? THEN 1 ELSE 0 END", [low, high]
-    return (
-        "CASE WHEN score < ? THEN -1 WHEN score > ? THEN ? ELSE "
-        "least(CAST(floor((score - ?) / ? * ?) AS BIGINT), ?) END"
-    ), [low, high, buckets, low, high - low, buckets, buckets - 1]
-
-
-def _count(
-    connection: Any, source: str, given: list[Any], low: float, high: float, buckets: int
-) -> dict[str, NDArray[Any]]:
-    number, values = _bucket(low, high, buckets)
-    with polling("all rows", connection.query_progress):
-        found: dict[str, NDArray[Any]] = connection.execute(
-            f"SELECT {number} AS bucket, min(score) AS first, max(score) AS last, count(*) AS n, "
-            "CAST(sum(label) AS BIGINT) AS ones "
-            f"FROM {source} GROUP BY bucket ORDER BY bucket",
-            [*values, *given],
-        ).fetchnumpy()
-    return {name: np.asarray(column) for name, column in found.items()}
-
-
-def _worth_a_look(
-    counts: dict[str, NDArray[Any]], false_positive: int, false_negative: int
-) -> NDArray[np.bool_]:
-    """Find the buckets in which a cut may be as cheap as the cheapest at their ends."""
-    ones = counts["ones"].astype(object)  # whole numbers of any size
-    zeros = counts["n"].astype(object) - ones
-    below = np.concatenate([[0], np.cumsum(ones)])
-    above = sum(zeros) - np.concatenate([[0], np.cumsum(zeros)])
-    losses = false_negative * below + false_positive * above
-    reach = losses[:-1] - false_positive * zeros
-    several = counts["first"] < counts["last"]
-    return np.asarray(reach <= min(losses), dtype=bool) & several
-
-
-def _reduced(
-    connection: Any,
-    source: str,
-    given: list[Any],
-    counts: dict[str, NDArray[Any]],
-    kept: NDArray[np.bool_],
-    bounds: tuple[float, float, int],
-) -> Samples:
-    number, values = _bucket(*bounds)
-    with polling("near the cut", connection.query_progress):
-        near = connection.execute(
-            f"SELECT score, label FROM {source} WHERE score BETWEEN ? AND ? "
-            f"AND {number} IN (SELECT unnest(?))",
-            [*given, *bounds[:2], *values, counts["bucket"][kept].tolist()],
-        ).fetchnumpy()
-    ones = counts["ones"][~kept]
-    zeros = counts["n"][~kept] - ones
-    some, none = ones > 0, zeros > 0
-    last = counts["last"][~kept]
-    scores = (near["score"], last[some], last[none])
-    labels = (near["label"], np.ones(some.sum(), np.uint8), np.zeros(none.sum(), np.uint8))
-    weights = (np.ones(len(near["score"]), np.int64), ones[some], zeros[none])
-    return Samples(
-        np.concatenate(scores),
-        np.concatenate(labels).astype(np.uint8),
-        np.concatenate(weights),
+    source = DuckdbSource(connection, sql, given, weighted=weighted, unit=exact_unit(unit))
+    narrowed = with_cheapest_cut(
+        source,
+        false_positive=false_positive,
+        false_negative=false_negative,
+        most=most,
+        buckets=buckets,
     )
+    size = source.unit if weighted else Fraction(1)
+    return Samples(*weighing(*represented(narrowed), size), stands_for=source.counted)
+
+
+def groups(
+    connection: Any, sql: str, given: list[Any], columns: Columns, *, most: int, **costs: Any
+) -> Iterator[tuple[str, Samples]]:
+    """Yield each group and its samples, in the order of their names, at most about `most` at once.
+
+    A group that is larger by itself is narrowed. O(n) for each so many rows.
+    """
+    held = f"({sql})" if columns.weight is None else f"(SELECT * FROM ({sql}) WHERE weight > 0)"
+    counting = f"SELECT name, count(*) FROM {held} GROUP BY name ORDER BY name"
+    counted = connection.execute(counting, given).fetchall()
+    if any(name in (None, "") for name, _ in counted):
+        raise NeedsLineReader
+    return _groups(connection, held, given, columns, counted, most=most, **costs)
+
+
+def _groups(
+    connection: Any,
+    held: str,
+    given: list[Any],
+    columns: Columns,
+    counted: list[tuple[str, int]],
+    *,
+    most: int,
+    **costs: Any,
+) -> Iterator[tuple[str, Samples]]:
+    while counted:
+        sums = np.cumsum([rows for _, rows in counted])
+        together = int(np.searchsorted(sums, most, side="right"))
+        names = [name for name, _ in counted[: max(1, together)]]
+        counted = counted[len(names) :]
+        if together:
+            chosen = f"SELECT * FROM {held} WHERE name BETWEEN ? AND ?"
+            ends = [*given, names[0], names[-1]]
+            yield from fetch(connection, chosen, ends, "groups", columns).by_group()
+        else:
+            chosen = f"SELECT * EXCLUDE (name) FROM {held} WHERE name = ?"
+            weights = {"weighted": columns.weight is not None, "unit": columns.unit}
+            one = [*given, names[0]]
+            yield names[0], narrow(connection, chosen, one, most=most, **weights, **costs)

@@ -465,7 +465,9 @@ class _Page:
         found = {}
         if self.advice is not None:
             found = group_thresholds(self.samples, self.costs, unit, least)
-        return found, findings_by_group(self.samples, self.cheapest, self.aim, unit, least)
+        return found, findings_by_group(
+            self.samples.by_group(), self.cheapest, self.aim, unit, least
+        )
 
     def _of_group(self, found: GroupThreshold) -> tuple[str, str]:
         if found.interval is None:

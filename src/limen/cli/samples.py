@@ -30,6 +30,7 @@ class Samples:
     direction: Direction = ">="
     shares: tuple[Any, Any] | None = None  # how much labels 0 and 1 count, where not the same
     costs: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # of outcomes, by row
+    stands_for: tuple[int, int] | None = None  # rows and those of label 1, where samples are fewer
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -38,6 +39,11 @@ class Samples:
     def positives(self) -> int:
         """How many samples have label 1. O(n)."""
         return int(np.count_nonzero(self.labels))
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many rows there are, and how many of label 1. O(n)."""
+        return self.stands_for or (len(self), self.positives)
 
     def rows(self, chosen: NDArray[Any]) -> Samples:
         """Return the chosen rows. O(chosen)."""

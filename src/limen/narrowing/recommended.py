@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The threshold for new rows, by the counts of more rows than memory holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from limen import trust
+from limen.batch import optimal_threshold
+from limen.narrowing.answers import represented
+from limen.narrowing.rules import cheapest_cuts
+from limen.narrowing.search import MOST, search
+from limen.trust.intervals import Costs, ends_near, reach_of, regret
+from limen.trust.ranked import Below, Ranked, as_threshold
+from limen.trust.recommended import Recommendation
+from limen.trust.rule import recommended_place
+from limen.units import exact_costs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from limen.narrowing.buckets import Buckets
+    from limen.narrowing.search import Narrowed, Source
+    from limen.units import Cost
+
+__all__ = ["CountedRecommendation", "recommend"]
+
+
+class CountedRecommendation(Recommendation):
+    """A recommendation by counts: what needs every single row cannot be asked."""
+
+    def cost(self) -> NoReturn:
+        """Refuse: cross-fitting needs every row, in folds."""
+        raise ValueError(
+            "cost() needs all rows, in folds, and only counts are held. Ask limen.recommend() "
+            "about a sample of the rows."
+        )
+
+    def distance(self, threshold: float) -> NoReturn:
+        """Refuse: how many rows lie below any threshold is not held."""
+        raise ValueError(
+            "distance() and rules_out() need all rows, and only counts are held. Give the "
+            "threshold as current=..., or ask limen.recommend() about a sample of the rows."
+        )
+
+
+def recommend(
+    source: Source,
+    *,
+    false_positive: Cost = 1,
+    false_negative: Cost = 1,
+    current: float | None = None,
+    confidence: float = 0.95,
+    most: int = MOST,
+    **tuning: Any,
+) -> Recommendation:
+    """Recommend a threshold for new rows, as `limen.recommend` does by arrays.
+
+    Up to `most` rows it is that answer, bit for bit. Of more rows the optimum is exact, and the
+    recommended threshold and the interval are chosen among the cuts between buckets, a few of
+    16,384 off. All rows weigh 1.
+
+    Parameters
+    ----------
+    source
+        The rows, without weights.
+    false_positive, false_negative, current, confidence
+        As for `limen.recommend`.
+    most, tuning
+        As for `search`.
+    """
+    reach = reach_of(confidence)
+    positive, negative, scale = exact_costs(false_positive, false_negative)
+
+    def rule(found: Buckets) -> NDArray[np.bool_]:
+        if found.rows <= most:
+            return found.first < found.last
+        return cheapest_cuts(found, positive, negative)
+
+    narrowed = search(source, rule, most=most, **tuning)
+    given: dict[str, Any] = {"current": current, "confidence": confidence}
+    costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
+    scores, labels, units = represented(narrowed)
+    if narrowed.rows <= most:
+        rows, ones = np.repeat(scores, units), np.repeat(labels, units)
+        return trust.recommend(rows, ones, **costs, **given)
+    if current is not None:
+        current = as_threshold(current, "current")
+    optimum = optimal_threshold(scores, labels, weights=units, **costs)
+    ranked, priced = _ranked(narrowed), Costs(positive, negative)
+    best = len(ranked) if optimum.upper is None else ranked.place(optimum.upper)
+    low, high = ends_near(ranked, best, priced, reach)
+    return CountedRecommendation(
+        threshold=ranked.threshold(recommended_place(ranked, best, priced)),
+        optimum=optimum,
+        interval=(ranked.threshold(low), ranked.threshold(high)),
+        confidence=confidence,
+        regret=regret(ranked, best, priced) * float(scale),
+        samples=narrowed.rows,
+        current=current,
+        keep=None if current is None else low <= ranked.place(current) <= high,
+        _ranked=ranked,
+        _best=best,
+        _costs=priced,
+        _scale=scale,
+    )
+
+
+def _ranked(narrowed: Narrowed) -> Ranked:
+    """Rank the rows and the buckets; what lies below a cut is known where a cut is."""
+    near, rest = narrowed.near, narrowed.rest
+    scores = np.concatenate([near.scores, rest.last])
+    order = np.argsort(scores, kind="stable")
+    ones = np.concatenate([near.ones, rest.ones])[order]
+    zeros = np.concatenate([near.zeros, rest.zeros])[order]
+    below = [np.concatenate([[0], np.cumsum(each)]) for each in (ones, zeros)]
+    squared = [each.astype(np.float64) for each in below]  # all rows weigh 1
+    scores = scores[order]
+    return Ranked(scores, scores[ones > 0], sums=Below(below[0], below[1], squared[0], squared[1]))
