@@ -7,7 +7,8 @@
 //                                O(log n) for what comes late
 // advance                        the same for each sample that comes to count or leaves
 // columns, restore, merge        O(n log n)
-// memory                         48 bytes per entry, 5 to 11 per id, 8 per period that it waits for
+// memory                         48 bytes per entry, 11 to 21 per id, 8 per period that it waits
+// for
 //
 // A call either happens or does not. What can fail comes first: it is found out how many samples
 // will be added at most, whether the trees have room for them, and all memory is had. Then come
@@ -239,7 +240,9 @@ private:
         }
         return amount;
     }
-    Amount normal(const Amount& amount) const { return normal(amount, settings_); }
+    LIMEN_INLINE Amount normal(const Amount& amount) const {
+        return amount.bits == 0 && !fading() ? amount : normal(amount, settings_);
+    }
     // Whether it costs nothing on either side.
     bool is_empty(const Amount& amount) const {
         if (amount.bits != Amount::real)
@@ -354,7 +357,7 @@ private:
     MemoryRefusal plan_tick(const Time& moment, Needs& needs, Division* division = nullptr);
     void reserve(const Needs& needs);
     void set_clock(const Time& moment);
-    void tick(const Time& moment);
+    void tick(const Time& moment, std::uint32_t* leaving = nullptr);
     void wait_from(const Time& moment);
     void settle();
     void settle_one(std::uint32_t at);
@@ -384,6 +387,7 @@ private:
     Done put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
                    const Amount& losses, const Time* as_of, NameCopy& name);
     Done put_sample(double score, bool label, const Amount& amount, const Time* time);
+    bool exchange(std::uint32_t leaving, double score, bool label, const Amount& amount);
     std::uint32_t make_sample(double score, bool label, const Amount& amount, const Time* time);
     MemoryRefusal plan_sample(double score, bool label, const Amount& amount, const Time* time,
                               Needs& needs);

@@ -183,13 +183,38 @@ Done Memory<Tree>::put_sample(double score, bool label, const Amount& amount, co
         }
         return {};
     }
-    if (time) tick(*time);
-    if (empty) return {};
-    if (last_n())
-        while (entries_.count(EntryState::held) >= settings_.n) leave_oldest();
-    hold(sample(make_sample(score, label, amount, time)));
+    std::uint32_t leaving = Entries::none;
+    if (time) tick(*time, &leaving);
+    if (empty) {
+        if (leaving != Entries::none) leave(leaving);
+        return {};
+    }
+    if (last_n() && entries_.count(EntryState::held) >= settings_.n) {
+        leaving = line_.front().at;  // without ids all stand where they came
+        line_.pop();
+    }
+    if (leaving == Entries::none || !exchange(leaving, score, label, amount))
+        hold({score, label, amount, 0, 0, {}});
+    make_sample(score, label, amount, time);
     warm_next();
     return {};
+}
+
+// Let an entry that has left its line go. True where its sample was replaced by another in the
+// tree, which is faster than one after the other.
+template <class Tree>
+bool Memory<Tree>::exchange(std::uint32_t leaving, double score, bool label, const Amount& amount) {
+    const Entry& entry = entries_[leaving];
+    Losses gone, losses;
+    const bool replaced = settings_.labelled && amount.bits == 0 && pending_.empty() &&
+                          losses_of(entries_.amount(leaving), entry.label, gone) &&
+                          losses_of(amount, label, losses) &&
+                          group(0).held->replace(entry.score, gone, score, losses);
+    if (replaced)
+        entries_.drop(leaving);
+    else
+        leave(leaving);
+    return replaced;
 }
 
 // An entry for a sample of a window, in its place in line.

@@ -156,8 +156,7 @@ public:
 
     std::uint32_t hash_of(const Id& id) const { return hash_(id); }
     std::uint32_t find(const Id& id, std::uint32_t hash) const {
-        return table_.find(
-            hash, [&](std::uint32_t at) { return slab_[at].hash == hash && slab_[at].is(id); });
+        return table_.find(hash, [&](std::uint32_t at) { return slab_[at].is(id); });
     }
     // Steps towards an id that is soon looked for, each some lookups apart.
     void warm_slot(std::uint32_t hash) const { table_.warm(hash); }
@@ -177,7 +176,7 @@ public:
         if (has_seconds_) seconds_.reserve(size);
         if (has_as_of_) as_of_.reserve(size);
         if (has_places_) places_.reserve(size);
-        table_.reserve(named, *this);
+        table_.reserve(named);
     }
     // Make sure that an amount can be set, which may be the first that is not usual.
     void reserve_amount(const Amount& amount) {
@@ -241,7 +240,7 @@ public:
     }
     void forget_id(std::uint32_t at) {
         if (!slab_[at].named()) return;
-        table_.remove(at, *this);
+        table_.remove(at, slab_[at].hash);
         unname(slab_[at]);
     }
 
