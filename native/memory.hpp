@@ -83,9 +83,15 @@ public:
     // A further group, inside of an earlier one: what it holds, that one holds too. Group 0 is the
     // one of the constructor. Returns its number. Not for last_n, nor for fading by number.
     std::uint32_t add_group(HeldSamples<Tree>& held, std::uint32_t inside = 0) {
-        touched_.reserve(groups_.size() + 1);
+        reserve_group();
         groups_.push_back({inside, &held, {}, {}});
         return static_cast<std::uint32_t>(groups_.size() - 1);
+    }
+
+    // After this, add_group() does not fail.
+    void reserve_group() {
+        if (groups_.size() == groups_.capacity()) groups_.reserve(2 * groups_.size());
+        touched_.reserve(groups_.capacity());
     }
 
     const MemorySettings& settings() const { return settings_; }
@@ -417,7 +423,7 @@ private:
     bool is_possible(const MemoryColumns& in, std::size_t i) const;
     bool take(const MemoryColumns& in);
     static Id id_in(const MemoryColumns& in, std::size_t i);
-    bool take_entry(const MemoryColumns& in, std::size_t i, bool is_new);
+    bool take_entry(const MemoryColumns& in, std::size_t i, std::uint32_t hash, bool is_new);
     void take_lines(const MemoryColumns& in);
     bool fill_trees();
     // The samples of the entries that a group holds, in `bits` places.
@@ -427,6 +433,7 @@ private:
     };
     bool held_rows(std::vector<HeldRows>& of_groups) const;
     bool trees_hold_entries() const;
+    bool trees_are_entries() const;
     const char* fault_of(std::uint32_t at) const;
     Wide cost_of_held() const;
     // Whether no sample stays whose entry is gone.

@@ -12,16 +12,13 @@ namespace limen {
 
 template <class Tree>
 struct Memory<Tree>::Copy {
-    // Of all, or of the trees alone.
-    explicit Copy(const Memory& of, bool all = true)
-        : memory(first(trees, of), of.settings_, of.options_) {
+    explicit Copy(const Memory& of) : memory(first(trees, of), of.settings_, of.options_) {
         memory.groups_ = of.groups_;
         memory.touched_.reserve(of.groups_.size());
         for (std::size_t i = 0; i < trees.size(); ++i) {
             memory.groups_[i].held = &trees[i];
             memory.groups_[i].demand = {};
         }
-        if (!all) return;
         memory.entries_.copy(of.entries_);
         static_cast<MemoryMarks&>(memory) = of;
     }
@@ -40,7 +37,8 @@ private:
 template <class Tree>
 void Memory<Tree>::swap(Memory& other) noexcept {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-        std::swap(*groups_[i].held, *other.groups_[i].held);
+        if (groups_[i].held != other.groups_[i].held)
+            std::swap(*groups_[i].held, *other.groups_[i].held);
         std::swap(groups_[i].base, other.groups_[i].base);
     }
     entries_.swap(other.entries_);

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import pickle
 import threading
 from datetime import datetime, timedelta
 from random import Random
+from time import sleep
 from typing import Any
 
+import numpy as np
 import pytest
 import streams
 from hypothesis import Phase, settings
@@ -597,6 +600,33 @@ def test_a_group_outlives_its_ledger() -> None:
     assert (len(model), model.threshold) == (2, -math.inf)
     with pytest.raises(RuntimeError, match="belongs to a Ledger"):
         model.update(0.5, 1, time=60)
+
+
+def test_a_model_that_another_thread_uses_is_not_taken_for_a_group() -> None:
+    ledger, model = Ledger(Grouped(OnlineThreshold())), OnlineThreshold()
+    scores = np.random.default_rng(0).random(500_000)
+    labels, taken = scores > 0.5, False
+
+    def work() -> None:
+        with contextlib.suppress(RuntimeError):  # where the ledger was faster
+            model.update_many(scores, labels)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    sleep(0.002)
+    while thread.is_alive() and not taken:
+        with contextlib.suppress(RuntimeError):
+            ledger._add_group(model, 0)
+            taken = True
+    thread.join()
+    assert len(model) == (0 if taken else len(scores))
+    if not taken:
+        model.revert_many(scores, labels)
+        ledger._add_group(model, 0)
+    with pytest.raises(RuntimeError, match="belongs to a Ledger"):
+        model.update(0.5, 1)
+    with pytest.raises(RuntimeError, match="and new"):
+        ledger._add_group(model, 0)
 
 
 def test_threads_may_share_a_ledger_over_groups() -> None:
