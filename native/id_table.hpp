@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "memory_terms.hpp"
 #include "wide.hpp"
 
@@ -95,7 +96,7 @@ public:
         if (needed * 4 <= slots_.size() * 3) return;
         std::size_t size = slots_.empty() ? 8 : 2 * slots_.size();
         while (needed * 4 > size * 3) size *= 2;
-        std::vector<Slot> old(size);
+        Slots old(size);
         old.swap(slots_);
         for (const Slot& slot : old)
             if (slot.at != none) put(slot);
@@ -143,6 +144,7 @@ private:
     struct Slot {
         std::uint32_t at = none, hash = 0;
     };
+    using Slots = std::vector<Slot, HugePages<Slot>>;
 
     std::size_t mask() const { return slots_.size() - 1; }
     std::size_t home(std::uint32_t hash) const { return hash & mask(); }
@@ -153,7 +155,7 @@ private:
         slots_[i] = slot;
     }
 
-    std::vector<Slot> slots_;
+    Slots slots_;
     std::size_t used_ = 0;
 };
 

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "id_table.hpp"
 #include "memory_terms.hpp"
 #include "moment.hpp"
@@ -43,7 +44,8 @@ public:
     void reserve(std::size_t size) {
         while (capacity() < size) {
             chunks_.reserve(chunks_.size() + 1);
-            chunks_.emplace_back(new T[smallest << chunks_.size()]);
+            const std::size_t values = smallest << chunks_.size();
+            chunks_.push_back(make_chunk<T>(values, values * sizeof(T) >= 2 * huge_page));
         }
     }
     std::size_t capacity() const { return (smallest << chunks_.size()) - smallest; }
@@ -58,7 +60,7 @@ private:
         return {chunk, from - (smallest << chunk)};
     }
 
-    std::vector<std::unique_ptr<T[]>> chunks_;
+    std::vector<Chunk<T>> chunks_;
 };
 
 // An id that is too long to lie in an entry.

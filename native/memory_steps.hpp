@@ -340,6 +340,7 @@ void Memory<Tree>::warm_next() const {
     } else {
         if (!last_period()) return;
         if (window_.ahead(calls, place)) __builtin_prefetch(&entries_[place.at]);
+        if (window_.late(place)) __builtin_prefetch(&entries_[place.at]);
         if (!window_.ahead(0, place)) return;
     }
     const Entry& next = entries_[place.at];
