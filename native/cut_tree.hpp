@@ -118,6 +118,18 @@ public:
         return remove_by<BaselineKernels>(held, allows);
     }
 
+    // The same, and add another sample, for which memory was reserved. Both leaves are looked for
+    // before either is needed, so that the one comes while the other is worked on. False when
+    // nothing was changed.
+    template <class Allows>
+    bool replace(const Held& old, const Held& held, Allows&& allows) {
+#if LIMEN_X86
+        if (isa_ == Isa::avx512) return replace_avx512(old, held, allows);
+        if (isa_ == Isa::avx2) return replace_avx2(old, held, allows);
+#endif
+        return replace_by<BaselineKernels>(old, held, allows);
+    }
+
     // The best cut, the highest of equals; the one below all scores is worth 0.
     const Cut& best() const {
         if (!cut_known_) {
@@ -216,8 +228,11 @@ public:
     // A score is going to be removed soon: ask for its leaf.
     void warm(double score) const {
         if (height_ == 0) return;
-        Path path;
-        prefetch(descend<BaselineKernels>(score, path));
+#if LIMEN_X86
+        if (isa_ == Isa::avx512) return warm_avx512(score);
+        if (isa_ == Isa::avx2) return warm_avx2(score);
+#endif
+        warm_by<BaselineKernels>(score);
     }
 
     void swap(CutTree& other) noexcept {
@@ -440,6 +455,16 @@ private:
     LIMEN_AVX512 bool remove_avx512(const Held& held, Allows& allows) {
         return remove_by<Avx512Kernels>(held, allows);
     }
+    template <class Allows>
+    LIMEN_AVX2 bool replace_avx2(const Held& old, const Held& held, Allows& allows) {
+        return replace_by<Avx2Kernels>(old, held, allows);
+    }
+    template <class Allows>
+    LIMEN_AVX512 bool replace_avx512(const Held& old, const Held& held, Allows& allows) {
+        return replace_by<Avx512Kernels>(old, held, allows);
+    }
+    LIMEN_AVX2 void warm_avx2(double score) const { warm_by<Avx2Kernels>(score); }
+    LIMEN_AVX512 void warm_avx512(double score) const { warm_by<Avx512Kernels>(score); }
 #endif
 
     template <class K, class Seen>
@@ -447,6 +472,11 @@ private:
         Path path;
         int slot;
         Leaf* leaf = leaf_for<K>(held, path, slot);
+        add_at<K>(path, leaf, slot, held, seen);
+    }
+
+    template <class K, class Seen>
+    LIMEN_INLINE void add_at(Path& path, Leaf* leaf, int slot, const Held& held, Seen& seen) {
         const std::int64_t z = held.above - held.below;
         prepare(leaf, slot, held, seen);
         shift<K>(path, z, held.count);  // before the leaf, which it need not wait for
@@ -585,6 +615,36 @@ private:
         if (!root_) return false;
         Path path;
         Leaf* leaf = descend<K>(held.score, path);
+        return remove_at<K>(path, leaf, held, allows);
+    }
+
+    template <class K, class Allows>
+    LIMEN_INLINE bool replace_by(const Held& old, const Held& held, Allows& allows) {
+        if (!root_) return false;
+        Path out, in;
+        Leaf *const from = descend<K>(old.score, out), *const to = descend<K>(held.score, in);
+        const bool keeps_shape = from->used > fewest(leaf_capacity_);
+        if (!remove_at<K>(out, from, old, allows)) return false;
+        const auto seen = [](const Held&) {};
+        if (keeps_shape) {
+            const int slot = K::leaf_rank(to->score, held.score);
+            if (to->used < leaf_capacity_ || to->holds(slot, held.score)) {
+                add_at<K>(in, to, slot, held, seen);
+                return true;
+            }
+        }
+        add_by<K>(held, seen);
+        return true;
+    }
+
+    template <class K>
+    LIMEN_INLINE void warm_by(double score) const {
+        Path path;
+        prefetch(descend<K>(score, path));
+    }
+
+    template <class K, class Allows>
+    LIMEN_INLINE bool remove_at(Path& path, Leaf* leaf, const Held& held, Allows& allows) {
         const int slot = K::leaf_rank(leaf->score, held.score);
         if (!leaf->holds(slot, held.score)) return false;
         const Held before = leaf->held(slot);
@@ -675,6 +735,7 @@ private:
 #if defined(__GNUC__) || defined(__clang__)
         const char* line = reinterpret_cast<const char*>(leaf);
         for (std::size_t i = 0; i < sizeof(Leaf); i += 64) __builtin_prefetch(line + i, 1);
+        asm volatile("" : : "r"(leaf));  // else GCC takes warm() for a function without effect
 #endif
     }
 

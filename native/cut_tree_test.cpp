@@ -100,6 +100,28 @@ public:
         if ((at->second.count -= held.count) == 0) ordered.erase(at);
     }
 
+    // Both at once; each tree has memory for what comes and needs no more.
+    void replace(const Held& old, const Held& held, const std::string& note) {
+        const auto at = ordered.find(old.score);
+        const Held expected{old.score, at->second.below, at->second.above, at->second.count};
+        for (CutTree& tree : trees) {
+            tree.reserve(1);
+            bool replaced = false;
+            const bool enough = testing::succeeds_with(0, [&] {
+                replaced =
+                    tree.replace(old, held, [&](const Held& now) { return same(now, expected); });
+            });
+            CHECK_NOTE(replaced && enough, note);
+        }
+        at->second.below -= old.below;
+        at->second.above -= old.above;
+        if ((at->second.count -= old.count) == 0) ordered.erase(at);
+        Sums& sums = ordered[held.score];
+        sums.below += held.below;
+        sums.above += held.above;
+        sums.count += held.count;
+    }
+
     void load() {
         for (CutTree& tree : trees) tree.load(listed(ordered));
     }
@@ -435,6 +457,39 @@ TEST_CASE("sliding windows in either direction agree with an ordered map") {
                 }
                 trees.check_all(note);
             }
+}
+
+TEST_CASE("a sample in the place of another is the same as both one after the other") {
+    std::uint64_t seed = 30000;
+    for (const Capacity& capacity : capacities)
+        for (int width : {1, 2, 5, 17, 120, 700}) {
+            Random random(++seed);
+            Trees trees(capacity);
+            std::vector<Held> samples;
+            const std::string note = "width " + std::to_string(width) + with_seed(seed);
+            for (int step = 0; step < width + 100 * thoroughness; ++step) {
+                // Ties, scores in order, and scores from anywhere.
+                const double score = seed % 3 == 0   ? double(random() % 40)
+                                     : seed % 3 == 1 ? double(step)
+                                                     : double(random() % 4000);
+                const bool label = random() % 2;
+                const Held held{score, label ? 2 : 0, label ? 0 : 1, 1};
+                samples.push_back(held);
+                if (step < width) {
+                    trees.add(held);
+                    continue;
+                }
+                const Held& old = samples[static_cast<std::size_t>(step - width)];
+                trees.replace(old, held, note);
+                for (CutTree& tree : trees.trees) {
+                    check_sound(tree, note);
+                    CHECK_NOTE(!tree.replace({5000, 0, 1, 1}, held, always), note);
+                    CHECK_NOTE(!tree.replace(held, old, [](const Held&) { return false; }), note);
+                }
+                trees.check_best(note);
+            }
+            trees.check_all(note);
+        }
 }
 
 TEST_CASE("a loaded tree of any size up to 500 holds what it was given and can change") {

@@ -272,6 +272,26 @@ public:
         return Refusal::none;
     }
 
+    // remove() one sample and add() another, for which memory is reserved, in one go. All samples
+    // are one-sided and whole. False where that cannot be: nothing was changed.
+    bool replace(double old, const Losses& gone, double score, const Losses& losses) {
+        if constexpr (std::is_same_v<Tree, CutTree>) {
+            if (bits_ != 0 || samples_ < 2 || samples_ >= most_of_a_score ||
+                size_of(losses) >= most_units - total_)
+                return false;
+            const Held asked{old + 0.0, gone.below, gone.above, 1};
+            const Held held{score + 0.0, losses.below, losses.above, 1};
+            const auto allows = [&](const Held& before) { return covers(before, asked, true); };
+            if (!tree_.replace(asked, held, allows)) return false;
+            const std::int64_t growth = size_of(losses) - size_of(gone);
+            above_ += losses.above - gone.above;
+            total_ += growth;
+            summed_ += growth;
+            return true;
+        }
+        return false;
+    }
+
     // Rows are measured in `bits` places and cost something each.
     template <class Row>
     Refusal add_many(std::vector<Row>& rows, int bits) {

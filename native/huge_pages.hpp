@@ -43,4 +43,28 @@ Chunk<T> make_chunk(std::size_t n, bool huge) {
     return {made, FreeMemory{alignment}};
 }
 
+// The same for vectors, once they are large.
+template <class T>
+struct HugePages {
+    using value_type = T;
+
+    HugePages() = default;
+    template <class Other>
+    HugePages(const HugePages<Other>&) {}
+
+    T* allocate(std::size_t n) { return make_chunk<Bytes>(n, is_large(n)).release()->as(); }
+    void deallocate(T* memory, std::size_t n) {
+        ::operator delete (memory, std::align_val_t{is_large(n) ? huge_page : alignof(T)});
+    }
+    bool operator==(const HugePages&) const = default;
+
+private:
+    // What is not made yet.
+    struct alignas(T) Bytes {
+        std::byte bytes[sizeof(T)];
+        T* as() { return reinterpret_cast<T*>(this); }
+    };
+    static bool is_large(std::size_t n) { return n * sizeof(T) >= 2 * huge_page; }
+};
+
 }  // namespace limen

@@ -411,6 +411,7 @@ private:
 #if defined(__GNUC__) || defined(__clang__)
         const char* line = reinterpret_cast<const char*>(part);
         for (std::size_t i = 0; i < sizeof(Part); i += 64) __builtin_prefetch(line + i);
+        asm volatile("" : : "r"(part));  // else GCC takes warm() for a function without effect
 #else
         (void)part;
 #endif

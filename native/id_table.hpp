@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the entry of an id is: open addressing over entry numbers, and the hash of ids.
+// Where the entry of an id is: open addressing over entry numbers and hashes, and the hash of ids.
 //
 // find, add, remove   O(1) expected; the hash has a key, so that nobody can choose ids that meet
-// memory              4 bytes per slot, of which three eighths to three quarters are in use
+// memory              8 bytes per slot, of which three eighths to three quarters are in use
 //
-// Removing shifts what follows back instead of leaving marks, so a table never grows old. Entries
-// know their own hash; the table asks for it when it grows or shifts, as `entries.hash(number)`.
+// Slots know the hash of their entry: looking for an id, growing and shifting read the table from
+// one slot to the next, and no entry but the one that is found. Removing shifts what follows back
+// instead of leaving marks, so a table never grows old.
 
 #pragma once
 
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "memory_terms.hpp"
 #include "wide.hpp"
 
@@ -63,91 +65,97 @@ private:
     std::uint64_t first_, second_, mask_;
 };
 
-// Numbers of entries from 0; `Entries` tells the hash of each.
+// Numbers of entries from 0, by hash.
 class IdTable {
 public:
     static constexpr std::uint32_t none = ~std::uint32_t{0};
 
     std::size_t size() const { return used_; }
-    std::size_t memory() const { return slots_.capacity() * sizeof(std::uint32_t); }
+    std::size_t memory() const { return slots_.capacity() * sizeof(Slot); }
 
     // The entry for which `is` holds among those of this hash, or none.
     template <class Is>
     std::uint32_t find(std::uint32_t hash, Is&& is) const {
         if (slots_.empty()) return none;
         for (std::size_t i = home(hash);; i = next(i)) {
-            const std::uint32_t at = slots_[i];
-            if (at == none || is(at)) return at;
+            const Slot& slot = slots_[i];
+            if (slot.at == none || (slot.hash == hash && is(slot.at))) return slot.at;
         }
     }
     void warm(std::uint32_t hash) const {
         if (!slots_.empty()) __builtin_prefetch(&slots_[home(hash)]);
     }
-    // What a first look finds: likely the entry, if there is one.
+    // The entry if there is one, as far as its hash tells.
     std::uint32_t likely(std::uint32_t hash) const {
-        return slots_.empty() ? none : slots_[home(hash)];
+        return find(hash, [](std::uint32_t) { return true; });
     }
 
     // Make sure that the next `more` calls of add() cannot fail.
-    template <class Entries>
-    void reserve(std::size_t more, const Entries& entries) {
+    void reserve(std::size_t more) {
         const std::size_t needed = used_ + more;
         if (needed * 4 <= slots_.size() * 3) return;
         std::size_t size = slots_.empty() ? 8 : 2 * slots_.size();
         while (needed * 4 > size * 3) size *= 2;
-        std::vector<std::uint32_t> old(size, none);
+        Slots old(size);
         old.swap(slots_);
-        for (const std::uint32_t at : old)
-            if (at != none) put(at, entries.hash(at));
+        for (const Slot& slot : old)
+            if (slot.at != none) put(slot);
     }
     void add(std::uint32_t at, std::uint32_t hash) {
-        put(at, hash);
+        put({at, hash});
         ++used_;
     }
-    template <class Entries>
-    void remove(std::uint32_t at, const Entries& entries) {
-        std::size_t hole = home(entries.hash(at));
-        while (slots_[hole] != at) hole = next(hole);
+    void remove(std::uint32_t at, std::uint32_t hash) {
+        std::size_t hole = home(hash);
+        while (slots_[hole].at != at) hole = next(hole);
         --used_;
-        for (std::size_t i = next(hole); slots_[i] != none; i = next(i)) {
+        for (std::size_t i = next(hole); slots_[i].at != none; i = next(i)) {
             // An entry may move back to the hole unless its home lies behind it.
-            const std::size_t from = home(entries.hash(slots_[i]));
+            const std::size_t from = home(slots_[i].hash);
             if (((i - from) & mask()) < ((i - hole) & mask())) continue;
             slots_[hole] = slots_[i];
             hole = i;
         }
-        slots_[hole] = none;
+        slots_[hole].at = none;
     }
     void swap(IdTable& other) noexcept {
         std::swap(slots_, other.slots_);
         std::swap(used_, other.used_);
     }
 
-    // Every entry can be found from its home, and there are as many as said.
+    // Every entry can be found from its home by its hash, `entries.hash(number)`, and there are as
+    // many as said.
     template <class Entries>
     void check(const Entries& entries) const {
         std::size_t seen = 0;
         for (std::size_t i = 0; i < slots_.size(); ++i) {
-            if (slots_[i] == none) continue;
+            if (slots_[i].at == none) continue;
             ++seen;
-            for (std::size_t at = home(entries.hash(slots_[i])); at != i; at = next(at))
-                if (slots_[at] == none) throw std::logic_error("broken table: an id is astray");
+            if (slots_[i].hash != entries.hash(slots_[i].at))
+                throw std::logic_error("broken table: a hash is not that of its entry");
+            for (std::size_t at = home(slots_[i].hash); at != i; at = next(at))
+                if (slots_[at].at == none) throw std::logic_error("broken table: an id is astray");
         }
         if (seen != used_ || used_ * 4 > slots_.size() * 3)
             throw std::logic_error("broken table: the number of ids is wrong");
     }
 
 private:
+    struct Slot {
+        std::uint32_t at = none, hash = 0;
+    };
+    using Slots = std::vector<Slot, HugePages<Slot>>;
+
     std::size_t mask() const { return slots_.size() - 1; }
     std::size_t home(std::uint32_t hash) const { return hash & mask(); }
     std::size_t next(std::size_t i) const { return (i + 1) & mask(); }
-    void put(std::uint32_t at, std::uint32_t hash) {
-        std::size_t i = home(hash);
-        while (slots_[i] != none) i = next(i);
-        slots_[i] = at;
+    void put(const Slot& slot) {
+        std::size_t i = home(slot.hash);
+        while (slots_[i].at != none) i = next(i);
+        slots_[i] = slot;
     }
 
-    std::vector<std::uint32_t> slots_;
+    Slots slots_;
     std::size_t used_ = 0;
 };
 

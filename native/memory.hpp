@@ -7,7 +7,8 @@
 //                                O(log n) for what comes late
 // advance                        the same for each sample that comes to count or leaves
 // columns, restore, merge        O(n log n)
-// memory                         48 bytes per entry, 5 to 11 per id, 8 per period that it waits for
+// memory                         48 bytes per entry, 11 to 21 per id, 8 per period that it waits
+// for
 //
 // A call either happens or does not. What can fail comes first: it is found out how many samples
 // will be added at most, whether the trees have room for them, and all memory is had. Then come
@@ -82,9 +83,15 @@ public:
     // A further group, inside of an earlier one: what it holds, that one holds too. Group 0 is the
     // one of the constructor. Returns its number. Not for last_n, nor for fading by number.
     std::uint32_t add_group(HeldSamples<Tree>& held, std::uint32_t inside = 0) {
-        touched_.reserve(groups_.size() + 1);
+        reserve_group();
         groups_.push_back({inside, &held, {}, {}});
         return static_cast<std::uint32_t>(groups_.size() - 1);
+    }
+
+    // After this, add_group() does not fail.
+    void reserve_group() {
+        if (groups_.size() == groups_.capacity()) groups_.reserve(2 * groups_.size());
+        touched_.reserve(groups_.capacity());
     }
 
     const MemorySettings& settings() const { return settings_; }
@@ -251,7 +258,9 @@ private:
         }
         return amount;
     }
-    Amount normal(const Amount& amount) const { return normal(amount, settings_); }
+    LIMEN_INLINE Amount normal(const Amount& amount) const {
+        return amount.bits == 0 && !fading() ? amount : normal(amount, settings_);
+    }
     // Whether it costs nothing on either side.
     bool is_empty(const Amount& amount) const {
         if (amount.bits != Amount::real)
@@ -366,7 +375,7 @@ private:
     MemoryRefusal plan_tick(const Time& moment, Needs& needs, Division* division = nullptr);
     void reserve(const Needs& needs);
     void set_clock(const Time& moment);
-    void tick(const Time& moment);
+    void tick(const Time& moment, std::uint32_t* leaving = nullptr);
     void wait_from(const Time& moment);
     void settle();
     void settle_one(std::uint32_t at);
@@ -396,6 +405,7 @@ private:
     Done put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
                    const Amount& losses, const Time* as_of, NameCopy& name);
     Done put_sample(double score, bool label, const Amount& amount, const Time* time);
+    bool exchange(std::uint32_t leaving, double score, bool label, const Amount& amount);
     std::uint32_t make_sample(double score, bool label, const Amount& amount, const Time* time);
     MemoryRefusal plan_sample(double score, bool label, const Amount& amount, const Time* time,
                               Needs& needs);
@@ -425,7 +435,7 @@ private:
     bool is_possible(const MemoryColumns& in, std::size_t i) const;
     bool take(const MemoryColumns& in);
     static Id id_in(const MemoryColumns& in, std::size_t i);
-    bool take_entry(const MemoryColumns& in, std::size_t i, bool is_new);
+    bool take_entry(const MemoryColumns& in, std::size_t i, std::uint32_t hash, bool is_new);
     void take_lines(const MemoryColumns& in);
     bool fill_trees();
     // The samples of the entries that a group holds, in `bits` places.
@@ -435,6 +445,7 @@ private:
     };
     bool held_rows(std::vector<HeldRows>& of_groups) const;
     bool trees_hold_entries() const;
+    bool trees_are_entries() const;
     const char* fault_of(std::uint32_t at) const;
     Wide cost_of_held() const;
     // Whether no sample stays whose entry is gone.

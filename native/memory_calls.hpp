@@ -12,16 +12,13 @@ namespace limen {
 
 template <class Tree>
 struct Memory<Tree>::Copy {
-    // Of all, or of the trees alone.
-    explicit Copy(const Memory& of, bool all = true)
-        : memory(first(trees, of), of.settings_, of.options_) {
+    explicit Copy(const Memory& of) : memory(first(trees, of), of.settings_, of.options_) {
         memory.groups_ = of.groups_;
         memory.touched_.reserve(of.groups_.size());
         for (std::size_t i = 0; i < trees.size(); ++i) {
             memory.groups_[i].held = &trees[i];
             memory.groups_[i].demand = {};
         }
-        if (!all) return;
         memory.entries_.copy(of.entries_);
         static_cast<MemoryMarks&>(memory) = of;
     }
@@ -40,7 +37,8 @@ private:
 template <class Tree>
 void Memory<Tree>::swap(Memory& other) noexcept {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-        std::swap(*groups_[i].held, *other.groups_[i].held);
+        if (groups_[i].held != other.groups_[i].held)
+            std::swap(*groups_[i].held, *other.groups_[i].held);
         std::swap(groups_[i].base, other.groups_[i].base);
     }
     entries_.swap(other.entries_);
@@ -183,13 +181,38 @@ Done Memory<Tree>::put_sample(double score, bool label, const Amount& amount, co
         }
         return {};
     }
-    if (time) tick(*time);
-    if (empty) return {};
-    if (last_n())
-        while (entries_.count(EntryState::held) >= settings_.n) leave_oldest();
-    hold(sample(make_sample(score, label, amount, time)));
+    std::uint32_t leaving = Entries::none;
+    if (time) tick(*time, &leaving);
+    if (empty) {
+        if (leaving != Entries::none) leave(leaving);
+        return {};
+    }
+    if (last_n() && entries_.count(EntryState::held) >= settings_.n) {
+        leaving = line_.front().at;  // without ids all stand where they came
+        line_.pop();
+    }
+    if (leaving == Entries::none || !exchange(leaving, score, label, amount))
+        hold({score, label, amount, 0, 0, {}});
+    make_sample(score, label, amount, time);
     warm_next();
     return {};
+}
+
+// Let an entry that has left its line go. True where its sample was replaced by another in the
+// tree, which is faster than one after the other.
+template <class Tree>
+bool Memory<Tree>::exchange(std::uint32_t leaving, double score, bool label, const Amount& amount) {
+    const Entry& entry = entries_[leaving];
+    Losses gone, losses;
+    const bool replaced = settings_.labelled && amount.bits == 0 && pending_.empty() &&
+                          losses_of(entries_.amount(leaving), entry.label, gone) &&
+                          losses_of(amount, label, losses) &&
+                          group(0).held->replace(entry.score, gone, score, losses);
+    if (replaced)
+        entries_.drop(leaving);
+    else
+        leave(leaving);
+    return replaced;
 }
 
 // An entry for a sample of a window, in its place in line.

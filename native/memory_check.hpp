@@ -4,8 +4,11 @@
 
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "memory.hpp"
 
@@ -53,6 +56,80 @@ bool Memory<Tree>::trees_hold_entries() const {
         if (rest.samples() != 0 && all_have_entries()) return false;
     }
     return true;
+}
+
+// The losses and the number of the samples of each score, in one number. Whoever does not know the
+// key cannot find samples with other sums but the same number: by chance that happens once in 2^60.
+class Fingerprint {
+public:
+    explicit Fingerprint(std::uint64_t key) : key_(key) {
+        for (WideUnsigned& factor : factors_) factor = drawn(0x9e3779b97f4a7c15u * ++key) | 1;
+    }
+
+    // `losses` are taken times 2^bits.
+    void add(double score, const Losses& losses, int bits, std::uint32_t count) {
+        const WideUnsigned own = factors_[0] * static_cast<WideUnsigned>(Wide{losses.below}) +
+                                 factors_[1] * static_cast<WideUnsigned>(Wide{losses.above});
+        const WideUnsigned of_score = drawn(std::bit_cast<std::uint64_t>(score) ^ key_);
+        sum_ += ((own << bits) + factors_[2] * count) * of_score;
+    }
+    bool operator==(const Fingerprint& other) const { return sum_ == other.sum_; }
+
+private:
+    static std::uint64_t mixed(std::uint64_t word) {
+        word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9u;
+        word = (word ^ word >> 27) * 0x94d049bb133111ebu;
+        return word ^ word >> 31;
+    }
+    WideUnsigned drawn(std::uint64_t word) const {
+        const std::uint64_t high = mixed(word + key_), low = mixed(high ^ word);
+        return WideUnsigned{high} << 64 | low;
+    }
+
+    std::uint64_t key_;
+    WideUnsigned factors_[3], sum_ = 0;
+};
+
+// Whether all trees hold the samples of their entries and nothing else, without sorting them. O(n).
+template <class Tree>
+bool Memory<Tree>::trees_are_entries() const {
+    struct Sums {
+        Fingerprint print;
+        Wide total = 0;
+        int bits = 0;
+    };
+    std::vector<Sums> expected(groups_.size(), Sums{Fingerprint(options_.key)});
+    const auto each = [&](auto&& visit) {
+        for (std::uint32_t at = 0; at < entries_.made(); ++at)
+            if (entries_[at].state == EntryState::held)
+                for (std::uint32_t of = entries_[at].group; of != no_group; of = group(of).inside)
+                    visit(at, expected[of]);
+    };
+    each([&](std::uint32_t at, Sums& sums) {
+        sums.bits = std::max(sums.bits, int{entries_[at].bits});
+    });
+    for (std::size_t of = 0; of < groups_.size(); ++of)
+        expected[of].bits = std::max(expected[of].bits, groups_[of].held->bits());
+    bool fits = true;
+    each([&](std::uint32_t at, Sums& sums) {
+        const Amount amount = entries_.amount(at);
+        Losses losses;
+        fits = fits && losses_of(amount, entries_[at].label, losses);
+        const int finer = sums.bits - amount.bits;
+        sums.print.add(entries_[at].score, losses, finer, 1);
+        const auto size = [](std::int64_t loss) { return Wide{loss < 0 ? -loss : loss}; };
+        sums.total += (size(losses.below) + size(losses.above)) << finer;
+    });
+    for (std::size_t of = 0; fits && of < groups_.size(); ++of) {
+        const HeldSamples<Tree>& held = *groups_[of].held;
+        const int finer = expected[of].bits - held.bits();
+        Fingerprint print(options_.key);
+        held.tree().scan([&](const Held& one) {
+            print.add(one.score, {one.below, one.above}, finer, one.count);
+        });
+        fits = print == expected[of].print && expected[of].total <= Wide{held.total()} << finer;
+    }
+    return fits;
 }
 
 // What is wrong with an entry by itself; null when nothing is.

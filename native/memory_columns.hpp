@@ -245,12 +245,19 @@ bool Memory<Tree>::take(const MemoryColumns& in) {
     if (!in.firsts.empty()) entries_.reserve_amount({2, 0, 0});
     if (!in.as_of.empty()) entries_.reserve_as_of();
     constexpr std::size_t ahead = 16;
+    std::uint32_t hashes[ahead];  // of the next ids
+    const auto ask_for = [&](std::size_t i) {
+        if (i >= in.known()) return;
+        hashes[i % ahead] = entries_.hash_of(id_in(in, i));
+        entries_.warm_slot(hashes[i % ahead]);
+    };
+    for (std::size_t i = 0; i < ahead; ++i) ask_for(i);
     bool ascending = true;  // so far: then no id came before
     for (std::size_t i = 0; i < in.rows(); ++i) {
-        if (i + ahead < in.known()) entries_.warm_slot(entries_.hash_of(id_in(in, i + ahead)));
         if (i > 0 && i < in.known())
             ascending = ascending && compare(id_in(in, i - 1), id_in(in, i)) < 0;
-        if (!is_possible(in, i) || !take_entry(in, i, ascending)) return false;
+        if (!is_possible(in, i) || !take_entry(in, i, hashes[i % ahead], ascending)) return false;
+        ask_for(i + ahead);
     }
     take_lines(in);
     return true;
@@ -264,19 +271,19 @@ Id Memory<Tree>::id_in(const MemoryColumns& in, std::size_t i) {
 }
 
 template <class Tree>
-bool Memory<Tree>::take_entry(const MemoryColumns& in, std::size_t i, bool is_new) {
+bool Memory<Tree>::take_entry(const MemoryColumns& in, std::size_t i, std::uint32_t hash,
+                              bool is_new) {
     const auto state = static_cast<EntryState>(in.states[i]);
     Id id;
-    std::uint32_t hash = 0;
     const bool known = i < in.known();
     if (known) {
         id = id_in(in, i);
-        hash = entries_.hash_of(id);
         if (!is_new && entries_.find(id, hash) != Entries::none) return false;
     }
     NameCopy name;
     if (known) name = NameCopy(id);
-    const std::uint32_t at = entries_.make(state, known ? &id : nullptr, hash, name.release());
+    const std::uint32_t at =
+        entries_.make(state, known ? &id : nullptr, known ? hash : 0, name.release());
     Entry& entry = entries_[at];
     entry.score = in.scores[i];
     entry.answer = in.answers[i] != 0;
@@ -336,7 +343,7 @@ bool Memory<Tree>::fill_trees() {
     for (std::size_t of = 0; of < groups_.size(); ++of) {
         HeldRows& own = of_groups[of];
         HeldSamples<Tree>& held = *groups_[of].held;
-        if (held.samples() != 0 || held.add_many(own.rows, own.bits) != Refusal::none) return false;
+        if (held.add_many(own.rows, own.bits) != Refusal::none) return false;
     }
     return true;
 }
@@ -344,14 +351,27 @@ bool Memory<Tree>::fill_trees() {
 template <class Tree>
 bool Memory<Tree>::restore(const MemoryColumns& in) {
     if (!has_shape(in)) return false;
-    Copy copy(*this, false);
-    Memory& memory = copy.memory;
+    // Beside this one, over the same trees; where they are to be filled, over others that are
+    // empty.
+    const bool fills = last_n() || last_period();
+    std::vector<HeldSamples<Tree>> trees;
+    Memory memory(*groups_[0].held, settings_, options_);
+    memory.groups_ = groups_;
+    if (fills) trees.reserve(groups_.size());
+    for (Group& group : memory.groups_) {
+        if (!fills) break;
+        if (group.held->samples() != 0) return false;
+        trees.push_back(group.held->copy());
+        group.held = &trees.back();
+    }
     if (!memory.take(in)) return false;
-    if ((last_n() || last_period()) && !memory.fill_trees()) return false;
+    if (fills && !memory.fill_trees()) return false;
     // What entries are by themselves was looked at; now whether trees and sums are theirs.
     if (last_n() && memory.entries_.count(EntryState::held) > settings_.n) return false;
     if (all_have_entries() && memory.cost_of_held() != memory.cost_) return false;
-    if (settings_.keep == Keep::all && !memory.trees_hold_entries()) return false;
+    if (settings_.keep == Keep::all &&
+        !(all_have_entries() ? memory.trees_are_entries() : memory.trees_hold_entries()))
+        return false;
     swap(memory);
     return true;
 }

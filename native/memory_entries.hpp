@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "id_table.hpp"
 #include "memory_terms.hpp"
 #include "moment.hpp"
@@ -43,7 +44,8 @@ public:
     void reserve(std::size_t size) {
         while (capacity() < size) {
             chunks_.reserve(chunks_.size() + 1);
-            chunks_.emplace_back(new T[smallest << chunks_.size()]);
+            const std::size_t values = smallest << chunks_.size();
+            chunks_.push_back(make_chunk<T>(values, values * sizeof(T) >= 2 * huge_page));
         }
     }
     std::size_t capacity() const { return (smallest << chunks_.size()) - smallest; }
@@ -58,7 +60,7 @@ private:
         return {chunk, from - (smallest << chunk)};
     }
 
-    std::vector<std::unique_ptr<T[]>> chunks_;
+    std::vector<Chunk<T>> chunks_;
 };
 
 // An id that is too long to lie in an entry.
@@ -156,8 +158,7 @@ public:
 
     std::uint32_t hash_of(const Id& id) const { return hash_(id); }
     std::uint32_t find(const Id& id, std::uint32_t hash) const {
-        return table_.find(
-            hash, [&](std::uint32_t at) { return slab_[at].hash == hash && slab_[at].is(id); });
+        return table_.find(hash, [&](std::uint32_t at) { return slab_[at].is(id); });
     }
     // Steps towards an id that is soon looked for, each some lookups apart.
     void warm_slot(std::uint32_t hash) const { table_.warm(hash); }
@@ -177,7 +178,7 @@ public:
         if (has_seconds_) seconds_.reserve(size);
         if (has_as_of_) as_of_.reserve(size);
         if (has_places_) places_.reserve(size);
-        table_.reserve(named, *this);
+        table_.reserve(named);
     }
     // Make sure that an amount can be set, which may be the first that is not usual.
     void reserve_amount(const Amount& amount) {
@@ -241,7 +242,7 @@ public:
     }
     void forget_id(std::uint32_t at) {
         if (!slab_[at].named()) return;
-        table_.remove(at, *this);
+        table_.remove(at, slab_[at].hash);
         unname(slab_[at]);
     }
 

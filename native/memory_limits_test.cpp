@@ -149,6 +149,8 @@ TEST_CASE("what no memory could have told is not restored") {
         return refused && memory.columns() == good;
     };
     CHECK(refuses([](MemoryColumns& c) { c.scores[0] += 1; }));  // the tree does not hold it
+    CHECK(refuses([](MemoryColumns& c) { std::swap(c.scores[0], c.scores[1]); }));
+    CHECK(refuses([](MemoryColumns& c) { c.scores[1] = c.scores[2]; }));
     CHECK(refuses([](MemoryColumns& c) { c.labels[0] ^= 1; }));
     CHECK(refuses([](MemoryColumns& c) { c.states[0] = 1; }));
     CHECK(refuses([](MemoryColumns& c) { c.states[7] = 3; }));

@@ -97,10 +97,10 @@ TEST_CASE("a table finds what it holds, also where all hashes meet") {
             });
             CHECK(found == (held[at] ? at : IdTable::none));
             if (held[at]) {
-                table.remove(at, entries);
+                table.remove(at, entries.hashes[at]);
                 --size;
             } else {
-                table.reserve(1, entries);
+                table.reserve(1);
                 table.add(at, entries.hashes[at]);
                 ++size;
             }

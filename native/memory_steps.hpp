@@ -104,9 +104,10 @@ void Memory<Tree>::reserve(const Needs& needs) {
     if (last_n()) line_.reserve(needs.entering);
 }
 
-// Let it be this late, unless it is later already.
+// Let it be this late, unless it is later already. A sample that leaves may be left to the caller,
+// who has another one to put in its place: `leaving` becomes the first.
 template <class Tree>
-void Memory<Tree>::tick(const Time& moment) {
+void Memory<Tree>::tick(const Time& moment, std::uint32_t* leaving) {
     if (!moves(moment)) return;
     if (fading_by_time()) advance_fading(moment);
     const bool first = !clock_;
@@ -116,7 +117,10 @@ void Memory<Tree>::tick(const Time& moment) {
         Place place;
         while (window_.first(entries_, window_edge_, place)) {
             window_.pop(entries_);
-            if (entries_[place.at].state == EntryState::held)
+            if (entries_[place.at].state == EntryState::held && leaving &&
+                *leaving == Entries::none)
+                *leaving = place.at;
+            else if (entries_[place.at].state == EntryState::held)
                 leave(place.at);
             else
                 entries_[place.at].placed = false;
@@ -324,16 +328,20 @@ void Memory<Tree>::release_entry(std::uint32_t at) {
         release(sample(at));
 }
 
-// What leaves next is known a call ahead.
+// What leaves next is known a call ahead, and its entry some calls.
 template <class Tree>
 void Memory<Tree>::warm_next() const {
+    constexpr std::size_t calls = 4;
     Place place;
     if (last_n()) {
         if (line_.size() < settings_.n || line_.empty()) return;
+        if (line_.size() > calls) __builtin_prefetch(&entries_[line_[calls].at]);
         place = line_.front();
-        if (line_.size() > 4) __builtin_prefetch(&entries_[line_[4].at]);
-    } else if (!last_period() || !window_.ahead(0, place)) {
-        return;
+    } else {
+        if (!last_period()) return;
+        if (window_.ahead(calls, place)) __builtin_prefetch(&entries_[place.at]);
+        if (window_.late(place)) __builtin_prefetch(&entries_[place.at]);
+        if (!window_.ahead(0, place)) return;
     }
     const Entry& next = entries_[place.at];
     if (next.state == EntryState::held) group(last_n() ? 0 : next.group).held->warm(next.score);

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "isa.hpp"
+
 namespace limen {
 
 // A time or a length of time; never nan.
@@ -45,15 +47,15 @@ inline bool less(double real, std::int64_t whole) {
 }
 
 inline bool less_mixed(const Time& a, const Time& b) {
-    const double x = std::bit_cast<double>(a.bits), y = std::bit_cast<double>(b.bits);
-    if (a.real && b.real) return x < y;
-    return a.real ? less(x, b.bits) : less(a.bits, y);
+    return a.real ? less(std::bit_cast<double>(a.bits), b.bits)
+                  : less(a.bits, std::bit_cast<double>(b.bits));
 }
 
 }  // namespace moment_detail
 
-inline bool operator<(const Time& a, const Time& b) {
-    return a.real || b.real ? moment_detail::less_mixed(a, b) : a.bits < b.bits;
+LIMEN_INLINE bool operator<(const Time& a, const Time& b) {
+    if (a.real != b.real) return moment_detail::less_mixed(a, b);
+    return a.real ? std::bit_cast<double>(a.bits) < std::bit_cast<double>(b.bits) : a.bits < b.bits;
 }
 inline bool operator>(const Time& a, const Time& b) { return b < a; }
 inline bool operator<=(const Time& a, const Time& b) { return !(b < a); }

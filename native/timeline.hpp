@@ -126,6 +126,13 @@ public:
         return true;
     }
 
+    // The first of those that came late; false where there is none.
+    bool late(Place& found) const {
+        if (late_.empty()) return false;
+        found = late_.front().place;
+        return true;
+    }
+
     // Every entry whose time is not after the edge, in no order and left where it is.
     template <class Entries, class Visit>
     void look(const Entries& entries, const Time& edge, Visit&& visit) const {

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import pickle
 import threading
 from datetime import datetime, timedelta
 from random import Random
+from time import sleep
 from typing import Any
 
+import numpy as np
 import pytest
 import streams
 from hypothesis import Phase, settings
@@ -597,6 +600,44 @@ def test_a_group_outlives_its_ledger() -> None:
     assert (len(model), model.threshold) == (2, -math.inf)
     with pytest.raises(RuntimeError, match="belongs to a Ledger"):
         model.update(0.5, 1, time=60)
+
+
+def test_a_model_that_another_thread_uses_is_not_taken_for_a_group() -> None:
+    scores = np.random.default_rng(0).random(200_000)
+
+    def work(model: OnlineThreshold) -> None:
+        with contextlib.suppress(RuntimeError):  # where the ledger was faster
+            model.update_many(scores, scores > 0.5)
+
+    for wait in range(12):
+        ledger, model = Ledger(Grouped(OnlineThreshold())), OnlineThreshold()
+        thread, taken = threading.Thread(target=work, args=(model,)), False
+        thread.start()
+        sleep(0.001 * 2**wait)  # until it has begun
+        busy = thread.is_alive()
+        with contextlib.suppress(RuntimeError):
+            ledger._add_group(model, 0)
+            taken = True
+        thread.join()
+        assert len(model) == (0 if taken else len(scores))
+        if busy and not taken:
+            break
+    else:
+        pytest.skip("the other thread never ran beside this one")
+
+
+def test_a_model_becomes_a_group_once_and_only_while_it_is_empty() -> None:
+    ledger, model = Ledger(Grouped(OnlineThreshold())), OnlineThreshold()
+    model.update(0.5, 1)
+    with pytest.raises(RuntimeError, match="and new"):
+        ledger._add_group(model, 0)
+    model.revert(0.5, 1)  # it is still free
+    assert ledger._add_group(model, 0) == 1
+    with pytest.raises(RuntimeError, match="belongs to a Ledger"):
+        model.update(0.5, 1)
+    for other in (ledger, Ledger(Grouped(OnlineThreshold()))):
+        with pytest.raises(RuntimeError, match="and new"):
+            other._add_group(model, 0)
 
 
 def test_threads_may_share_a_ledger_over_groups() -> None:

@@ -16,7 +16,16 @@ from typing import Any
 import pytest
 import streams
 
-from limen import Fading, LastN, LastPeriod, Ledger, OnlineCalibrator, OnlineCut, OnlineThreshold
+from limen import (
+    Fading,
+    Grouped,
+    LastN,
+    LastPeriod,
+    Ledger,
+    OnlineCalibrator,
+    OnlineCut,
+    OnlineThreshold,
+)
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "setitimer"), reason="this system has no interval timers"
@@ -64,6 +73,28 @@ def events(random: Random, times: bool) -> list[Call]:
     return calls
 
 
+def events_of_groups(random: Random, times: bool) -> list[Call]:
+    """The same of groups, of which new ones come all the time."""
+    calls: list[Call] = []
+    for now in range(CALLS // 2):
+        id, group = f"id {now}", (f"shop {random.randint(0, now // 8)}", random.randint(0, 2))
+        other, score, label = f"id {random.randint(0, now)}", random.random(), random.randint(0, 1)
+        calls += [
+            lambda b, i=id, s=score, t=now, g=group: b.score(i, s, time=t, answer=1, group=g),
+            lambda b, i=other, y=label: b.label(i, y),
+        ]
+        if now % 32 == 31:
+            ids, rows = [f"many {now} {k}" for k in range(20)], [k / 20 for k in range(20)]
+            groups = [f"shop {k}" for k in range(20)]
+            calls += [
+                lambda b, i=ids, s=rows, t=now, g=groups: b.score_many(
+                    i, s, [t] * len(i), groups=g, answers=[0] * len(i)
+                ),
+                lambda b, i=ids: b.label_many(i, [k % 2 for k in range(len(i))]),
+            ]
+    return calls
+
+
 KINDS: dict[str, tuple[Callable[[], Any], Callable[[Random, bool], list[Call]], bool]] = {
     "LastN": (lambda: LastN(OnlineThreshold(), 50), samples, False),
     "LastN of losses": (lambda: LastN(OnlineCut(), 50), losses, False),
@@ -84,6 +115,21 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[Random, bool], list[Call]], 
     ),
     "Ledger over Fading": (lambda: Ledger(Fading(OnlineThreshold(), 5)), events, False),
     "Ledger of a calibrator": (lambda: Ledger(OnlineCalibrator()), events, False),
+    "Ledger over groups": (
+        lambda: Ledger(Grouped(OnlineThreshold(), at_least=3), maturity=5),
+        events_of_groups,
+        True,
+    ),
+    "Ledger over groups of LastPeriod": (
+        lambda: Ledger(Grouped(LastPeriod(OnlineThreshold(), 30), at_least=3)),
+        events_of_groups,
+        True,
+    ),
+    "Ledger over groups of Fading": (
+        lambda: Ledger(Grouped(Fading(OnlineThreshold(), 3, by="time"), at_least=3)),
+        events_of_groups,
+        True,
+    ),
 }
 
 

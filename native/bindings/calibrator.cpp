@@ -61,7 +61,7 @@ NewArray<double> probabilities_of(nb::handle self, Array<double> scores, bool li
     auto values = new_array<double>(scores.shape(0));
     double* out = values.data();
     {
-        ObjectLock::LongGuard guard(*model.lock);
+        ObjectLock::LongGuard guard(model.lock);
         probabilities(model.held.tree(), scores.data(), scores.shape(0), between(linear), out);
     }
     return values;
@@ -92,7 +92,7 @@ nb::tuple intervals_of(nb::handle self, Array<double> scores, double weight) {
     auto low = new_array<double>(n), high = new_array<double>(n);
     Refusal refusal;
     {
-        ObjectLock::LongGuard guard(*model.lock);
+        ObjectLock::LongGuard guard(model.lock);
         Trial trial;
         refusal = measure_trial(model.held, weight, trial);
         if (refusal == Refusal::none)

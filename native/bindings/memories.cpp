@@ -27,6 +27,12 @@ ModelParts parts_in(T& model, bool labelled, Costs costs) {
     return parts;
 }
 
+// For one more value, without moving all of them each time.
+template <class T>
+void make_room(std::vector<T>& values) {
+    if (values.size() == values.capacity()) values.reserve(2 * values.size() + 1);
+}
+
 // Chosen anew in each process, so that nobody can choose ids that all share one place.
 std::uint64_t hash_key() {
     static const std::uint64_t key = [] {
@@ -102,19 +108,34 @@ void Keeper::begin_groups(nb::object model) { members_.push_back(std::move(model
 
 std::uint32_t Keeper::add_group(nb::object model, std::uint32_t inside, const char* owner) {
     const ModelParts parts = parts_of(model);
-    if (!parts.cut != !model_.cut || parts.belonging->owner || inside >= groups())
+    const std::optional<std::uint32_t> number = take_group(parts, inside, owner, std::move(model));
+    if (!number)
         refuse(PyExc_RuntimeError,
                "the model of a group must be like that of all samples, and new.");
+    return *number;
+}
+
+// None where the model is not like ours, holds samples, or is in use.
+std::optional<std::uint32_t> Keeper::take_group(const ModelParts& parts, std::uint32_t inside,
+                                                const char* owner, nb::object model) {
     ObjectLock::Guard guard(lock());
-    others_.reserve(groups());
-    members_.reserve(groups() + 1);
+    Belonging& belonging = *parts.belonging;
+    if (!parts.cut != !model_.cut || inside >= groups()) return std::nullopt;
+    make_room(others_);
+    make_room(members_);
+    with([](auto& memory) { memory.reserve_group(); });
+    ObjectLock* const before = belonging.lock;
+    if (!ObjectLock::share(belonging.lock, *lock().load())) return std::nullopt;
+    if (belonging.owner || (parts.cut ? parts.cut->samples() : parts.hull->samples()) > 0) {
+        belonging.lock = before;
+        return std::nullopt;
+    }
     const std::uint32_t number =
         cut_ ? cut_->add_group(*parts.cut, inside) : hull_->add_group(*parts.hull, inside);
     others_.push_back(parts);
-    parts.belonging->owner = owner;
-    parts.belonging->group = number;
-    parts.belonging->lock = &lock();
-    parts.belonging->lock_owner = members_[0];
+    belonging.owner = owner;
+    belonging.group = number;
+    belonging.lock_owner = members_[0];
     members_.push_back(std::move(model));
     return number;
 }

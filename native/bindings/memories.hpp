@@ -97,7 +97,7 @@ public:
     const LossScale& account() const { return account_; }
     const Unit& unit() const { return model_.unit; }
     const MemorySettings& settings() const { return settings_; }
-    ObjectLock& lock() const { return *model_.belonging->lock; }
+    const ObjectLock::Place& lock() const { return model_.belonging->lock; }
     // A sum in numbers. Speaks Python, so not while locked.
     double number(Wide units) const { return account_(units, unit().automatic ? finest_bits : 0); }
 
@@ -108,6 +108,8 @@ public:
 
 private:
     void make();
+    std::optional<std::uint32_t> take_group(const ModelParts& parts, std::uint32_t inside,
+                                            const char* owner, nb::object model);
     const ModelParts& model(std::uint32_t of) const { return of == 0 ? model_ : others_[of - 1]; }
 
     ModelParts model_;

@@ -64,10 +64,10 @@ private:
         words.reserve(given.size());
         for (std::size_t i = 0; i < given.size(); ++i) {
             const nb::object time = given[i];
-            const std::string place = std::string(name) + "[" + std::to_string(i) + "]";
-            const Moment moment = to_moment(time.ptr(), dated, place);
+            const auto place = static_cast<std::ptrdiff_t>(i);
+            const Moment moment = to_moment(time.ptr(), dated, name, place);
             if (i > 0 && moment.calendar != last.calendar)
-                refuse(PyExc_TypeError, place + " is " + shown(time.ptr()) +
+                refuse(PyExc_TypeError, named(name, place) + " is " + shown(time.ptr()) +
                                             ", but earlier ones are of another kind. Give all "
                                             "datetimes with a time zone, or all without." +
                                             nothing_changed);

@@ -168,6 +168,7 @@ void ids_in(nb::handle given, MemoryColumns& columns) {
     columns.id_bytes.assign(bytes.c_str(), bytes.size());
     columns.id_kinds.assign(kinds.data(), kinds.data() + kinds.shape(0));
     columns.id_numbers.assign(numbers.data(), numbers.data() + numbers.shape(0));
+    columns.id_ends.reserve(columns.known());
     std::uint64_t end = 0;
     for (std::size_t i = 0; i < columns.known(); ++i) {
         if (columns.id_kinds[i] != Id::number_kind) {

@@ -27,7 +27,7 @@ struct Belonging {
     ObjectLock own_lock;
     // Groups of one memory change together, so they share a lock: that of the first, which has to
     // live as long.
-    ObjectLock* lock = &own_lock;
+    ObjectLock::Place lock{&own_lock};
     nb::object lock_owner;
 };
 
@@ -41,14 +41,14 @@ public:
     // What `body` makes of the samples held while the object is locked.
     template <class Body>
     LIMEN_INLINE auto locked(Body&& body) {
-        ObjectLock::Guard guard(*lock);
+        ObjectLock::Guard guard(lock);
         return body(held);
     }
 
     // The same for what takes long: other threads run meanwhile.
     template <class Body>
     auto locked_for_long(Body&& body) {
-        ObjectLock::LongGuard guard(*lock);
+        ObjectLock::LongGuard guard(lock);
         return body(held);
     }
 
@@ -77,7 +77,7 @@ protected:
     template <class Measured>
     LIMEN_INLINE Denial apply(double score, bool adding, bool one_sided, double size,
                               Measured&& measured) {
-        ObjectLock::Guard guard(*lock);
+        ObjectLock::Guard guard(lock);
         if (owner) return owned();
         int bits = 0;
         Losses losses;
@@ -126,7 +126,7 @@ public:
 
     // Take back about this much of a sample that has faded; false when it is gone.
     bool withdraw(double score, bool label, double weight) {
-        ObjectLock::Guard guard(*lock);
+        ObjectLock::Guard guard(lock);
         std::int64_t units = 0;
         if (held.measure(weight, cost(label), held.bits(), units) == Refusal::too_large)
             units = most_units - 1;
@@ -146,7 +146,7 @@ private:
     // The common case, a weight of 1 in the unit of whole numbers, without any conversion.
     LIMEN_INLINE bool add_one(double score, bool label) {
         const Losses sample = losses(label, cost(label));
-        ObjectLock::Guard guard(*lock);
+        ObjectLock::Guard guard(lock);
         if (owner || !held.unit().automatic || held.bits() != 0) return false;
         return held.add(score, sample, 0, true) == Refusal::none;
     }
@@ -217,7 +217,7 @@ public:
 
     // As for labelled samples.
     bool withdraw(double score, double below, double above) {
-        ObjectLock::Guard guard(*lock);
+        ObjectLock::Guard guard(lock);
         Losses losses;
         held.measure(below, 1, held.bits(), losses.below);
         held.measure(above, 1, held.bits(), losses.above);

@@ -43,10 +43,13 @@ inline void make_forks_wait() {
 // taken with the interpreter only, and so are forks: nothing is half taken in a child.
 class ObjectLock {
 public:
+    // Which lock an object has. It may come to share that of another, also while somebody waits.
+    using Place = std::atomic<ObjectLock*>;
+
     // For as long as the interpreter is held.
     class Guard {
     public:
-        explicit Guard(ObjectLock& lock) : lock_(lock) { lock_.acquire(); }
+        explicit Guard(const Place& place) : lock_(acquired(place)) {}
         ~Guard() { lock_.release(); }
         Guard(const Guard&) = delete;
         Guard& operator=(const Guard&) = delete;
@@ -59,8 +62,7 @@ public:
     // whoever holds the one may wait for the other.
     class LongGuard {
     public:
-        explicit LongGuard(ObjectLock& lock) : lock_(lock) {
-            lock_.acquire();
+        explicit LongGuard(const Place& place) : lock_(acquired(place)) {
             ++working;
             thread_ = PyEval_SaveThread();
         }
@@ -78,7 +80,25 @@ public:
         PyThreadState* thread_;
     };
 
+    // Let an object that nobody works on have this lock, which is taken, from now on; false where
+    // somebody does. Whoever waits for the old one will find out.
+    static bool share(Place& place, ObjectLock& lock) {
+        ObjectLock& old = *place.load();
+        if (!old.take()) return false;
+        place = &lock;
+        old.release();
+        return true;
+    }
+
 private:
+    LIMEN_INLINE static ObjectLock& acquired(const Place& place) {
+        for (;;) {
+            ObjectLock& lock = *place.load(std::memory_order_relaxed);
+            lock.acquire();
+            if (&lock == place.load(std::memory_order_relaxed)) return lock;
+            lock.release();
+        }
+    }
 #ifdef Py_GIL_DISABLED
     bool take() { return !taken_.exchange(true); }
     void release() { release_alone(); }

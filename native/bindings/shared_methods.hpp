@@ -47,7 +47,7 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
             denial = model.denial(refusal, missing, bits, size_of(rows, model.held.unit(), bits));
     };
     {
-        ObjectLock::LongGuard guard(*model.lock);
+        ObjectLock::LongGuard guard(model.lock);
         work();
     }
     const char* outcome = adding ? nothing_added : nothing_changed;
@@ -59,7 +59,7 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
 // for each of them to see what is to be done or said.
 template <class T>
 bool hold_scores(T& model, const Array<double>& scores, const Array<std::uint8_t>& labels) {
-    ObjectLock::LongGuard guard(*model.lock);
+    ObjectLock::LongGuard guard(model.lock);
     if (model.owner) return false;  // which apply_rows refuses
     const int bits = model.held.bits();
     auto given = labelled_scores(scores.data(), labels.data(), scores.shape(0), model.costs,
@@ -115,7 +115,7 @@ void merge(T& model, nb::list others) {
     int bits = 0;
     for (nb::handle other : others) {
         T& from = checked<T>(other);
-        ObjectLock::LongGuard guard(*from.lock);
+        ObjectLock::LongGuard guard(from.lock);
         parts.push_back(from.held.part());
         bits = std::max(bits, parts.back().bits);
         size += static_cast<double>(parts.back().total) *
@@ -123,7 +123,7 @@ void merge(T& model, nb::list others) {
     }
     Denial denial;
     {
-        ObjectLock::LongGuard guard(*model.lock);
+        ObjectLock::LongGuard guard(model.lock);
         bits = std::max(bits, model.held.bits());
         if (model.owner)
             denial = model.owned();

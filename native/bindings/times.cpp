@@ -85,7 +85,12 @@ void find_time_types() {
     microseconds = PyUnicode_InternFromString("microseconds");
 }
 
-Moment to_moment(PyObject* object, std::optional<bool> dated, const std::string& name) {
+std::string named(const char* name, std::ptrdiff_t place) {
+    return place == no_place ? name : std::string(name) + "[" + std::to_string(place) + "]";
+}
+
+Moment to_moment(PyObject* object, std::optional<bool> dated, const char* name,
+                 std::ptrdiff_t place) {
     Moment moment;
     if (read(object, moment) && dated.value_or(moment.calendar != Calendar::numbers) ==
                                     (moment.calendar != Calendar::numbers))
@@ -93,9 +98,10 @@ Moment to_moment(PyObject* object, std::optional<bool> dated, const std::string&
     const nb::object times = nb::module_::import_("limen.times");
     const nb::object kind =
         dated ? nb::object(nb::bool_(*dated)) : times.attr("is_dated")(nb::handle(object));
-    const nb::object plain = times.attr("as_time")(nb::handle(object), kind, name.c_str());
+    const nb::object plain =
+        times.attr("as_time")(nb::handle(object), kind, named(name, place).c_str());
     if (!read(plain.ptr(), moment))
-        refuse(PyExc_ValueError, name + " is " + shown(object) +
+        refuse(PyExc_ValueError, named(name, place) + " is " + shown(object) +
                                      ", and whole times have 64 bits. Give it as a float, or count "
                                      "from a later beginning." +
                                      nothing_changed);

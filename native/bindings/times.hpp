@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,8 +29,11 @@ struct Moment {
 void find_time_types();
 
 // A time; where it is known what it must be, `dated` says so. What is none is refused in the words
-// of limen.times, with its name.
-Moment to_moment(PyObject* object, std::optional<bool> dated, const std::string& name);
+// of limen.times, with its name, and its place in a list where it has one.
+constexpr std::ptrdiff_t no_place = -1;
+Moment to_moment(PyObject* object, std::optional<bool> dated, const char* name,
+                 std::ptrdiff_t place = no_place);
+std::string named(const char* name, std::ptrdiff_t place);
 
 bool is_timedelta(PyObject* object);
 
