@@ -254,6 +254,11 @@ const std::vector<Kind> kinds = {
          const auto huge = (std::int64_t{1} << 48) + static_cast<std::int64_t>(r() % 3);
          return Held{score, huge + static_cast<std::int64_t>(r() % 3), huge, 1};
      }},
+    {"mostly_alike",
+     [](Random& r, double score) {
+         if (r() % 12) return labelled(score, r() % 2, 4);
+         return Held{score, static_cast<std::int64_t>(r() % 5), 4, 1};
+     }},
 };
 
 // Adds and removes at the given odds, so that the trees grow and shrink again and again.
@@ -298,6 +303,9 @@ struct TheTotal {
 struct TheDistinct {
     friend auto expose(TheDistinct);
 };
+struct TheOdd {
+    friend auto expose(TheOdd);
+};
 struct TheLeaf {
     friend auto expose(TheLeaf);
 };
@@ -308,6 +316,7 @@ struct TheNode {
 template struct Exposed<TheRoot, &HullTree::root_>;
 template struct Exposed<TheTotal, &HullTree::total_>;
 template struct Exposed<TheDistinct, &HullTree::distinct_>;
+template struct Exposed<TheOdd, &HullTree::odd_>;
 template struct ExposedType<TheLeaf, HullTree::Leaf>;
 template struct ExposedType<TheNode, HullTree::Node>;
 
@@ -328,6 +337,13 @@ Leaf& leaf(HullTree& tree) {
     auto link = root(tree).child[1];
     while (!link.is_leaf()) link = link.node()->child[0];
     return *link.leaf();
+}
+
+// The same shape with nothing but single samples of one weight.
+void make_plain(HullTree& tree) {
+    tree.clear();
+    for (int i = 0; i < 40; ++i) tree.add(labelled(i, i % 3 == 0, 5));
+    tree.check();
 }
 
 }  // namespace
@@ -669,6 +685,77 @@ TEST_CASE("a large tree needs at most 90 bytes per score however they arrive") {
     }
 }
 
+TEST_CASE("single samples of one weight take less than half of what others take") {
+    for (std::int64_t weight : {std::int64_t{1}, std::int64_t{3} << 40}) {
+        HullTree alike, others;
+        Random random(91000);
+        for (int step = 0; step < 30000; ++step) {
+            const Held held = labelled(shapes[3].score(random, step), random() % 2, weight);
+            alike.add(held);
+            others.add({held.score, held.below, held.above, 2});
+        }
+        CHECK(alike.memory() <= 26 * alike.distinct());
+        CHECK(2 * alike.memory() < others.memory());
+        alike.load(listed(alike));
+        CHECK(alike.memory() <= 22 * alike.distinct());
+    }
+}
+
+// The first sample may be the only one of its weight.
+TEST_CASE("the weight of most samples is found when the first leaf is full") {
+    HullTree tree;
+    tree.add({-1.0, 5, 0, 1});
+    for (int i = 0; i < 5000; ++i) tree.add({double(i * 37 % 5003), 0, 1, 1});
+    tree.check();
+    CHECK(tree.memory() <= 40 * tree.distinct());
+}
+
+TEST_CASE("scores become alike and different again as their samples come and go") {
+    std::uint64_t seed = 92000;
+    for (int capacity : capacities)
+        for (int repeat = 0; repeat < thoroughness; ++repeat) {
+            Random random(++seed);
+            Pair pair(capacity);
+            std::vector<Held> samples;
+            const auto take_back = [&](std::size_t at) {
+                pair.remove(samples[at], "one of many" + with_seed(seed));
+                samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(at));
+            };
+            for (int step = 0; step < 300; ++step) {
+                const double score = double(random() % 150);
+                const std::int64_t finer = step / 50 % 2 ? 8 : 1;
+                samples.push_back(labelled(score, random() % 2, finer * (random() % 20 ? 8 : 2)));
+                pair.add(samples.back());
+                if (random() % 2) take_back(random() % samples.size());
+                // Losses that go without a sample, and come back with one.
+                const Held& some = samples.empty() ? Held{} : samples[random() % samples.size()];
+                if (some.count && random() % 8 == 0) {
+                    const Held half{some.score, some.below / 2, some.above / 2, 0};
+                    pair.remove(half, "half of one" + with_seed(seed));
+                    check_sound(pair.tree, "half of one" + with_seed(seed));
+                    pair.tree.add({half.score, half.below, half.above, 1});
+                    pair.tree.remove({half.score, 0, 0, 1}, always);
+                    auto& sums = pair.ordered[half.score];
+                    sums.below += half.below, sums.above += half.above;
+                }
+                if (step % 50 == 49) {
+                    pair.tree.scale(finer == 1 ? 3 : -3);
+                    const std::int64_t by = 9 - finer, from = finer;
+                    for (auto& [at, sums] : pair.ordered)
+                        sums = {sums.below * by / from, sums.above * by / from, sums.count};
+                    for (Held& each : samples)
+                        each.below = each.below * by / from, each.above = each.above * by / from;
+                }
+                check_sound(pair.tree, "step " + std::to_string(step) + with_seed(seed));
+                if (step % 20 == 0) pair.check_all("mixed" + with_seed(seed));
+            }
+            while (!samples.empty()) {
+                take_back(samples.size() - 1);
+                check_sound(pair.tree, "shrinking" + with_seed(seed));
+            }
+        }
+}
+
 TEST_CASE("small trees stay small, and a window that moves on takes no more memory") {
     HullTree tree;
     tree.add({0.0, 0, 1, 1});
@@ -772,40 +859,7 @@ TEST_CASE("removing needs no memory") {
 }
 
 TEST_CASE("additions that memory was reserved for need none, whatever goes in between") {
-    for (int capacity : capacities)
-        for (int seed = 0; seed < 40; ++seed) {
-            HullTree tree(capacity);
-            Random random(static_cast<std::uint64_t>(seed));
-            // Scores that come in order, or from anywhere, into trees that are full, empty or new.
-            const auto score = [&](int i) {
-                return seed % 3 ? double(random() % 4000) : double(i);
-            };
-            std::vector<double> held, script;
-            for (int i = 0; i < seed * 5; ++i) {
-                held.push_back(score(i));
-                tree.add({held.back(), 0, 1, 1});
-            }
-            const std::size_t before = held.size(), scores = 1 + random() % 60;
-            for (std::size_t i = 0; i < scores; ++i) {
-                script.push_back(score(1000 + int(i)));
-                held.push_back(script.back());
-            }
-            tree.reserve(scores, seed % 2 ? ~std::size_t{0} : before + scores);
-            std::size_t removed = 0;
-            const bool enough = testing::succeeds_with(0, [&] {
-                for (std::size_t i = 0; i < scores; ++i) {
-                    for (int gone = seed % 4; gone > 0 && removed < before + i; --gone)
-                        tree.remove({held[removed++], 0, 1, 1}, always);
-                    tree.add({script[i], 0, 1, 1});
-                }
-            });
-            tree.check();
-            CHECK(enough);
-            const HullTree copy = tree.copy();
-            copy.check();
-            CHECK(same(listed(tree), listed(copy)));
-            if (!held.empty()) tree.warm(held.back());
-        }
+    for (int capacity : capacities) check_reserved([&] { return HullTree(capacity); });
 }
 
 TEST_CASE("capacities outside of 4 to the slots of a leaf are refused") {
@@ -846,12 +900,19 @@ TEST_CASE("every broken invariant is told apart") {
         {"a leaf is too full", [](HullTree& t) { leaf(t).used = 9; }},
         {"a leaf is too empty", [](HullTree& t) { leaf(t).used = 1; }},
         {"a leaf is wrong about being the first", [](HullTree& t) { leaf(t).first = true; }},
-        {"a leaf does not start at 0", [](HullTree& t) { leaf(t).points[0].weight = -1; }},
+        {"a leaf does not start at 0", [](HullTree& t) { leaf(t).side->points[0].weight = -1; }},
         {"scores do not ascend", [](HullTree& t) { leaf(t).score[1] = leaf(t).score[0]; }},
         {"a score is astray", [](HullTree& t) { leaf(t).score[0] = -1000; }},
-        {"a score is held without samples", [](HullTree& t) { leaf(t).count[0] = 0; }},
+        {"a score is held without samples", [](HullTree& t) { leaf(t).side->count[0] = 0; }},
         {"a score is held without weight",
-         [](HullTree& t) { leaf(t).points[2] = leaf(t).points[1]; }},
+         [](HullTree& t) { leaf(t).side->points[2] = leaf(t).side->points[1]; }},
+        {"a side is missing or left over", [](HullTree& t) { leaf(t).odd = 0; }},
+        {"the number of odd scores of a leaf is wrong", [](HullTree& t) { --leaf(t).odd; }},
+        {"the number of odd scores is wrong", [](HullTree& t) { ++(t.*expose(TheOdd{})); }},
+        {"a leaf has another unit", [](HullTree& t) { make_plain(t), ++leaf(t).unit; }},
+        {"a leaf does not start at 0", [](HullTree& t) { make_plain(t), ++leaf(t).ones[0]; }},
+        {"the sums of a left child are wrong",
+         [](HullTree& t) { make_plain(t), ++leaf(t).ones[leaf(t).used]; }},
         {"the hull of a leaf is wrong", [](HullTree& t) { ++leaf(t).vertices; }},
         {"the hull of a leaf is wrong", [](HullTree& t) { leaf(t).hull[0] = 2; }},
         {"the sums of a left child are wrong", [](HullTree& t) { ++inner(t).left.weight; }},
