@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Points and edges of a convex hull, and a run of up to 60 neighbouring scores with their points
+// Points and edges of a convex hull, and a run of up to 92 neighbouring scores with their points
 // and a hull of its own.
 //
 // add, open, close   O(slots), but only the part of the hull around the change is walked again
@@ -71,7 +71,7 @@ struct HullBounds {
 
 // Point k of a leaf lies after its k lowest scores; point 0 is the start of the leaf and
 // belongs to it only when it is the first of the tree.
-inline constexpr int hull_leaf_slots = 60;
+inline constexpr int hull_leaf_slots = 92;
 
 // What a leaf keeps besides where one of its scores is not plain.
 struct alignas(64) HullSide {
@@ -132,6 +132,11 @@ struct alignas(64) HullLeaf {
         std::int64_t sum = 0;
         for (int i = 0; i < k; ++i) sum += side->count[i];
         return sum;
+    }
+    // Which vertex point k is; -1 when it is none.
+    int vertex_at(int k) const {
+        const void* found = std::memchr(hull, k, vertices);
+        return found ? static_cast<int>(static_cast<const std::uint8_t*>(found) - hull) : -1;
     }
     // The last vertex that is reached when an edge is taken as long as `pays` says so; it
     // says so for all edges up to some slope.

@@ -7,7 +7,7 @@
 // best, sums_*, around       O(log n)
 // blocks                     O(log n) per block at most, O(1) where blocks are dense
 // load, scan                 O(n)
-// memory                     640 bytes per leaf of 60 slots, about two thirds full, and 1,216 more
+// memory                     960 bytes per leaf of 92 slots, about two thirds full, and 1,856 more
 //                            where one of its scores is not plain; 192 per inner node
 //
 // The cut above the k lowest scores is the point (weight, below) of the sums over them. A cut is
@@ -87,7 +87,7 @@ public:
     // Fewer slots per leaf make splits and merges common: for tests.
     explicit HullTree(int leaf_capacity = leaf_slots) : leaf_capacity_(leaf_capacity) {
         if (leaf_capacity < 4 || leaf_capacity > leaf_slots)
-            throw std::invalid_argument("the capacity of a leaf must be from 4 to 60");
+            throw std::invalid_argument("the capacity of a leaf must be from 4 to 92");
     }
 
     HullTree(HullTree&& other) noexcept { swap(other); }
@@ -132,6 +132,7 @@ public:
         }
         Path path;
         Leaf* leaf = descend(held.score, path);
+        if (leaf->side) prefetch(leaf->side);
         int slot = leaf->rank(held.score);
         const Change change{held.score, point_of(held), held.count, false};
         if (leaf->holds(slot, held.score)) {
@@ -166,6 +167,7 @@ public:
         if (!root_) return false;
         Path path;
         Leaf* leaf = descend(held.score, path);
+        if (leaf->side) prefetch(leaf->side);
         const int slot = leaf->rank(held.score);
         if (!leaf->holds(slot, held.score)) return false;
         const Held now = leaf->held(slot);
@@ -460,9 +462,38 @@ private:
             if (path.right[i]) point += node->left;
             if (path.reshaped && needs_balance(node))
                 balance(*path.link[i]);
-            else if (node->stale || !bridge_holds(node, path.right[i], change, point))
+            else if (node->stale || !bridge_holds(node, path.right[i], change, point,
+                                                  [&](bool before, Bounds& bounds) {
+                                                      return still_touches(path, i, before, bounds);
+                                                  }))
                 build_bridge(node);
         }
+    }
+
+    // Whether the bridge of a node of the path still touches a vertex of the child that the path
+    // goes to, whose own bridges are right; `bounds` are narrowed by edges on the side of the
+    // change. Where the way to the vertex leaves the path nothing has changed. A node whose bridge
+    // runs below the vertex leaves no slope between the bounds.
+    static bool still_touches(const Path& path, int i, bool before, Bounds& bounds) {
+        if (path.reshaped) return false;
+        const Node* top = path.node(i);
+        const double score = path.right[i] ? top->to_score : top->from_score;
+        const auto narrow = [&](const Point& edge) {
+            before ? bounds.narrow_low(edge) : bounds.narrow_high(edge);
+        };
+        for (int j = i + 1; j < path.depth; ++j) {
+            const Node* node = path.node(j);
+            const bool right = score >= node->separator;
+            if (right == before) narrow(node->to - node->from);
+            if (right != path.right[j]) return true;
+        }
+        const Leaf* leaf = path.end->leaf();
+        const int k = leaf->count_where([=](double held) { return held <= score; });
+        const int v = leaf->vertex_at(k);
+        if (v < 0) return false;
+        if (before && v > 0) narrow(leaf->vertex(v) - leaf->vertex(v - 1));
+        if (!before && v + 1 < leaf->vertices) narrow(leaf->vertex(v + 1) - leaf->vertex(v));
+        return true;
     }
 
     void forget_all() {
