@@ -121,7 +121,7 @@ public:
 
     template <class Seen>
     void add(const Held& held, Seen&& seen) {
-        if (held.below < 0 || held.above < 0 || held.below + held.above == 0)
+        if (!weighs(held))
             throw std::invalid_argument("a score without weight, or with a negative one");
         if (!root_) {
             unit_ = usual_weight(&held, 1);
@@ -156,6 +156,29 @@ public:
         }
         mend(path, change, leaf->point(slot + 1));
         reserved_ -= reserved_ > 0;
+    }
+
+    // The same for the scores from `done` to `last`, which ascend strictly; `done` is where the
+    // next one stands when memory runs out. Where many go into one part of the tree, each of its
+    // bridges is built once.
+    template <class Seen>
+    void add_all(const Held*& done, const Held* last, Seen&& seen) {
+        const auto odd = static_cast<std::size_t>(
+            std::count_if(done, last, [&](const Held& held) { return !plain(held); }));
+        while (done != last) {
+            const Held* const first = done;
+            if (root_) {
+                if (odd) reserve_sides(leaves_.in_use(), odd_ + odd);
+                const Run run = add_run(root_, done, last, seen);
+                total_ += run.sum;
+                count_ += run.count;
+            }
+            const auto added = static_cast<std::size_t>(done - first);
+            reserved_ -= std::min(reserved_, added);
+            if (done == last) break;
+            add(*done, seen);
+            ++done;
+        }
     }
 
     // Take sums away from a score if it is held with at least `held.count` samples and as much
@@ -496,6 +519,55 @@ private:
         return true;
     }
 
+    // What a run of scores has added to a part.
+    struct Run {
+        Point sum;
+        std::int64_t count = 0;
+    };
+    // With fewer scores than so many on their way into a part, bridges are cheaper to keep.
+    static constexpr std::ptrdiff_t fewest_of_run = 6;
+
+    // Add scores from `done` on to a part that all up to `end` belong to, as long as that takes
+    // neither memory nor another shape. Sides are reserved, and nothing here can fail.
+    template <class Seen>
+    Run add_run(Link at, const Held*& done, const Held* end, Seen& seen) {
+        if (at.is_leaf()) return add_run(at.leaf(), done, end, seen);
+        Run run;
+        if (end - done < fewest_of_run) return run;
+        Node* node = at.node();
+        const Held* const middle = std::partition_point(
+            done, end, [=](const Held& held) { return held.score < node->separator; });
+        if (done != middle) {
+            run = add_run(node->child[0], done, middle, seen);
+            node->left += run.sum;
+            node->left_count += run.count;
+        }
+        if (done == middle && done != end) {
+            const Run right = add_run(node->child[1], done, end, seen);
+            run.sum += right.sum;
+            run.count += right.count;
+        }
+        if (run.count) build_bridge(node);
+        return run;
+    }
+
+    template <class Seen>
+    Run add_run(Leaf* leaf, const Held*& done, const Held* end, Seen& seen) {
+        Run run;
+        for (; done != end; ++done) {
+            const int slot = leaf->rank(done->score);
+            if (leaf->used == leaf_capacity_ || leaf->holds(slot, done->score)) break;
+            if (!weighs(*done)) break;
+            if (!plain(*done)) make_odd(leaf);
+            seen(Held{done->score, 0, 0, 0});
+            leaf->open(slot, *done);
+            ++distinct_;
+            run.sum += point_of(*done);
+            run.count += done->count;
+        }
+        return run;
+    }
+
     void forget_all() {
         root_ = Link();
         distinct_ = odd_ = 0;
@@ -542,6 +614,10 @@ private:
         for (const Link& child : link.node()->child)
             if (!child.is_leaf() && child.node()->stale) build_bridge(child.node());
         build_bridge(link.node());
+    }
+
+    static bool weighs(const Held& held) {
+        return held.below >= 0 && held.above >= 0 && held.below + held.above > 0;
     }
 
     // A single sample with a label that weighs the unit; most are such.

@@ -604,6 +604,67 @@ TEST_CASE("loading any number of scores equals adding them, and changes go on fr
         }
 }
 
+// Sorted, and one entry for each score.
+std::vector<Held> batch_of(const Shape& shape, const Kind& kind, Random& random, int size) {
+    Ordered ordered;
+    for (int step = 0; step < size; ++step) {
+        const Held held = kind.sample(random, shape.score(random, step));
+        RunSums& sums = ordered[held.score];
+        sums = plus(sums, {held.below, held.above, held.count});
+    }
+    return listed(ordered);
+}
+
+TEST_CASE("batches of ascending scores equal adding them one by one") {
+    std::uint64_t seed = 75000;
+    for (int capacity : capacities)
+        for (std::size_t s : {0u, 1u, 3u, 4u, 6u})
+            for (const Kind& kind : kinds) {
+                Random random(++seed);
+                Pair pair(capacity);
+                const std::string note = std::string(shapes[s].name) + " " + kind.name;
+                for (int size : {1, 5, 200, 3, 40, 300, 90}) {
+                    const std::vector<Held> batch = batch_of(shapes[s], kind, random, size);
+                    std::size_t seen = 0;
+                    const Held* done = batch.data();
+                    pair.tree.add_all(done, batch.data() + batch.size(), [&](const Held& before) {
+                        const RunSums& sums = pair.ordered[before.score];
+                        seen += before.score == done->score && before.below == sums.below &&
+                                before.above == sums.above && before.count == sums.count;
+                    });
+                    CHECK_NOTE(seen == batch.size(), note + with_seed(seed));
+                    for (const Held& held : batch) {
+                        RunSums& sums = pair.ordered[held.score];
+                        sums = plus(sums, {held.below, held.above, held.count});
+                    }
+                    pair.check_all(note + with_seed(seed));
+                }
+            }
+}
+
+TEST_CASE("a batch without memory for all of it is added up to where it stopped") {
+    std::uint64_t seed = 76000;
+    for (int capacity : {4, 8, HullTree::leaf_slots})
+        for (std::size_t k : {0u, 2u, 5u})
+            for (long granted = 0;; ++granted) {
+                Random random(seed);
+                Pair pair(capacity);
+                for (int i = 0; i < 150; ++i) pair.add(labelled(i, i % 3 == 0, 4));
+                const std::vector<Held> batch = batch_of(shapes[4], kinds[k], random, 60);
+                const Held* done = batch.data();
+                const bool enough = testing::succeeds_with(granted, [&] {
+                    pair.tree.add_all(done, batch.data() + batch.size(), [](const Held&) {});
+                });
+                CHECK(enough == (done == batch.data() + batch.size()));
+                for (const Held* held = batch.data(); held != done; ++held) {
+                    RunSums& sums = pair.ordered[held->score];
+                    sums = plus(sums, {held->below, held->above, held->count});
+                }
+                pair.check_all("granted " + std::to_string(granted));
+                if (enough) break;
+            }
+}
+
 TEST_CASE("a finer unit multiplies every sum and moves no block, and a coarser one leads back") {
     std::uint64_t seed = 80000;
     for (int capacity : capacities)
@@ -889,6 +950,19 @@ TEST_CASE("scores without weight, or with a negative one, are refused") {
 
         CHECK(refused && tree.distinct() == 1 && tree.totals() == (RunSums{1, 2, 1}));
     }
+    std::vector<Held> batch;
+    for (int i = 0; i < 40; ++i) batch.push_back({2.0 + i, i == 20 ? 0 : 1, 0, 1});
+    HullTree roomy;
+    roomy.add({1.0, 1, 2, 1});
+    const Held* done = batch.data();
+    bool refused = false;
+    try {
+        roomy.add_all(done, batch.data() + 40, [](const Held&) {});
+    } catch (const std::invalid_argument&) {
+        refused = true;
+    }
+    roomy.check();
+    CHECK(refused && done == batch.data() + 20 && roomy.distinct() == 21);
 }
 
 TEST_CASE("every broken invariant is told apart") {
