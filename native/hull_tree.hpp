@@ -163,11 +163,16 @@ public:
     // bridges is built once.
     template <class Seen>
     void add_all(const Held*& done, const Held* last, Seen&& seen) {
-        const auto odd = static_cast<std::size_t>(
-            std::count_if(done, last, [&](const Held& held) { return !plain(held); }));
+        std::size_t odd = 0;
+        std::int64_t unit = -1;  // no unit yet
         while (done != last) {
             const Held* const first = done;
             if (root_) {
+                if (unit != unit_) {
+                    unit = unit_;
+                    odd = static_cast<std::size_t>(
+                        std::count_if(done, last, [&](const Held& held) { return !plain(held); }));
+                }
                 if (odd) reserve_sides(leaves_.in_use(), odd_ + odd);
                 const Run run = add_run(root_, done, last, seen);
                 total_ += run.sum;

@@ -645,12 +645,16 @@ TEST_CASE("batches of ascending scores equal adding them one by one") {
 TEST_CASE("a batch without memory for all of it is added up to where it stopped") {
     std::uint64_t seed = 76000;
     for (int capacity : {4, 8, HullTree::leaf_slots})
-        for (std::size_t k : {0u, 2u, 5u})
+        for (std::size_t k : {0u, 2u, 5u, 6u, 7u})
             for (long granted = 0;; ++granted) {
                 Random random(seed);
                 Pair pair(capacity);
-                for (int i = 0; i < 150; ++i) pair.add(labelled(i, i % 3 == 0, 4));
-                const std::vector<Held> batch = batch_of(shapes[4], kinds[k], random, 60);
+                // Many, or so few that the weight of most is found while the batch is added.
+                const int held = k < 6 ? 150 : k == 6 ? capacity : 0;
+                for (int i = held; i-- > 0;)
+                    pair.add(labelled(i, i % 3 == 0, i + 1 < held ? 4 : 1));
+                const std::vector<Held> batch =
+                    batch_of(shapes[k < 6 ? 4 : 3], kinds[k % 6], random, 60);
                 const Held* done = batch.data();
                 const bool enough = testing::succeeds_with(granted, [&] {
                     pair.tree.add_all(done, batch.data() + batch.size(), [](const Held&) {});
