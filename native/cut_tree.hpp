@@ -6,8 +6,7 @@
 // best          O(1) unless the last change moved it, then O(log n)
 // load, scan    O(n)
 // memory        832 bytes per leaf of 48 slots, which are about four fifths full, and 576 more
-// where
-//               a score of the leaf has several samples or losses on both sides
+//               where a score of the leaf has several samples or losses on both sides
 //
 // A B+-tree. A leaf holds scores in ascending order with the running sum of z = above - below
 // inside the leaf; an inner node holds for each child where it starts (`before`) and the best

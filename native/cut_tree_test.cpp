@@ -844,39 +844,7 @@ TEST_CASE("removing needs no memory") {
 
 TEST_CASE("additions that memory was reserved for need none, whatever goes in between") {
     for (const Capacity& capacity : capacities)
-        for (int seed = 0; seed < 40; ++seed) {
-            CutTree tree(capacity.leaf, capacity.node);
-            Random random(static_cast<std::uint64_t>(seed));
-            // Scores that come in order, or from anywhere, into trees that are full, empty or new.
-            const auto score = [&](int i) {
-                return seed % 3 ? double(random() % 4000) : double(i);
-            };
-            std::vector<double> held, script;
-            for (int i = 0; i < seed * 5; ++i) {
-                held.push_back(score(i));
-                tree.add({held.back(), 0, 1, 1});
-            }
-            const std::size_t before = held.size(), scores = 1 + random() % 60;
-            for (std::size_t i = 0; i < scores; ++i) {
-                script.push_back(score(1000 + int(i)));
-                held.push_back(script.back());
-            }
-            tree.reserve(scores, seed % 2 ? ~std::size_t{0} : before + scores);
-            std::size_t removed = 0;
-            const bool enough = testing::succeeds_with(0, [&] {
-                for (std::size_t i = 0; i < scores; ++i) {
-                    for (int gone = seed % 4; gone > 0 && removed < before + i; --gone)
-                        tree.remove({held[removed++], 0, 1, 1}, always);
-                    tree.add({script[i], 0, 1, 1});
-                }
-            });
-            tree.check();
-            CHECK(enough);
-            const CutTree copy = tree.copy();
-            copy.check();
-            CHECK(same(listed(tree), listed(copy)));
-            if (!held.empty()) tree.warm(held.back());
-        }
+        check_reserved([&] { return CutTree(capacity.leaf, capacity.node); });
 }
 
 // A score that is not plain needs a side of its leaf, and leaves that share may need two for one.

@@ -797,7 +797,7 @@ private:
         const Wide summed = summed_;
         std::size_t added = 0;
         try {
-            Held waiting[64];
+            Held waiting[512];
             std::size_t used = 0;
             const auto add_waiting = [&] {
                 const Held* done = waiting;
@@ -828,10 +828,7 @@ private:
 
     void add_all(const Held*& done, const Held* last) {
         const auto seen = [&](const Held& before) { summed_ += growth(before, *done, 1); };
-        if constexpr (std::is_same_v<Tree, CutTree>)
-            tree_.add_all(done, last, seen);
-        else
-            for (; done != last; ++done) tree_.add(*done, seen);
+        tree_.add_all(done, last, seen);
     }
 
     template <class Row>

@@ -231,14 +231,19 @@ inline bool bend(Point& bound, std::int64_t distance, const HullChange& change, 
 // Does the bridge still touch both hulls in the same scores? Only one child has changed: on
 // one side of the touching point, its points beyond the changed score were shifted, all by
 // the same step. If that is away from the bounding line, none of them can have come below
-// it; if it is towards it, by little or far away, a weaker bound will do. Otherwise look
-// into the child that has changed; as a rule the other is in no near cache and need not be
-// touched. `point` is that of the changed score, or of its predecessor when it is gone.
+// it; if it is towards it, by little or far away, a weaker bound will do. Otherwise
+// `still_touches` looks along the path of the change, all of which is in a near cache, whether
+// the point is still a vertex of the child's hull, and narrows the bounds by the edges there. Only
+// where the bridge itself has turned may that not be enough; then look into the child from
+// above. As a rule the other child is in no near cache and need not be touched. `point` is that
+// of the changed score, or of its predecessor when it is gone.
 //
 // A score that has just come needs no look of its own: it has a predecessor in the same
 // child, because separators are first scores and the first leaf owns the start, and seen
 // from beyond it takes the place that its predecessor had.
-inline bool bridge_holds(HullNode* node, bool right, const HullChange& change, const Point& point) {
+template <class StillTouches>
+bool bridge_holds(HullNode* node, bool right, const HullChange& change, const Point& point,
+                  const StillTouches& still_touches) {
     const bool over_from = change.score <= node->from_score;  // not if that is no score
     const bool over_to = change.score <= node->to_score;
     if (change.closes && (change.score == node->from_score || change.score == node->to_score))
@@ -260,6 +265,17 @@ inline bool bridge_holds(HullNode* node, bool right, const HullChange& change, c
         (!(towards || turned) || bounds.allow(bridge, right))) {
         if (towards) node->bounds[right] = bounds;
         return true;
+    }
+    // Low parts are near, and a look from above leaves the strongest bounds.
+    constexpr int low = 3;
+    if (towards && node->height > low) {
+        bounds = node->bounds[right];
+        if (!still_touches(before, bounds)) return false;
+        if (bounds.allow(bridge, right)) {
+            node->bounds[right] = bounds;
+            return true;
+        }
+        if (!turned) return false;
     }
     BridgeTouch found =
         right ? touch<true>(node->child[1], bridge) : touch<false>(node->child[0], bridge);

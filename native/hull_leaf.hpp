@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Points and edges of a convex hull, and a run of up to 56 neighbouring scores with their points
+// Points and edges of a convex hull, and a run of up to 92 neighbouring scores with their points
 // and a hull of its own.
 //
 // add, open, close   O(slots), but only the part of the hull around the change is walked again
 // rank               O(log slots)
+//
+// Most scores have a single sample with a label, and most samples weigh the same, their unit. The
+// points of such plain scores are whole numbers of units, at most as many as there are slots, so a
+// byte each is enough. Where one score of a leaf is not plain, a side keeps all its points in full.
 //
 // Coordinates are sums of weights and stay below 2^62, so the product of two of them fits in 128
 // bits. Nothing is rounded: with doubles, edges that are nearly parallel would be taken for one
@@ -15,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "cut.hpp"
 #include "wide.hpp"
@@ -66,26 +71,38 @@ struct HullBounds {
 
 // Point k of a leaf lies after its k lowest scores; point 0 is the start of the leaf and
 // belongs to it only when it is the first of the tree.
+inline constexpr int hull_leaf_slots = 92;
+
+// What a leaf keeps besides where one of its scores is not plain.
+struct alignas(64) HullSide {
+    Point points[hull_leaf_slots + 1];
+    std::uint32_t count[hull_leaf_slots];
+
+    void reset() { points[0] = {}; }
+};
+
 struct alignas(64) HullLeaf {
-    static constexpr int slots = 56;
+    static constexpr int slots = hull_leaf_slots;
 
     std::uint8_t used;
     std::uint8_t vertices;
+    std::uint8_t odd;  // how many scores are not plain
     bool first;
+    HullSide* side;                // null when none is odd
+    std::int64_t unit;             // what plain scores weigh, where there is no side
     std::uint8_t hull[slots + 1];  // the points that are vertices of the leaf's hull
+    std::uint8_t ones[slots + 1];  // `below` of each point in units, where there is no side
     double score[slots];
-    std::uint32_t count[slots];
-    Point points[slots + 1];
 
     void reset() {
-        points[0] = {};
-        used = 0;
-        vertices = 0;
+        ones[0] = 0;
+        used = vertices = odd = 0;
         first = false;
+        side = nullptr;
     }
-    const Point& point(int k) const { return points[k]; }
-    const Point& total() const { return points[used]; }
-    const Point& vertex(int i) const { return points[hull[i]]; }
+    Point point(int k) const { return side ? side->points[k] : Point{unit * k, unit * ones[k]}; }
+    Point total() const { return point(used); }
+    Point vertex(int i) const { return point(hull[i]); }
     void narrow(HullBounds& bounds, int i) const {
         if (i > 0) bounds.narrow_low(vertex(i) - vertex(i - 1));
         if (i + 1 < vertices) bounds.narrow_high(vertex(i + 1) - vertex(i));
@@ -93,8 +110,9 @@ struct alignas(64) HullLeaf {
     bool holds(int slot, double wanted) const { return slot < used && score[slot] == wanted; }
     Held held(int slot) const {
         const Point sum = point(slot + 1) - point(slot);
-        return {score[slot], sum.below, sum.weight - sum.below, count[slot]};
+        return {score[slot], sum.below, sum.weight - sum.below, count(slot)};
     }
+    std::uint32_t count(int slot) const { return side ? side->count[slot] : 1; }
     // How many scores lie below the given one.
     int rank(double wanted) const {
         return count_where([=](double held) { return held < wanted; });
@@ -110,9 +128,15 @@ struct alignas(64) HullLeaf {
         return static_cast<int>(at - score);
     }
     std::int64_t count_below(int k) const {
+        if (!side) return k;
         std::int64_t sum = 0;
-        for (int i = 0; i < k; ++i) sum += count[i];
+        for (int i = 0; i < k; ++i) sum += side->count[i];
         return sum;
+    }
+    // Which vertex point k is; -1 when it is none.
+    int vertex_at(int k) const {
+        const void* found = std::memchr(hull, k, vertices);
+        return found ? static_cast<int>(static_cast<const std::uint8_t*>(found) - hull) : -1;
     }
     // The last vertex that is reached when an edge is taken as long as `pays` says so; it
     // says so for all edges up to some slope.
@@ -129,28 +153,53 @@ struct alignas(64) HullLeaf {
         return low;
     }
 
-    void add(int slot, const Point& delta) {
-        for (int k = slot + 1; k <= used; ++k) points[k] += delta;
+    // The next three where the leaf has a side if it needs one afterwards.
+    void add(int slot, const Point& delta, std::int64_t samples) {
+        for (int k = slot + 1; k <= used; ++k) side->points[k] += delta;
+        side->count[slot] += static_cast<std::uint32_t>(samples);
         renew_hull(slot + 1, 0);
     }
     void open(int slot, const Held& held) {
-        const Point delta = point_of(held);
-        const auto behind = static_cast<std::size_t>(used - slot);
-        std::memmove(score + slot + 1, score + slot, behind * sizeof *score);
-        std::memmove(count + slot + 1, count + slot, behind * sizeof *count);
+        move(score, slot, slot + 1);
         score[slot] = held.score;
-        count[slot] = held.count;
-        for (int k = used; k >= slot; --k) points[k + 1] = points[k] + delta;
+        if (side) {
+            const Point delta = point_of(held);
+            move(side->count, slot, slot + 1);
+            side->count[slot] = held.count;
+            for (int k = used; k >= slot; --k) side->points[k + 1] = side->points[k] + delta;
+        } else {
+            std::memmove(ones + slot + 1, ones + slot, static_cast<std::size_t>(used - slot + 1));
+            if (held.below)
+                for (int k = slot + 1; k <= used + 1; ++k) ++ones[k];
+        }
         ++used;
         renew_hull(slot + 1, 1);
     }
     void close(int slot, const Point& delta) {
+        move(score, slot + 1, slot);
+        if (side) move(side->count, slot + 1, slot);
+        const int one = side ? 0 : ones[slot + 1] - ones[slot];
         --used;
-        const auto behind = static_cast<std::size_t>(used - slot);
-        std::memmove(score + slot, score + slot + 1, behind * sizeof *score);
-        std::memmove(count + slot, count + slot + 1, behind * sizeof *count);
-        for (int k = slot + 1; k <= used; ++k) points[k] = points[k + 1] + delta;
+        if (side)
+            for (int k = slot + 1; k <= used; ++k) side->points[k] = side->points[k + 1] + delta;
+        else
+            for (int k = slot + 1; k <= used; ++k)
+                ones[k] = static_cast<std::uint8_t>(ones[k + 1] - one);
         renew_hull(slot + 1, -1);
+    }
+
+    // Keep all points in full from now on, or only as the plain ones that they are.
+    void take_side(HullSide* taken) {
+        for (int k = 0; k <= used; ++k) taken->points[k] = point(k);
+        for (int i = 0; i < used; ++i) taken->count[i] = count(i);
+        side = taken;
+    }
+    HullSide* leave_side(std::int64_t plain) {
+        unit = plain;
+        for (int k = 1; k <= used; ++k)
+            ones[k] = static_cast<std::uint8_t>(
+                ones[k - 1] + (side->points[k].below > side->points[k - 1].below));
+        return std::exchange(side, nullptr);
     }
 
     // The hull of all points, one after the other.
@@ -160,14 +209,24 @@ struct alignas(64) HullLeaf {
     }
 
 private:
+    // The values of the slots from one on move to another, next to it.
+    template <class T>
+    void move(T* values, int from, int to) {
+        std::memmove(values + to, values + from,
+                     static_cast<std::size_t>(used - from) * sizeof *values);
+    }
+
+    // Whether point b lies strictly below the line from a to c.
+    bool below_line(int a, int b, int c) const {
+        if (!side) return (b - a) * (ones[c] - ones[b]) > (ones[b] - ones[a]) * (c - b);
+        const Point middle = side->points[b];
+        return cross(middle - side->points[a], side->points[c] - middle) > 0;
+    }
+
     // Points after the last vertex in ascending order: a vertex goes when it does not lie
     // strictly below the line from its predecessor to a later point.
     void push_vertex(int k) {
-        while (vertices >= 2) {
-            const Point last = vertex(vertices - 1);
-            if (cross(last - vertex(vertices - 2), point(k) - last) > 0) break;
-            --vertices;
-        }
+        while (vertices >= 2 && !below_line(hull[vertices - 2], hull[vertices - 1], k)) --vertices;
         hull[vertices++] = static_cast<std::uint8_t>(k);
     }
 

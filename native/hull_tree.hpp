@@ -7,8 +7,8 @@
 // best, sums_*, around       O(log n)
 // blocks                     O(log n) per block at most, O(1) where blocks are dense
 // load, scan                 O(n)
-// memory                     30 bytes per slot of a leaf, 192 per inner node; leaves are about
-//                            two thirds full
+// memory                     960 bytes per leaf of 92 slots, about two thirds full, and 1,856 more
+//                            where one of its scores is not plain; 192 per inner node
 //
 // The cut above the k lowest scores is the point (weight, below) of the sums over them. A cut is
 // cheapest for some cost if and only if it is a vertex of the greatest convex minorant, the
@@ -87,7 +87,7 @@ public:
     // Fewer slots per leaf make splits and merges common: for tests.
     explicit HullTree(int leaf_capacity = leaf_slots) : leaf_capacity_(leaf_capacity) {
         if (leaf_capacity < 4 || leaf_capacity > leaf_slots)
-            throw std::invalid_argument("the capacity of a leaf must be from 4 to 56");
+            throw std::invalid_argument("the capacity of a leaf must be from 4 to 92");
     }
 
     HullTree(HullTree&& other) noexcept { swap(other); }
@@ -97,7 +97,7 @@ public:
     }
 
     std::size_t distinct() const { return distinct_; }
-    std::size_t memory() const { return leaves_.memory() + nodes_.memory(); }
+    std::size_t memory() const { return leaves_.memory() + sides_.memory() + nodes_.memory(); }
     int leaf_capacity() const { return leaf_capacity_; }
     RunSums totals() const { return sums(total_, count_); }
     HullLink root() const { return root_; }
@@ -121,29 +121,34 @@ public:
 
     template <class Seen>
     void add(const Held& held, Seen&& seen) {
-        if (held.below < 0 || held.above < 0 || held.below + held.above == 0)
+        if (!weighs(held))
             throw std::invalid_argument("a score without weight, or with a negative one");
         if (!root_) {
-            Leaf* leaf = leaves_.make();
+            unit_ = usual_weight(&held, 1);
+            if (!plain(held)) reserve_sides(1, 1);
+            Leaf* leaf = make_leaf();
             leaf->first = true;
             root_ = Link(leaf);
         }
         Path path;
         Leaf* leaf = descend(held.score, path);
+        if (leaf->side) prefetch(leaf->side);
         int slot = leaf->rank(held.score);
         const Change change{held.score, point_of(held), held.count, false};
         if (leaf->holds(slot, held.score)) {
-            if (held.count > std::numeric_limits<std::uint32_t>::max() - leaf->count[slot])
+            const Held before = leaf->held(slot);
+            if (held.count > std::numeric_limits<std::uint32_t>::max() - before.count)
                 throw std::overflow_error("more than 4294967295 samples of one score");
-            seen(leaf->held(slot));
+            if (plain(before)) make_odd(leaf);
+            seen(before);
             shift(path, change);
-            leaf->add(slot, change.delta);
-            leaf->count[slot] += held.count;
+            leaf->add(slot, change.delta, held.count);
         } else {
             if (leaf->used == leaf_capacity_) {
                 leaf = split(path, held.score);
                 slot = leaf->rank(held.score);
             }
+            if (!plain(held)) make_odd(leaf);
             seen(Held{held.score, 0, 0, 0});
             shift(path, change);
             leaf->open(slot, held);
@@ -153,15 +158,44 @@ public:
         reserved_ -= reserved_ > 0;
     }
 
+    // The same for the scores from `done` to `last`, which ascend strictly; `done` is where the
+    // next one stands when memory runs out. Where many go into one part of the tree, each of its
+    // bridges is built once.
+    template <class Seen>
+    void add_all(const Held*& done, const Held* last, Seen&& seen) {
+        std::size_t odd = 0;
+        std::int64_t unit = -1;  // no unit yet
+        while (done != last) {
+            const Held* const first = done;
+            if (root_) {
+                if (unit != unit_) {
+                    unit = unit_;
+                    odd = static_cast<std::size_t>(
+                        std::count_if(done, last, [&](const Held& held) { return !plain(held); }));
+                }
+                if (odd) reserve_sides(leaves_.in_use(), odd_ + odd);
+                const Run run = add_run(root_, done, last, seen);
+                total_ += run.sum;
+                count_ += run.count;
+            }
+            const auto added = static_cast<std::size_t>(done - first);
+            reserved_ -= std::min(reserved_, added);
+            if (done == last) break;
+            add(*done, seen);
+            ++done;
+        }
+    }
+
     // Take sums away from a score if it is held with at least `held.count` samples and as much
     // below and above, and `allows` agrees to what is held; otherwise change nothing and return
     // false. A score goes with its last sample, which must leave it without losses, and only
-    // that one may.
+    // that one may. Needs no memory, unless losses go without a sample.
     template <class Allows>
     bool remove(const Held& held, Allows&& allows) {
         if (!root_) return false;
         Path path;
         Leaf* leaf = descend(held.score, path);
+        if (leaf->side) prefetch(leaf->side);
         const int slot = leaf->rank(held.score);
         if (!leaf->holds(slot, held.score)) return false;
         const Held now = leaf->held(slot);
@@ -171,6 +205,7 @@ public:
         if (closes != (now.count == held.count) || !allows(now)) return false;
         if (distinct_ == 1 && closes) {
             if (reserved_) {
+                give_back_side(leaf);
                 leaves_.give_back(leaf);
                 forget_all();
             } else {
@@ -179,15 +214,18 @@ public:
             return true;
         }
         const Change change{held.score, -point_of(held), -std::int64_t{held.count}, closes};
+        const Held after{held.score, now.below - held.below, now.above - held.above,
+                         now.count - held.count};
+        if (plain(now) && !closes) make_odd(leaf);
         shift(path, change);
         if (closes) {
             --distinct_;
             leaf->close(slot, change.delta);
             if (slot == 0) path.new_first_score(leaf->score[0]);
         } else {
-            leaf->add(slot, change.delta);
-            leaf->count[slot] -= held.count;
+            leaf->add(slot, change.delta, change.count);
         }
+        if (closes ? !plain(now) : plain(after)) make_plain(leaf);
         Point point = leaf->point(closes ? slot : slot + 1);
         if (leaf->used < fewest() && path.depth > 0) shrink(path, point);
         mend(path, change, point);
@@ -272,6 +310,7 @@ public:
     void load(const std::vector<Held>& held) {
         HullTree built(leaf_capacity_);
         if (!held.empty()) {
+            built.unit_ = usual_weight(held.data(), held.size());
             const std::size_t target =
                 static_cast<std::size_t>(leaf_capacity_ - std::max(1, leaf_capacity_ / 8));
             const std::size_t parts = (held.size() + target - 1) / target;
@@ -288,12 +327,17 @@ public:
     // losses must be multiples of 2^-bits. No slope changes, so no edge does.
     void scale(int bits) {
         if (!root_) return;
-        scale(root_, bits);
+        // Where it cannot be scaled, no score is plain, and none will be.
+        const bool exact = bits >= 0 ? unit_ <= std::numeric_limits<std::int64_t>::max() >> bits
+                                     : unit_ % (std::int64_t{1} << -bits) == 0;
+        unit_ = exact ? limen::scaled(unit_, bits) : 0;
+        scale(root_, bits, unit_);
         total_ = scaled(total_, bits);
     }
 
     void clear() {
         leaves_.clear();
+        sides_.clear();
         nodes_.clear();
         forget_all();
     }
@@ -302,9 +346,10 @@ public:
     // long as never more than `most` are held.
     void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
         reserved_ = scores;
-        if (leaves_.spare() > scores && nodes_.spare() > scores) return;
         const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
         const std::size_t leaves = held / static_cast<std::size_t>(fewest()) + 1;
+        reserve_sides(leaves, odd_ + scores);
+        if (leaves_.spare() > scores && nodes_.spare() > scores) return;
         leaves_.reserve(std::min(scores, leaves - leaves_.in_use()) + 1);
         nodes_.reserve(std::min(scores, leaves - nodes_.in_use()) + 1);
     }
@@ -333,19 +378,23 @@ public:
         std::swap(total_, other.total_);
         std::swap(count_, other.count_);
         std::swap(reserved_, other.reserved_);
+        std::swap(unit_, other.unit_);
+        std::swap(odd_, other.odd_);
         leaves_.swap(other.leaves_);
+        sides_.swap(other.sides_);
         nodes_.swap(other.nodes_);
     }
 
     void check() const {
-        std::size_t seen = 0;
+        std::size_t seen = 0, odd = 0;
         if (root_) {
-            const Checked whole = check(root_, -infinity, infinity, true, true, seen);
+            const Checked whole = check(root_, -infinity, infinity, true, true, seen, odd);
             require(whole.total == total_ && whole.count == count_, "the totals are wrong");
         } else {
             require(total_ == Point{} && count_ == 0, "an empty tree has totals");
         }
         require(seen == distinct_, "the number of distinct scores is wrong");
+        require(odd == odd_, "the number of odd scores is wrong");
         require(!root_ || seen > 0, "an empty tree has a root");
     }
 
@@ -442,14 +491,92 @@ private:
             if (path.right[i]) point += node->left;
             if (path.reshaped && needs_balance(node))
                 balance(*path.link[i]);
-            else if (node->stale || !bridge_holds(node, path.right[i], change, point))
+            else if (node->stale || !bridge_holds(node, path.right[i], change, point,
+                                                  [&](bool before, Bounds& bounds) {
+                                                      return still_touches(path, i, before, bounds);
+                                                  }))
                 build_bridge(node);
         }
     }
 
+    // Whether the bridge of a node of the path still touches a vertex of the child that the path
+    // goes to, whose own bridges are right; `bounds` are narrowed by edges on the side of the
+    // change. Where the way to the vertex leaves the path nothing has changed. A node whose bridge
+    // runs below the vertex leaves no slope between the bounds.
+    static bool still_touches(const Path& path, int i, bool before, Bounds& bounds) {
+        if (path.reshaped) return false;
+        const Node* top = path.node(i);
+        const double score = path.right[i] ? top->to_score : top->from_score;
+        const auto narrow = [&](const Point& edge) {
+            before ? bounds.narrow_low(edge) : bounds.narrow_high(edge);
+        };
+        for (int j = i + 1; j < path.depth; ++j) {
+            const Node* node = path.node(j);
+            const bool right = score >= node->separator;
+            if (right == before) narrow(node->to - node->from);
+            if (right != path.right[j]) return true;
+        }
+        const Leaf* leaf = path.end->leaf();
+        const int k = leaf->count_where([=](double held) { return held <= score; });
+        const int v = leaf->vertex_at(k);
+        if (v < 0) return false;
+        if (before && v > 0) narrow(leaf->vertex(v) - leaf->vertex(v - 1));
+        if (!before && v + 1 < leaf->vertices) narrow(leaf->vertex(v + 1) - leaf->vertex(v));
+        return true;
+    }
+
+    // What a run of scores has added to a part.
+    struct Run {
+        Point sum;
+        std::int64_t count = 0;
+    };
+    // With fewer scores than so many on their way into a part, bridges are cheaper to keep.
+    static constexpr std::ptrdiff_t fewest_of_run = 6;
+
+    // Add scores from `done` on to a part that all up to `end` belong to, as long as that takes
+    // neither memory nor another shape. Sides are reserved, and nothing here can fail.
+    template <class Seen>
+    Run add_run(Link at, const Held*& done, const Held* end, Seen& seen) {
+        if (at.is_leaf()) return add_run(at.leaf(), done, end, seen);
+        Run run;
+        if (end - done < fewest_of_run) return run;
+        Node* node = at.node();
+        const Held* const middle = std::partition_point(
+            done, end, [=](const Held& held) { return held.score < node->separator; });
+        if (done != middle) {
+            run = add_run(node->child[0], done, middle, seen);
+            node->left += run.sum;
+            node->left_count += run.count;
+        }
+        if (done == middle && done != end) {
+            const Run right = add_run(node->child[1], done, end, seen);
+            run.sum += right.sum;
+            run.count += right.count;
+        }
+        if (run.count) build_bridge(node);
+        return run;
+    }
+
+    template <class Seen>
+    Run add_run(Leaf* leaf, const Held*& done, const Held* end, Seen& seen) {
+        Run run;
+        for (; done != end; ++done) {
+            const int slot = leaf->rank(done->score);
+            if (leaf->used == leaf_capacity_ || leaf->holds(slot, done->score)) break;
+            if (!weighs(*done)) break;
+            if (!plain(*done)) make_odd(leaf);
+            seen(Held{done->score, 0, 0, 0});
+            leaf->open(slot, *done);
+            ++distinct_;
+            run.sum += point_of(*done);
+            run.count += done->count;
+        }
+        return run;
+    }
+
     void forget_all() {
         root_ = Link();
-        distinct_ = 0;
+        distinct_ = odd_ = 0;
         total_ = {};
         count_ = 0;
     }
@@ -495,21 +622,81 @@ private:
         build_bridge(link.node());
     }
 
-    static std::int64_t fill(Leaf* leaf, const Held* held, int used) {
+    static bool weighs(const Held& held) {
+        return held.below >= 0 && held.above >= 0 && held.below + held.above > 0;
+    }
+
+    // A single sample with a label that weighs the unit; most are such.
+    bool plain(const Held& held) const {
+        return held.count == 1 && held.below + held.above == unit_ &&
+               (held.below == 0 || held.above == 0);
+    }
+
+    // The weight of more than half of the single samples with a label, if there is one.
+    static std::int64_t usual_weight(const Held* held, std::size_t n) {
+        std::int64_t usual = 0, votes = 0;
+        for (const Held* each = held; each != held + n; ++each) {
+            if (each->count != 1 || (each->below && each->above)) continue;
+            const std::int64_t weight = each->below + each->above;
+            if (votes == 0) usual = weight;
+            votes += weight == usual ? 1 : -1;
+        }
+        return usual;
+    }
+
+    Leaf* make_leaf() {
+        Leaf* leaf = leaves_.make();
+        leaf->unit = unit_;
+        return leaf;
+    }
+
+    // As in the cut tree: scores that are not plain need a side each at most, and no more than
+    // there are leaves. So many are always there, so that leaves can share and merge without
+    // memory.
+    void reserve_sides(std::size_t leaves, std::size_t odd) {
+        const std::size_t needed = std::min(leaves, odd), in_use = sides_.in_use();
+        if (needed > in_use) sides_.reserve(needed - in_use);
+    }
+
+    // One more score of the leaf will not be plain, or one less.
+    void make_odd(Leaf* leaf) {
+        reserve_sides(leaves_.in_use(), odd_ + 1);
+        ++odd_;
+        if (!leaf->odd++) leaf->take_side(sides_.make());
+    }
+    void make_plain(Leaf* leaf) {
+        --odd_;
+        if (--leaf->odd == 0) sides_.give_back(leaf->leave_side(unit_));
+    }
+    void give_back_side(Leaf* leaf) {
+        if (leaf->side) sides_.give_back(std::exchange(leaf->side, nullptr));
+    }
+
+    std::int64_t fill(Leaf* leaf, const Held* held, int used) {
+        int odd = 0;
+        for (int i = 0; i < used; ++i) odd += !plain(held[i]);
+        odd_ += static_cast<std::size_t>(odd);
+        leaf->odd = static_cast<std::uint8_t>(odd);
+        leaf->used = static_cast<std::uint8_t>(used);
+        leaf->unit = unit_;
+        if (odd) leaf->side = sides_.make();
         std::int64_t count = 0;
         for (int i = 0; i < used; ++i) {
             leaf->score[i] = held[i].score;
-            leaf->points[i + 1] = leaf->points[i] + point_of(held[i]);
-            leaf->count[i] = held[i].count;
+            if (odd) {
+                leaf->side->points[i + 1] = leaf->side->points[i] + point_of(held[i]);
+                leaf->side->count[i] = held[i].count;
+            } else {
+                leaf->ones[i + 1] = static_cast<std::uint8_t>(leaf->ones[i] + (held[i].below > 0));
+            }
             count += held[i].count;
         }
-        leaf->used = static_cast<std::uint8_t>(used);
         leaf->renew_hull();
         return count;
     }
 
     // Spread entries evenly over two leaves that a node joins.
-    static void fill(Node* node, Leaf* left, Leaf* right, const Held* held, int used) {
+    void fill(Node* node, Leaf* left, Leaf* right, const Held* held, int used) {
         const int half = used / 2;
         node->left_count = fill(left, held, half);
         node->left = left->total();
@@ -522,8 +709,11 @@ private:
         node->stale = true;
     }
 
-    static int unload(const Leaf* leaf, Held* out) {
+    // Take all out of a leaf that is then filled anew or given back.
+    int unload(Leaf* leaf, Held* out) {
         for (int i = 0; i < leaf->used; ++i) out[i] = leaf->held(i);
+        odd_ -= leaf->odd;
+        give_back_side(leaf);
         return leaf->used;
     }
 
@@ -532,9 +722,11 @@ private:
     Leaf* split(Path& path, double score) {
         leaves_.reserve(1);
         nodes_.reserve(1);
+        reserve_sides(leaves_.in_use() + 1, odd_ + 1);
         Held held[leaf_slots];
         Leaf* left = path.end->leaf();
         const int used = unload(left, held);
+        if (path.depth == 0) unit_ = usual_weight(held, static_cast<std::size_t>(used));
         Node* node = nodes_.make();
         fill(node, left, leaves_.make(), held, used);
         *path.end = Link(node);
@@ -680,7 +872,7 @@ private:
         int counted = 0;
         for (int i = 0; i < leaf->vertices; ++i) {
             const int k = leaf->hull[i];
-            for (; counted < k; ++counted) count += leaf->count[counted];
+            for (; counted < k; ++counted) count += leaf->count(counted);
             const Point vertex = start + leaf->point(k);
             if (vertex.weight < range.low || vertex.weight > range.high) continue;
             const bool last = k == leaf->used;
@@ -708,7 +900,7 @@ private:
         if (to - from == 1) {
             const std::size_t start = held.size() * from / parts;
             const std::size_t end = held.size() * to / parts;
-            Leaf* leaf = leaves_.make();
+            Leaf* leaf = make_leaf();
             leaf->first = from == 0;
             const std::int64_t count =
                 fill(leaf, held.data() + start, static_cast<int>(end - start));
@@ -732,17 +924,19 @@ private:
         return {limen::scaled(point.weight, bits), limen::scaled(point.below, bits)};
     }
 
-    static void scale(Link at, int bits) {
+    static void scale(Link at, int bits, std::int64_t unit) {
         if (at.is_leaf()) {
             Leaf* leaf = at.leaf();
-            for (int k = 1; k <= leaf->used; ++k) leaf->points[k] = scaled(leaf->points[k], bits);
+            leaf->unit = unit;
+            for (int k = 1; leaf->side && k <= leaf->used; ++k)
+                leaf->side->points[k] = scaled(leaf->side->points[k], bits);
             return;
         }
         Node* node = at.node();
         node->left = scaled(node->left, bits);
         node->from = scaled(node->from, bits);
         node->to = scaled(node->to, bits);
-        for (const Link& child : node->child) scale(child, bits);
+        for (const Link& child : node->child) scale(child, bits, unit);
     }
 
     // ---- check ----
@@ -776,12 +970,12 @@ private:
     };
 
     // Recompute everything from the scores, which lie in [low, high), upwards.
-    Checked check(Link at, double low, double high, bool root, bool first,
-                  std::size_t& seen) const {
-        if (at.is_leaf()) return check(at.leaf(), low, high, root, first, seen);
+    Checked check(Link at, double low, double high, bool root, bool first, std::size_t& seen,
+                  std::size_t& odd) const {
+        if (at.is_leaf()) return check(at.leaf(), low, high, root, first, seen, odd);
         const Node* node = at.node();
-        Checked found = check(node->child[0], low, node->separator, false, first, seen);
-        const Checked right = check(node->child[1], node->separator, high, false, false, seen);
+        Checked found = check(node->child[0], low, node->separator, false, first, seen, odd);
+        const Checked right = check(node->child[1], node->separator, high, false, false, seen, odd);
         require(node->left == found.total, "the sums of a left child are wrong");
         require(node->left_count == found.count, "the count of a left child is wrong");
         require(node->separator == right.first, "a separator is not the first score behind it");
@@ -820,11 +1014,14 @@ private:
     }
 
     Checked check(const Leaf* leaf, double low, double high, bool root, bool first,
-                  std::size_t& seen) const {
+                  std::size_t& seen, std::size_t& odd) const {
         require(leaf->used <= leaf_capacity_, "a leaf is too full");
         require(root || leaf->used >= fewest(), "a leaf is too empty");
         require(leaf->first == first, "a leaf is wrong about being the first");
         require(leaf->point(0) == Point{}, "a leaf does not start at 0");
+        require((leaf->odd > 0) == (leaf->side != nullptr), "a side is missing or left over");
+        require(leaf->side || leaf->unit == unit_, "a leaf has another unit");
+        int not_plain = 0;
         Checked found;
         if (first) found.see({{}, no_score});
         for (int i = 0; i < leaf->used; ++i) {
@@ -835,9 +1032,12 @@ private:
             require(held.count > 0, "a score is held without samples");
             require(held.below >= 0 && held.above >= 0 && held.below + held.above > 0,
                     "a score is held without weight");
+            not_plain += !plain(held);
             found.count += held.count;
             found.see({leaf->point(i + 1), held.score});
         }
+        require(not_plain == leaf->odd, "the number of odd scores of a leaf is wrong");
+        odd += leaf->odd;
         require(leaf->vertices == found.hull.size(), "the hull of a leaf is wrong");
         for (std::size_t i = 0; i < found.hull.size(); ++i)
             require(leaf->point(leaf->hull[i]) == found.hull[i].point,
@@ -854,7 +1054,10 @@ private:
     Point total_;
     std::int64_t count_ = 0;
     std::size_t reserved_ = 0;  // for so many scores memory is kept, even when all are gone
+    std::int64_t unit_ = 0;     // what plain scores weigh
+    std::size_t odd_ = 0;       // how many scores are not plain
     Pool<Leaf> leaves_;
+    Pool<HullSide> sides_;
     Pool<Node> nodes_;
 };
 

@@ -254,6 +254,11 @@ const std::vector<Kind> kinds = {
          const auto huge = (std::int64_t{1} << 48) + static_cast<std::int64_t>(r() % 3);
          return Held{score, huge + static_cast<std::int64_t>(r() % 3), huge, 1};
      }},
+    {"mostly_alike",
+     [](Random& r, double score) {
+         if (r() % 12) return labelled(score, r() % 2, 4);
+         return Held{score, static_cast<std::int64_t>(r() % 5), 4, 1};
+     }},
 };
 
 // Adds and removes at the given odds, so that the trees grow and shrink again and again.
@@ -298,6 +303,9 @@ struct TheTotal {
 struct TheDistinct {
     friend auto expose(TheDistinct);
 };
+struct TheOdd {
+    friend auto expose(TheOdd);
+};
 struct TheLeaf {
     friend auto expose(TheLeaf);
 };
@@ -308,6 +316,7 @@ struct TheNode {
 template struct Exposed<TheRoot, &HullTree::root_>;
 template struct Exposed<TheTotal, &HullTree::total_>;
 template struct Exposed<TheDistinct, &HullTree::distinct_>;
+template struct Exposed<TheOdd, &HullTree::odd_>;
 template struct ExposedType<TheLeaf, HullTree::Leaf>;
 template struct ExposedType<TheNode, HullTree::Node>;
 
@@ -328,6 +337,13 @@ Leaf& leaf(HullTree& tree) {
     auto link = root(tree).child[1];
     while (!link.is_leaf()) link = link.node()->child[0];
     return *link.leaf();
+}
+
+// The same shape with nothing but single samples of one weight.
+void make_plain(HullTree& tree) {
+    tree.clear();
+    for (int i = 0; i < 40; ++i) tree.add(labelled(i, i % 3 == 0, 5));
+    tree.check();
 }
 
 }  // namespace
@@ -588,6 +604,71 @@ TEST_CASE("loading any number of scores equals adding them, and changes go on fr
         }
 }
 
+// Sorted, and one entry for each score.
+std::vector<Held> batch_of(const Shape& shape, const Kind& kind, Random& random, int size) {
+    Ordered ordered;
+    for (int step = 0; step < size; ++step) {
+        const Held held = kind.sample(random, shape.score(random, step));
+        RunSums& sums = ordered[held.score];
+        sums = plus(sums, {held.below, held.above, held.count});
+    }
+    return listed(ordered);
+}
+
+TEST_CASE("batches of ascending scores equal adding them one by one") {
+    std::uint64_t seed = 75000;
+    for (int capacity : capacities)
+        for (std::size_t s : {0u, 1u, 3u, 4u, 6u})
+            for (const Kind& kind : kinds) {
+                Random random(++seed);
+                Pair pair(capacity);
+                const std::string note = std::string(shapes[s].name) + " " + kind.name;
+                for (int size : {1, 5, 200, 3, 40, 300, 90}) {
+                    const std::vector<Held> batch = batch_of(shapes[s], kind, random, size);
+                    std::size_t seen = 0;
+                    const Held* done = batch.data();
+                    pair.tree.add_all(done, batch.data() + batch.size(), [&](const Held& before) {
+                        const RunSums& sums = pair.ordered[before.score];
+                        seen += before.score == done->score && before.below == sums.below &&
+                                before.above == sums.above && before.count == sums.count;
+                    });
+                    CHECK_NOTE(seen == batch.size(), note + with_seed(seed));
+                    for (const Held& held : batch) {
+                        RunSums& sums = pair.ordered[held.score];
+                        sums = plus(sums, {held.below, held.above, held.count});
+                    }
+                    pair.check_all(note + with_seed(seed));
+                }
+            }
+}
+
+TEST_CASE("a batch without memory for all of it is added up to where it stopped") {
+    std::uint64_t seed = 76000;
+    for (int capacity : {4, 8, HullTree::leaf_slots})
+        for (std::size_t k : {0u, 2u, 5u, 6u, 7u})
+            for (long granted = 0;; ++granted) {
+                Random random(seed);
+                Pair pair(capacity);
+                // Many, or so few that the weight of most is found while the batch is added.
+                const int held = k < 6 ? 150 : k == 6 ? capacity : 0;
+                for (int i = held; i-- > 0;)
+                    pair.add(labelled(i, i % 3 == 0, i + 1 < held ? 4 : 1));
+                const std::vector<Held> batch =
+                    batch_of(shapes[k < 6 ? 4 : 3], kinds[k % 6], random, 60);
+                const Held* done = batch.data();
+                const bool enough = testing::succeeds_with(granted, [&] {
+                    pair.tree.add_all(done, batch.data() + batch.size(), [](const Held&) {});
+                });
+                CHECK(enough == (done == batch.data() + batch.size()));
+                for (const Held* held = batch.data(); held != done; ++held) {
+                    RunSums& sums = pair.ordered[held->score];
+                    sums = plus(sums, {held->below, held->above, held->count});
+                }
+                pair.check_all("granted " + std::to_string(granted));
+                if (enough) break;
+            }
+}
+
 TEST_CASE("a finer unit multiplies every sum and moves no block, and a coarser one leads back") {
     std::uint64_t seed = 80000;
     for (int capacity : capacities)
@@ -667,6 +748,77 @@ TEST_CASE("a large tree needs at most 90 bytes per score however they arrive") {
         tree.load(listed(tree));
         CHECK_NOTE(tree.memory() <= 50 * tree.distinct(), shapes[s].name);
     }
+}
+
+TEST_CASE("single samples of one weight take less than half of what others take") {
+    for (std::int64_t weight : {std::int64_t{1}, std::int64_t{3} << 40}) {
+        HullTree alike, others;
+        Random random(91000);
+        for (int step = 0; step < 30000; ++step) {
+            const Held held = labelled(shapes[3].score(random, step), random() % 2, weight);
+            alike.add(held);
+            others.add({held.score, held.below, held.above, 2});
+        }
+        CHECK(alike.memory() <= 26 * alike.distinct());
+        CHECK(2 * alike.memory() < others.memory());
+        alike.load(listed(alike));
+        CHECK(alike.memory() <= 22 * alike.distinct());
+    }
+}
+
+// The first sample may be the only one of its weight.
+TEST_CASE("the weight of most samples is found when the first leaf is full") {
+    HullTree tree;
+    tree.add({-1.0, 5, 0, 1});
+    for (int i = 0; i < 5000; ++i) tree.add({double(i * 37 % 5003), 0, 1, 1});
+    tree.check();
+    CHECK(tree.memory() <= 40 * tree.distinct());
+}
+
+TEST_CASE("scores become alike and different again as their samples come and go") {
+    std::uint64_t seed = 92000;
+    for (int capacity : capacities)
+        for (int repeat = 0; repeat < thoroughness; ++repeat) {
+            Random random(++seed);
+            Pair pair(capacity);
+            std::vector<Held> samples;
+            const auto take_back = [&](std::size_t at) {
+                pair.remove(samples[at], "one of many" + with_seed(seed));
+                samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(at));
+            };
+            for (int step = 0; step < 300; ++step) {
+                const double score = double(random() % 150);
+                const std::int64_t finer = step / 50 % 2 ? 8 : 1;
+                samples.push_back(labelled(score, random() % 2, finer * (random() % 20 ? 8 : 2)));
+                pair.add(samples.back());
+                if (random() % 2) take_back(random() % samples.size());
+                // Losses that go without a sample, and come back with one.
+                const Held& some = samples.empty() ? Held{} : samples[random() % samples.size()];
+                if (some.count && random() % 8 == 0) {
+                    const Held half{some.score, some.below / 2, some.above / 2, 0};
+                    pair.remove(half, "half of one" + with_seed(seed));
+                    check_sound(pair.tree, "half of one" + with_seed(seed));
+                    pair.tree.add({half.score, half.below, half.above, 1});
+                    pair.tree.remove({half.score, 0, 0, 1}, always);
+                    auto& sums = pair.ordered[half.score];
+                    sums.below += half.below, sums.above += half.above;
+                }
+                if (step % 50 == 49) {
+                    pair.tree.scale(finer == 1 ? 3 : -3);
+                    const std::int64_t by = 9 - finer, from = finer;
+                    for (auto& [at, sums] : pair.ordered)
+                        sums = {sums.below * by / from, sums.above * by / from, sums.count};
+                    for (Held& each : samples)
+                        each.below = each.below * by / from, each.above = each.above * by / from;
+                }
+                check_sound(pair.tree, "step " + std::to_string(step) + with_seed(seed));
+                if (step % 20 == 0) pair.check_all("mixed" + with_seed(seed));
+            }
+            while (!samples.empty()) {
+                take_back(samples.size() - 1);
+                check_sound(pair.tree, "shrinking" + with_seed(seed));
+            }
+        }
 }
 
 TEST_CASE("small trees stay small, and a window that moves on takes no more memory") {
@@ -772,40 +924,7 @@ TEST_CASE("removing needs no memory") {
 }
 
 TEST_CASE("additions that memory was reserved for need none, whatever goes in between") {
-    for (int capacity : capacities)
-        for (int seed = 0; seed < 40; ++seed) {
-            HullTree tree(capacity);
-            Random random(static_cast<std::uint64_t>(seed));
-            // Scores that come in order, or from anywhere, into trees that are full, empty or new.
-            const auto score = [&](int i) {
-                return seed % 3 ? double(random() % 4000) : double(i);
-            };
-            std::vector<double> held, script;
-            for (int i = 0; i < seed * 5; ++i) {
-                held.push_back(score(i));
-                tree.add({held.back(), 0, 1, 1});
-            }
-            const std::size_t before = held.size(), scores = 1 + random() % 60;
-            for (std::size_t i = 0; i < scores; ++i) {
-                script.push_back(score(1000 + int(i)));
-                held.push_back(script.back());
-            }
-            tree.reserve(scores, seed % 2 ? ~std::size_t{0} : before + scores);
-            std::size_t removed = 0;
-            const bool enough = testing::succeeds_with(0, [&] {
-                for (std::size_t i = 0; i < scores; ++i) {
-                    for (int gone = seed % 4; gone > 0 && removed < before + i; --gone)
-                        tree.remove({held[removed++], 0, 1, 1}, always);
-                    tree.add({script[i], 0, 1, 1});
-                }
-            });
-            tree.check();
-            CHECK(enough);
-            const HullTree copy = tree.copy();
-            copy.check();
-            CHECK(same(listed(tree), listed(copy)));
-            if (!held.empty()) tree.warm(held.back());
-        }
+    for (int capacity : capacities) check_reserved([&] { return HullTree(capacity); });
 }
 
 TEST_CASE("capacities outside of 4 to the slots of a leaf are refused") {
@@ -835,6 +954,19 @@ TEST_CASE("scores without weight, or with a negative one, are refused") {
 
         CHECK(refused && tree.distinct() == 1 && tree.totals() == (RunSums{1, 2, 1}));
     }
+    std::vector<Held> batch;
+    for (int i = 0; i < 40; ++i) batch.push_back({2.0 + i, i == 20 ? 0 : 1, 0, 1});
+    HullTree roomy;
+    roomy.add({1.0, 1, 2, 1});
+    const Held* done = batch.data();
+    bool refused = false;
+    try {
+        roomy.add_all(done, batch.data() + 40, [](const Held&) {});
+    } catch (const std::invalid_argument&) {
+        refused = true;
+    }
+    roomy.check();
+    CHECK(refused && done == batch.data() + 20 && roomy.distinct() == 21);
 }
 
 TEST_CASE("every broken invariant is told apart") {
@@ -846,12 +978,19 @@ TEST_CASE("every broken invariant is told apart") {
         {"a leaf is too full", [](HullTree& t) { leaf(t).used = 9; }},
         {"a leaf is too empty", [](HullTree& t) { leaf(t).used = 1; }},
         {"a leaf is wrong about being the first", [](HullTree& t) { leaf(t).first = true; }},
-        {"a leaf does not start at 0", [](HullTree& t) { leaf(t).points[0].weight = -1; }},
+        {"a leaf does not start at 0", [](HullTree& t) { leaf(t).side->points[0].weight = -1; }},
         {"scores do not ascend", [](HullTree& t) { leaf(t).score[1] = leaf(t).score[0]; }},
         {"a score is astray", [](HullTree& t) { leaf(t).score[0] = -1000; }},
-        {"a score is held without samples", [](HullTree& t) { leaf(t).count[0] = 0; }},
+        {"a score is held without samples", [](HullTree& t) { leaf(t).side->count[0] = 0; }},
         {"a score is held without weight",
-         [](HullTree& t) { leaf(t).points[2] = leaf(t).points[1]; }},
+         [](HullTree& t) { leaf(t).side->points[2] = leaf(t).side->points[1]; }},
+        {"a side is missing or left over", [](HullTree& t) { leaf(t).odd = 0; }},
+        {"the number of odd scores of a leaf is wrong", [](HullTree& t) { --leaf(t).odd; }},
+        {"the number of odd scores is wrong", [](HullTree& t) { ++(t.*expose(TheOdd{})); }},
+        {"a leaf has another unit", [](HullTree& t) { make_plain(t), ++leaf(t).unit; }},
+        {"a leaf does not start at 0", [](HullTree& t) { make_plain(t), ++leaf(t).ones[0]; }},
+        {"the sums of a left child are wrong",
+         [](HullTree& t) { make_plain(t), ++leaf(t).ones[leaf(t).used]; }},
         {"the hull of a leaf is wrong", [](HullTree& t) { ++leaf(t).vertices; }},
         {"the hull of a leaf is wrong", [](HullTree& t) { leaf(t).hull[0] = 2; }},
         {"the sums of a left child are wrong", [](HullTree& t) { ++inner(t).left.weight; }},

@@ -16,6 +16,7 @@
 
 #include "cut.hpp"
 #include "testing.hpp"
+#include "testing_memory.hpp"
 
 namespace limen::testing {
 
@@ -73,6 +74,46 @@ inline double steps_from(double start, int steps) {
     for (; steps > 0; --steps) start = std::nextafter(start, inf);
     for (; steps < 0; ++steps) start = std::nextafter(start, -inf);
     return start + 0.0;
+}
+
+// Memory that was reserved is enough, whatever goes in between: for scores that come in order, or
+// from anywhere, into trees that are full, empty or new, alike or each in its own way.
+template <class Make>
+void check_reserved(Make&& make) {
+    for (int seed = 0; seed < 40; ++seed) {
+        auto tree = make();
+        Random random(static_cast<std::uint64_t>(seed));
+        const auto sample = [&](int i) {
+            const double score = seed % 3 ? double(random() % 4000) : double(i);
+            if (seed % 5 < 3) return Held{score, 0, 1, 1};
+            return Held{score, static_cast<std::int64_t>(random() % 3), 1, 1};
+        };
+        std::vector<Held> held, script;
+        for (int i = 0; i < seed * 5; ++i) {
+            held.push_back(sample(i));
+            tree.add(held.back());
+        }
+        const std::size_t before = held.size(), scores = 1 + random() % 60;
+        for (std::size_t i = 0; i < scores; ++i) {
+            script.push_back(sample(1000 + int(i)));
+            held.push_back(script.back());
+        }
+        tree.reserve(scores, seed % 2 ? ~std::size_t{0} : before + scores);
+        std::size_t removed = 0;
+        const bool enough = succeeds_with(0, [&] {
+            for (std::size_t i = 0; i < scores; ++i) {
+                for (int gone = seed % 4; gone > 0 && removed < before + i; --gone)
+                    tree.remove(held[removed++], always);
+                tree.add(script[i]);
+            }
+        });
+        tree.check();
+        CHECK(enough);
+        const auto copy = tree.copy();
+        copy.check();
+        CHECK(same(listed(tree), listed(copy)));
+        if (!held.empty()) tree.warm(held.back().score);
+    }
 }
 
 }  // namespace limen::testing

@@ -193,7 +193,7 @@ def test_weights_are_counted_in_the_unit(unit):
         assert_fit(fit, blocks_of(*columns(rows), unit=unit))
 
 
-@pytest.mark.parametrize("n", [1, 2, 55, 56, 57, 112, 113, 1_000, 5_000])
+@pytest.mark.parametrize("n", [1, 2, 91, 92, 93, 184, 185, 1_000, 5_000])
 @pytest.mark.parametrize("shape", streams.SHAPES)
 def test_every_shape_of_stream_is_fitted_exactly(shape, n):
     scores, labels = streams.SHAPES[shape](n)
