@@ -710,7 +710,7 @@ def test_bytes_that_were_written_once_can_be_read_for_ever(version):
 
         assert repr(make()) == repr(back)
         if (version, name) == (2, "fading"):  # written before the squares of ties were kept
-            assert make().threshold == back.threshold  # type: ignore[attr-defined]
+            assert make().threshold == back.threshold
             continue
         assert make().to_bytes() == back.to_bytes()
         if version == 2 or make()._version == 1:

@@ -27,7 +27,7 @@ struct Sure {
 // `ask` is given the cuts of a model while it is locked.
 template <class T, class Ask>
 auto asked(T& model, const WholeCosts& costs, double least, Ask&& ask) {
-    ObjectLock::Guard guard(*model.lock);
+    ObjectLock::Guard guard(model.lock);
     return seen(model.held, costs, [&](const auto& parts, const auto& best) {
         const NearCuts cuts(parts, costs, best);
         Sure<decltype(ask(cuts))> found;

@@ -73,7 +73,7 @@ void labelled_many(nb::handle self, Array<double> scores, Array<std::uint8_t> la
     T& model = checked<T>(self);
     const OwnedColumn owned(weights, "weights");
     // Where the order of arrival matters, rows stay in it.
-    if constexpr (requires(LabelledScores& given) { model.held.add_many(given, 0); })
+    if constexpr (requires(LabelledScores & given) { model.held.add_many(given, 0); })
         if (adding && owned.column.ones() && hold_scores(model, scores, labels)) return;
     apply_rows<SignedRow>(
         model, scores.data(), adding, [&](int& bits, std::vector<SignedRow>& rows) {

@@ -111,8 +111,9 @@ def optimal_threshold(
     costs = {"false_positive": positive, "false_negative": negative}
     narrowed = with_cheapest_cut(source, **costs, **tuning)
     scores, labels, units = represented(narrowed)
-    exact = {name: cost * scale * unit for name, cost in costs.items()}
-    return optimal_threshold_of_arrays(scores, labels, weights=units, **exact)
+    exact: Any = {name: cost * scale * unit for name, cost in costs.items()}
+    found: Optimum = optimal_threshold_of_arrays(scores, labels, weights=units, **exact)
+    return found
 
 
 class LossSource(Source, Protocol):

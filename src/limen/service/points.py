@@ -124,7 +124,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def ledger(self) -> Ledger:
         """Make an empty ledger; ValueError where these settings do not fit together."""
-        costs = {"false_positive": self.false_positive, "false_negative": self.false_negative}
+        costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
         model: Any = OnlineThreshold(**costs, unit=self.unit)
         length = 0 if self.memory.length is None else period(self.memory.length)
         if self.memory.keep == "period":

@@ -153,7 +153,9 @@ class Aim(Wrapper):
         scores, labels, weights = columns
         if unit is None and weights is not None:
             unit = fine_unit([weights], times)
-        return optimal_threshold(scores, labels, weights=weights, unit=unit, **self._costs())
+        given: Any = {"weights": weights, "unit": unit, **self._costs()}
+        found: Optimum = optimal_threshold(scores, labels, **given)
+        return found
 
     def _thresholds_of(self, folds: list[Samples]) -> list[float]:
         """Find the exact threshold of each fold alone; nan where there is none."""
