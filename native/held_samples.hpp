@@ -144,6 +144,10 @@ public:
         twos_above_ = std::countr_zero(static_cast<std::uint64_t>(above));
     }
 
+    // Samples that fade are taken back as about what they are by then: how many places each of
+    // them needs is not known, and not kept.
+    void set_fading() { fading_ = true; }
+
     std::size_t samples() const { return samples_; }
     std::size_t distinct() const { return tree_.distinct(); }
     std::size_t memory() const { return sizeof *this + tree_.memory() + squares_.memory(); }
@@ -625,7 +629,7 @@ private:
     HeldSamples(const HeldSamples& other, Tree&& tree)
         : Measure(other), tree_(std::move(tree)), samples_(other.samples_), above_(other.above_),
           total_(other.total_), summed_(other.summed_), places_(other.places_),
-          twos_below_(other.twos_below_), twos_above_(other.twos_above_),
+          fading_(other.fading_), twos_below_(other.twos_below_), twos_above_(other.twos_above_),
           cost_below_(other.cost_below_), cost_above_(other.cost_above_), squares_(other.squares_) {
     }
 
@@ -684,6 +688,7 @@ private:
 
     // The binary places that a sample needs whose losses are measured in `bits` places.
     int places_of(std::int64_t below, std::int64_t above, int bits) const {
+        if (fading_) return 0;
         const auto spare = [&](std::int64_t loss, int twos) {
             return loss ? std::countr_zero(static_cast<std::uint64_t>(loss)) - twos : bits;
         };
@@ -1066,6 +1071,7 @@ private:
     std::int64_t total_ = 0;  // the sum of the absolute losses of all samples
     Wide summed_ = 0;         // the sum of the absolute sums of all scores
     Places places_;           // those that samples need, so that bits_ stays fine enough
+    bool fading_ = false;
     int twos_below_ = 0, twos_above_ = 0;  // the factors 2 that losses have from their costs
     std::int64_t cost_below_ = 0, cost_above_ = 0;  // 0 where losses are not weights times costs
     SquaresOfTies squares_;

@@ -75,6 +75,7 @@ public:
           lives_(settings.period, settings.by_time) {
         if (by_number()) entries_.reserve_places();
         groups_.push_back({no_group, &held, {}, {}});
+        if (settings.keep == Keep::fading) held.set_fading();
         touched_.reserve(1);
     }
     Memory(const Memory&) = delete;
@@ -85,6 +86,7 @@ public:
     std::uint32_t add_group(HeldSamples<Tree>& held, std::uint32_t inside = 0) {
         reserve_group();
         groups_.push_back({inside, &held, {}, {}});
+        if (settings_.keep == Keep::fading) held.set_fading();
         return static_cast<std::uint32_t>(groups_.size() - 1);
     }
 
