@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import bz2
 import csv
 import gzip
@@ -1334,7 +1335,12 @@ def values_of(action) -> str:
 def test_no_variable_ends_in_anything_but_its_value(monkeypatch, name) -> None:
     command = parser()._subparsers._group_actions[0].choices[name]
     options = [action for action in command._actions if action.option_strings and action.metavar]
-    words = [action for action in command._actions if not action.option_strings]
+    further = argparse._SubParsersAction  # what serve does besides serving
+    words = [
+        action
+        for action in command._actions
+        if not action.option_strings and not isinstance(action, further)
+    ]
     needed = [name, *({"shell": "bash"}.get(action.dest, "x") for action in words)]
     for action in options:
         monkeypatch.setenv("LIMEN_" + action.option_strings[-1][2:].upper().replace("-", "_"), "")

@@ -109,11 +109,12 @@ class Packing:
 
     def packed(self, state: bytes) -> bytes | None:
         """Return the bytes of a state; None when it holds too many samples for that."""
-        bits, samples, _, _ = _HEADER.unpack_from(state)
+        bits, samples, _, distinct = _HEADER.unpack_from(state)
         if samples > MOST:
             return None
         one, zero = self._one, self._zero
-        if bits or not one:
+        more_than_sums = len(state) > _HEADER.size + distinct * _ROW.size
+        if bits or more_than_sums or not one:
             return bytes([_STATE]) + state if samples else NOTHING
         zeros: list[float] = []
         ones: list[float] = []
