@@ -277,11 +277,15 @@ public:
     }
 
     // remove() one sample and add() another, for which memory is reserved, in one go. All samples
-    // are one-sided and whole. False where that cannot be: nothing was changed.
+    // are one-sided and whole, and where they have labels, all weigh 1. False where that cannot
+    // be: nothing was changed.
     bool replace(double old, const Losses& gone, double score, const Losses& losses) {
         if constexpr (std::is_same_v<Tree, CutTree>) {
             if (bits_ != 0 || samples_ < 2 || samples_ >= most_of_a_score ||
                 size_of(losses) >= most_units - total_)
+                return false;
+            if (labelled() && !(squares_.even() && ones().is(gone.below, gone.above) &&
+                                ones().is(losses.below, losses.above)))
                 return false;
             const Held asked{old + 0.0, gone.below, gone.above, 1};
             const Held held{score + 0.0, losses.below, losses.above, 1};
@@ -291,6 +295,10 @@ public:
             above_ += losses.above - gone.above;
             total_ += growth;
             summed_ += growth;
+            if (labelled()) {
+                squares_.remove(asked, asked, square_of(gone.below, gone.above), ones());
+                squares_.count(square_of(losses.below, losses.above));
+            }
             return true;
         }
         return false;
