@@ -333,9 +333,7 @@ private:
     // The cut next to the score, above it for z > 0 and else below it, was inside the run, so its
     // bounds are known.
     void part_run(const typename Tree::Place& place, double score, std::int64_t z) {
-        constexpr double infinity = std::numeric_limits<double>::infinity();
-        auto [left, right] =
-            split(tree_.at(place), z > 0 ? std::nextafter(score, infinity) : score);
+        auto [left, right] = split(tree_.at(place), z > 0 ? next_above(score) : score);
         Run& changed = z > 0 ? left : right;
         changed.up += z;
         changed.low += z;

@@ -117,9 +117,10 @@ double score_of_shape(int shape, int step, int steps, std::mt19937_64& random) {
         case 5:
             return drawn + 3 * way;
         default: {
-            const double rare[] = {-std::numeric_limits<double>::infinity(), -0.0, 0.0, 5e-324,
-                                   std::numeric_limits<double>::infinity()};
-            return random() % 4 ? drawn : rare[random() % 5];
+            const double rare[] = {
+                -std::numeric_limits<double>::infinity(), -0.0, 0.0, 5e-324, -5e-324,
+                std::numeric_limits<double>::infinity()};
+            return random() % 4 ? drawn : rare[random() % 6];
         }
     }
 }

@@ -70,10 +70,18 @@ struct RunBounds {
     bool operator==(const RunBounds&) const = default;
 };
 
+// The neighbours of a score among all numbers; -0.0 is none of them.
+inline double next_above(double score) {
+    return std::nextafter(score, std::numeric_limits<double>::infinity()) + 0.0;
+}
+inline double next_below(double score) {
+    return std::nextafter(score, -std::numeric_limits<double>::infinity()) + 0.0;
+}
+
 // Part a run at a cut inside: all that starts at `from` goes to the right.
 inline std::pair<Run, Run> split(const Run& run, double from) {
     Run left = run, right = run;
-    left.last = std::nextafter(from, -std::numeric_limits<double>::infinity());
+    left.last = next_below(from);
     right.first = from;
     left.up = run.highest;
     left.low = run.lowest;
@@ -86,7 +94,6 @@ inline std::pair<Run, Run> split(const Run& run, double from) {
 
 // Bounds of the sum of two running sums: all runs are split at the cuts of the others.
 inline std::vector<Run> overlaid(const std::vector<Run>& these, const std::vector<Run>& those) {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
     std::vector<Run> all;
     all.reserve(these.size() + those.size());
     auto one = these.begin(), other = those.begin();
@@ -114,8 +121,7 @@ inline std::vector<Run> overlaid(const std::vector<Run>& these, const std::vecto
             Run& longer = a.last > b.last ? a : b;
             bool& shorter = a.last > b.last ? has_b : has_a;
             Run whole = a.last > b.last ? b : a;
-            const auto [left, right] =
-                split(longer, std::nextafter(std::min(a.last, b.last), infinity));
+            const auto [left, right] = split(longer, next_above(std::min(a.last, b.last)));
             whole.up += left.up;
             whole.low += left.low;
             whole.highest = whole.single() ? 0 : whole.highest + left.highest;
