@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import platform
 import random
 import resource
 import signal
@@ -22,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.machine import RESULTS, here
+from benchmarks.machine import RESULTS, write
 
 _HEAD = "{} /v1/points/fraud/{} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {}\r\n"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -158,15 +157,8 @@ def main() -> None:
         filled(Path(made) / "large", 50 * events)
         rows.append(recovery(Path(made) / "large"))
         print(json.dumps(rows[-1]))
-    result = {
-        **here(),
-        "python": platform.python_version(),
-        "note": "beside other work; fsync of a virtual disk; one run",
-        "rows": rows,
-    }
-    path = RESULTS / "service" / "load.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n")
+    note = "beside other work; fsync of a virtual disk; one run"
+    write(RESULTS / "service" / "load.json", {"note": note, "rows": rows})
 
 
 def everything(pid: int, port: int, events: int) -> list[dict[str, object]]:

@@ -23,9 +23,10 @@ MODULES = sorted(
 
 # What the examples of a module or page need beyond NumPy; without it they are skipped.
 NEEDED = {
-    "ecosystem.md": ("matplotlib", "polars", "river", "sklearn"),
+    "ecosystem.md": ("duckdb", "matplotlib", "polars", "pyarrow", "river", "sklearn"),
     "recipes_sklearn.md": ("sklearn",),
     "limen.plots": ("matplotlib",),
+    "limen.duckdb": ("duckdb", "pyarrow"),
     "limen.river": ("river",),
     "limen.sklearn": ("sklearn",),
     "limen.spark": ("pyspark",),

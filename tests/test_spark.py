@@ -311,8 +311,9 @@ def test_a_frame_that_changes_when_it_is_read_again_is_noticed(ls, spark) -> Non
     @F.udf("double")
     def chance(number):
         import random
+        import time
 
-        return random.random()
+        return random.random() + time.time()  # later readings lie above all earlier ones
 
     changing = spark.range(0, 500, 1, 2).select(
         chance.asNondeterministic()("id").alias("score"), (F.col("id") % 2).alias("label")

@@ -185,7 +185,14 @@ def test_both_zeros_are_one_score():
 def test_nan_and_text_are_refused_as_by_probability():
     model = some()
     before = model.to_bytes()
-    for scores in (float("nan"), np.float64("nan"), [0.5, float("nan")], "high", None, [[0.5]]):
+    for scores in (
+        float("nan"),
+        np.float64("nan"),
+        [0.5, float("nan")],
+        "high",
+        None,
+        [[0.5, 0.5]],
+    ):
         with pytest.raises((ValueError, TypeError)) as ours:
             model.probability_interval(scores)
         with pytest.raises((ValueError, TypeError)) as theirs:
