@@ -181,6 +181,7 @@ public:
     // `most` scores are held.
     void reserve(std::size_t samples, std::size_t most = ~std::size_t{0}) {
         tree_.reserve(samples, most);
+        if (fading_ && labelled()) squares_.reserve(samples);
     }
     // A sample of this score is going to be removed soon.
     void warm(double score) const { tree_.warm(score + 0.0); }
@@ -218,6 +219,7 @@ public:
         }
         if (samples_ >= most_of_a_score && tree_.find(score).count == most_of_a_score)
             return Refusal::too_many;
+        if (fading_ && labelled()) squares_.reserve(1);
         refine(bits);
         const Held held{score, losses.below, losses.above, 1};
         const Squares own = square_of(losses.below, losses.above);
@@ -491,6 +493,7 @@ public:
         const Held taken =
             all ? held : Held{held.score, losses.below, losses.above, held.count > 1 ? 1u : 0u};
         const Wide change = growth(held, taken, -1);
+        if (labelled()) squares_.reserve(1);
         tree_.remove(taken, [](const Held&) { return true; });
         summed_ += change;
         if (labelled()) squares_.remove(held, taken, square_of(losses.below, losses.above), ones());
@@ -966,8 +969,8 @@ private:
         return sums;
     }
 
-    // The squares of all scores when their losses are divided by 2^bits.
-    std::vector<Squares> faded_squares(int bits) const {
+    // The squares of all scores when their losses are divided by 2^bits, and memory to keep them.
+    std::vector<Squares> faded_squares(int bits) {
         std::vector<Squares> all;
         if (!labelled()) return all;
         all.reserve(tree_.distinct());
@@ -976,10 +979,13 @@ private:
                    : bits > 62 ? 0
                                : (sum + (Wide{1} << (2 * bits - 1))) >> 2 * bits;
         };
+        std::size_t ties = 0;
         tree_.scan([&](const Held& held) {
             const Squares own = squares(held);
             all.push_back({faded(own.below), faded(own.above)});
+            ties += held.count > 1;
         });
+        squares_.reserve(ties);
         return all;
     }
     void set_squares(const std::vector<Squares>& all) {
