@@ -285,6 +285,9 @@ public:
             if (bits_ != 0 || samples_ < 2 || samples_ >= most_of_a_score ||
                 size_of(losses) >= most_units - total_)
                 return false;
+            if (labelled() && !(squares_.even() && ones().is(gone.below, gone.above) &&
+                                ones().is(losses.below, losses.above)))
+                return false;
             const Held asked{old + 0.0, gone.below, gone.above, 1};
             const Held held{score + 0.0, losses.below, losses.above, 1};
             const auto allows = [&](const Held& before) { return covers(before, asked, true); };
@@ -293,6 +296,11 @@ public:
             above_ += losses.above - gone.above;
             total_ += growth;
             summed_ += growth;
+            if (labelled()) {
+                Squares change = square_of(losses.below, losses.above);
+                change -= square_of(gone.below, gone.above);
+                squares_.count(change);
+            }
             return true;
         }
         return false;
@@ -749,6 +757,7 @@ private:
                     return Refusal::too_many;
         refine(bits);
         const std::vector<Held> before = found(squares.empty() ? std::vector<Held>{} : batch);
+        if (fading_) squares_.reserve(before.size());
         undo_unless_held([&] {
             if (batch.size() >= tree_.distinct() / 4)
                 load_with(batch, 1);
