@@ -179,9 +179,10 @@ public:
     }
     // Make sure that the next `samples` calls of add() find memory, as long as never more than
     // `most` scores are held.
-    void reserve(std::size_t samples, std::size_t most = ~std::size_t{0}) {
+    // `uneven`: some of them may weigh other than 1.
+    void reserve(std::size_t samples, bool uneven = true, std::size_t most = ~std::size_t{0}) {
         tree_.reserve(samples, most);
-        if (fading_ && labelled()) squares_.reserve(samples);
+        if (labelled() && (uneven || fading_ || !squares_.even())) squares_.reserve(samples);
     }
     // A sample of this score is going to be removed soon.
     void warm(double score) const { tree_.warm(score + 0.0); }
@@ -219,12 +220,12 @@ public:
         }
         if (samples_ >= most_of_a_score && tree_.find(score).count == most_of_a_score)
             return Refusal::too_many;
-        if (fading_ && labelled()) squares_.reserve(1);
         refine(bits);
         const Held held{score, losses.below, losses.above, 1};
         const Squares own = square_of(losses.below, losses.above);
         const bool asks = labelled() && squares_.asks_about(losses.below, losses.above, ones());
         undo_unless_held([&] {
+            if (asks) squares_.reserve(1);
             if (one_sided && !asks) {
                 tree_.add(held);
                 summed_ += size_of(losses);
@@ -757,7 +758,10 @@ private:
                     return Refusal::too_many;
         refine(bits);
         const std::vector<Held> before = found(squares.empty() ? std::vector<Held>{} : batch);
-        if (fading_) squares_.reserve(before.size());
+        std::size_t ties = 0;
+        for (std::size_t i = 0; i < before.size(); ++i)
+            ties += before[i].count + batch[i].count > 1 && !squares_.kept(batch[i].score);
+        squares_.reserve(ties);
         undo_unless_held([&] {
             if (batch.size() >= tree_.distinct() / 4)
                 load_with(batch, 1);

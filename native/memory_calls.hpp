@@ -129,7 +129,7 @@ Done Memory<Tree>::update(double score, bool label, const Amount& given, const T
             return refused(MemoryRefusal::far_time);
         entries_.reserve_amount(amount);
         reserve({.entries = 1, .entering = 1});
-        group(0).held->reserve(1);
+        group(0).held->reserve(1, amount != normal({}));
         return put_sample(score, label, amount, time);
     }
     Division division(*this);
