@@ -179,8 +179,10 @@ public:
     }
     // Make sure that the next `samples` calls of add() find memory, as long as never more than
     // `most` scores are held.
-    void reserve(std::size_t samples, std::size_t most = ~std::size_t{0}) {
+    // `uneven`: some of them may weigh other than 1.
+    void reserve(std::size_t samples, bool uneven = true, std::size_t most = ~std::size_t{0}) {
         tree_.reserve(samples, most);
+        if (labelled() && (uneven || fading_ || !squares_.even())) squares_.reserve(samples);
     }
     // A sample of this score is going to be removed soon.
     void warm(double score) const { tree_.warm(score + 0.0); }
@@ -223,6 +225,7 @@ public:
         const Squares own = square_of(losses.below, losses.above);
         const bool asks = labelled() && squares_.asks_about(losses.below, losses.above, ones());
         undo_unless_held([&] {
+            if (asks) squares_.reserve(1);
             if (one_sided && !asks) {
                 tree_.add(held);
                 summed_ += size_of(losses);
@@ -296,8 +299,9 @@ public:
             total_ += growth;
             summed_ += growth;
             if (labelled()) {
-                squares_.remove(asked, asked, square_of(gone.below, gone.above), ones());
-                squares_.count(square_of(losses.below, losses.above));
+                Squares change = square_of(losses.below, losses.above);
+                change -= square_of(gone.below, gone.above);
+                squares_.count(change);
             }
             return true;
         }
@@ -499,6 +503,7 @@ public:
         const Held taken =
             all ? held : Held{held.score, losses.below, losses.above, held.count > 1 ? 1u : 0u};
         const Wide change = growth(held, taken, -1);
+        if (labelled()) squares_.reserve(1);
         tree_.remove(taken, [](const Held&) { return true; });
         summed_ += change;
         if (labelled()) squares_.remove(held, taken, square_of(losses.below, losses.above), ones());
@@ -754,6 +759,10 @@ private:
                     return Refusal::too_many;
         refine(bits);
         const std::vector<Held> before = found(squares.empty() ? std::vector<Held>{} : batch);
+        std::size_t ties = 0;
+        for (std::size_t i = 0; i < before.size(); ++i)
+            ties += before[i].count + batch[i].count > 1 && !squares_.kept(batch[i].score);
+        squares_.reserve(ties);
         undo_unless_held([&] {
             if (batch.size() >= tree_.distinct() / 4)
                 load_with(batch, 1);
@@ -974,8 +983,8 @@ private:
         return sums;
     }
 
-    // The squares of all scores when their losses are divided by 2^bits.
-    std::vector<Squares> faded_squares(int bits) const {
+    // The squares of all scores when their losses are divided by 2^bits, and memory to keep them.
+    std::vector<Squares> faded_squares(int bits) {
         std::vector<Squares> all;
         if (!labelled()) return all;
         all.reserve(tree_.distinct());
@@ -984,10 +993,13 @@ private:
                    : bits > 62 ? 0
                                : (sum + (Wide{1} << (2 * bits - 1))) >> 2 * bits;
         };
+        std::size_t ties = 0;
         tree_.scan([&](const Held& held) {
             const Squares own = squares(held);
             all.push_back({faded(own.below), faded(own.above)});
+            ties += held.count > 1;
         });
+        squares_.reserve(ties);
         return all;
     }
     void set_squares(const std::vector<Squares>& all) {

@@ -203,6 +203,7 @@ private:
         std::size_t samples = 0;
         Wide size = 0;  // in 2^-sum_bits units
         int bits = 0;
+        bool uneven = false;  // some weigh other than 1
     };
     // A copy with trees of its own, and taking over what became of it.
     struct Copy;

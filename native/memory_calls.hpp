@@ -129,7 +129,7 @@ Done Memory<Tree>::update(double score, bool label, const Amount& given, const T
             return refused(MemoryRefusal::far_time);
         entries_.reserve_amount(amount);
         reserve({.entries = 1, .entering = 1});
-        group(0).held->reserve(1);
+        group(0).held->reserve(1, amount != normal({}));
         return put_sample(score, label, amount, time);
     }
     Division division(*this);
@@ -243,8 +243,8 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
     if (!has_moment(time, moment, refusal)) return refused(refusal);
     Division division(*this);
     const bool refuses = too_far_ahead(moment) || too_old(moment);
-    if (fading_by_time() ||
-        (by_number() && !refuses && at != Entries::none && !stays_young(at, amount, moment)))
+    // By number, what matures comes first and in the weights it finds: a copy divides in turn.
+    if (fading_by_time())
         division.prepare({score, false, amount, in, count_, refuses ? *clock_ : moment});
     forget_demands();
     Needs needs;
@@ -252,7 +252,7 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
     if (refusal != MemoryRefusal::none) return refused(refusal);
     needs.entries = needs.ids = 1;
     ++needs.scored;
-    if (at != Entries::none) {
+    if (at != Entries::none && !stays_young(at, amount, moment)) {
         const Amount holds = settings_.labelled ? amount : entries_.amount(at);
         if (!want({score, entries_[at].label, holds, in, count_ + needs.entering, moment}, &moment))
             needs.copy = true;

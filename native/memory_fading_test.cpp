@@ -469,6 +469,41 @@ TEST_CASE("scores and labels that fade are the same in batches and one by one") 
     }
 }
 
+TEST_CASE("a score divides weights after what matures before it, and not where its label ran out") {
+    for (const bool runs_out : {false, true}) {
+        MemorySettings settings;
+        settings.keep = Keep::fading;
+        settings.period = Time::whole(2);
+        settings.maturity = Time::whole(4);
+        if (runs_out) settings.time_to_live = Time::whole(4);
+        std::vector<HeldSamples<CutTree>> trees;
+        for (int i = 0; i < 2; ++i) trees.push_back(small_tree<CutTree>({}, {}));
+        Memory<CutTree> batches(trees[0], settings), singles(trees[1], settings);
+        const Time first = Time::whole(0), later = Time::whole(10);
+        for (Memory<CutTree>* memory : {&batches, &singles}) {
+            for (int i = 0; i < 20; ++i) {
+                memory->score(Id::of(i), 0.5, {}, &first, 1);
+                memory->label(Id::of(i), true, {});
+            }
+            memory->label(Id::of(19), false, {});  // counts again at its place, once it is old
+            memory->label(Id::of(20), true, {});   // the next to come is one too many
+        }
+        const Id id = Id::of(20);
+        const double score = 0.75;
+        BatchColumns rows;
+        rows.rows = 1;
+        rows.ids = &id;
+        rows.scores = &score;
+        rows.times = &later.bits;
+        std::uint8_t answer = 0;
+        batches.score_many(rows, &answer, nullptr);
+        singles.score(id, score, {}, &later, -1);
+        CHECK(batches.columns() == singles.columns());
+        CHECK(trees[0].state() == trees[1].state());
+        CHECK(batches.scale() == (runs_out ? std::exp2(19.5) : 0x1p10));
+    }
+}
+
 TEST_CASE("every group fades, and one clock goes for all") {
     MemorySettings settings;
     settings.keep = Keep::fading;

@@ -28,6 +28,16 @@ HeldSamples<Tree> small_tree(const Unit& unit, const Costs& costs) {
     }
 }
 
+// The same for a memory: losses that are not weights times costs have no costs.
+template <class Tree>
+HeldSamples<Tree> small_tree_for(const Unit& unit, const MemorySettings& settings) {
+    if (settings.labelled) return small_tree<Tree>(unit, settings.costs);
+    if constexpr (std::is_same_v<Tree, HullTree>)
+        return HeldSamples<Tree>(unit, 4);
+    else
+        return HeldSamples<Tree>(unit, 4, 4);
+}
+
 // Numbers, short and long bytes; the same letters in two kinds are two ids.
 inline std::string name_of(int number) {
     return number % 3 == 0   ? std::to_string(number)
@@ -217,7 +227,8 @@ public:
     // What the tree of a group should hold, added anew.
     HeldSamples<Tree> held(std::uint32_t group) const {
         HeldSamples<Tree> made(unit);
-        made.set_costs(settings.costs.false_negative, settings.costs.false_positive);
+        if (settings.labelled)
+            made.set_costs(settings.costs.false_negative, settings.costs.false_positive);
         for (const Record& record : records) {
             std::uint32_t in = record.group;
             while (in != ~0u && in != group) in = inside[in];

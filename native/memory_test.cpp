@@ -18,7 +18,7 @@ using limen::testing::effort;
 using limen::testing::id_of;
 using limen::testing::MemoryOracle;
 using limen::testing::name_of;
-using limen::testing::small_tree;
+using limen::testing::small_tree_for;
 using limen::testing::succeeds_with;
 
 namespace {
@@ -41,10 +41,10 @@ public:
         : walk_(walk), random_(seed), note_(walk.note + " seed " + std::to_string(seed)) {
         std::vector<std::uint32_t> inside{~0u};
         trees_.reserve(8);
-        trees_.push_back(small_tree<Tree>(walk.unit, walk.settings.costs));
+        trees_.push_back(small_tree_for<Tree>(walk.unit, walk.settings));
         memory_.emplace(trees_[0], walk.settings, MemoryOptions{seed, seed % 3 ? ~0ull : 7});
         for (int i = 1; i < walk.groups; ++i) {
-            trees_.push_back(small_tree<Tree>(walk.unit, walk.settings.costs));
+            trees_.push_back(small_tree_for<Tree>(walk.unit, walk.settings));
             inside.push_back(static_cast<std::uint32_t>(draw(i)));
             memory_->add_group(trees_.back(), inside.back());
         }
@@ -112,7 +112,7 @@ public:
         std::vector<HeldSamples<Tree>> trees;
         trees.reserve(8);
         for (std::size_t i = 0; i < trees_.size(); ++i)
-            trees.push_back(window ? small_tree<Tree>(walk_.unit, walk_.settings.costs)
+            trees.push_back(window ? small_tree_for<Tree>(walk_.unit, walk_.settings)
                                    : trees_[i].copy());
         auto other = std::make_unique<std::optional<Memory<Tree>>>();
         other->emplace(trees[0], walk_.settings, MemoryOptions{random_(), ~0ull});

@@ -34,6 +34,7 @@ bool Memory<Tree>::want(const Sample& sample, const Time* front) {
         Demand& demand = group(of).demand;
         if (demand.samples++ == 0) touched_.push_back(of);
         demand.size += size;
+        demand.uneven |= sample.amount != normal({});
         if (demand.bits < sample.amount.bits) demand.bits = sample.amount.bits;
     }
     return true;
@@ -89,7 +90,8 @@ bool Memory<Tree>::has_room() const {
 
 template <class Tree>
 void Memory<Tree>::reserve_trees() {
-    for (const std::uint32_t of : touched_) group(of).held->reserve(group(of).demand.samples);
+    for (const std::uint32_t of : touched_)
+        group(of).held->reserve(group(of).demand.samples, group(of).demand.uneven);
 }
 
 template <class Tree>

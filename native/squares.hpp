@@ -6,8 +6,8 @@
 // Only a score with several samples of which some weigh other than 1 needs its squares kept, and
 // only such scores cost anything: O(1) and about 80 bytes each.
 //
-// Nothing fails: where there is no memory for the squares of a score, its samples are taken to
-// weigh the same from then on.
+// Only reserve() fails. Where there is no memory for the squares of a score and none was reserved,
+// its samples are taken to weigh the same from then on.
 
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <new>
 #include <unordered_map>
+#include <utility>
 
 #include "cut.hpp"
 #include "wide.hpp"
@@ -63,7 +64,13 @@ class SquaresOfTies {
 public:
     const Squares& all() const { return all_; }
     std::size_t size() const { return ties_.size(); }
-    std::size_t memory() const { return 80 * ties_.size(); }  // about
+    std::size_t memory() const { return 80 * (ties_.size() + spare_.size()); }  // about
+    // Make sure that the squares of so many more scores can be kept.
+    void reserve(std::size_t scores) {
+        while (spare_.size() < scores) spare_.try_emplace(static_cast<double>(spare_.size()));
+        const std::size_t all = ties_.size() + spare_.size();
+        if (all >= ties_.bucket_count()) ties_.reserve(2 * all);
+    }
     // Whether all that is held weighs 1; `ones_only` where others may have come and gone.
     bool even() const { return !uneven_; }
     bool ones_only(std::int64_t below, std::int64_t above, std::uint64_t samples,
@@ -146,7 +153,12 @@ public:
         all_ = scaled(all_, 2 * bits);
         for (auto& [score, squares] : ties_) all_ += squares = scaled(squares, 2 * bits);
     }
-    void clear() { *this = {}; }
+    // What was reserved stays.
+    void clear() {
+        all_ = {};
+        uneven_ = false;
+        ties_.clear();
+    }
 
 private:
     static Squares scaled(const Squares& squares, int bits) {
@@ -158,10 +170,14 @@ private:
             if (uneven_) ties_.erase(held.score);
             return held.count == 0 ? Squares{} : of(held, ones);
         }
+        if (const auto at = ties_.find(held.score); at != ties_.end()) return at->second = squares;
         try {
-            ties_[held.score] = squares;
+            reserve(1);
+            auto node = spare_.extract(static_cast<double>(spare_.size() - 1));
+            node.key() = held.score;
+            node.mapped() = squares;
+            ties_.insert(std::move(node));
         } catch (const std::bad_alloc&) {
-            ties_.erase(held.score);
             return of(held, ones);
         }
         return squares;
@@ -170,6 +186,7 @@ private:
     Squares all_;  // over all samples
     bool uneven_ = false;
     std::unordered_map<double, Squares> ties_;
+    std::unordered_map<double, Squares> spare_;  // memory for further ties, named 0, 1, 2, ...
 };
 
 }  // namespace limen
