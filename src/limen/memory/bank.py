@@ -57,6 +57,8 @@ class Bank(Deciding, Storable, kind="Bank"):
     members that did equally well leads, which at the start is that of all samples. Where the stream
     does not change, a bank costs a little more than the memory of all samples: see docs/trust.md.
     Several threads may share one bank: calls take turns.
+    An interrupt in the middle of an update can leave members that hold different samples: go on
+    with a bank that was stored before.
 
     Examples
     --------
