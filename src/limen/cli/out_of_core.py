@@ -97,7 +97,8 @@ class DuckdbSource:
         self._numbered, self._values = self._rows, self._given
         for name, step in steps_of(root, "CAST(? AS DOUBLE[])", "CAST(? AS DOUBLE[])", _DUCKDB):
             self._numbered = f"(SELECT *, {step} AS {name} FROM {self._numbered})"
-        self._values = [root.base.tolist(), root.size.tolist(), *self._given]
+        arrays = [root.base.tolist(), root.size.tolist()] if len(root.base) else []
+        self._values = [*arrays, *self._given]
         return self._count()
 
     def split(self, level: Level) -> Counts:

@@ -8,7 +8,7 @@ lowest and highest score, and buckets that overlap are joined. A map that is off
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ __all__ = ["LARGEST", "Level", "Root", "level_of", "magnitude", "root_of"]
 
 LARGEST = float(np.finfo(np.float64).max)
 _CROWDED = 0.25  # the share of the drawn scores in one cell from which on exponents are used
+_EVEN = 4.0  # times the mean number of drawn scores that a cell may have and still pass for even
 _FACTOR = 16.0  # the span of a bucket from which on exponents are used
 _STRETCH = 2.0**600  # between the smallest numbers, where the scale alone would be infinite
 
@@ -49,7 +50,8 @@ class Root:
         bucket = floor(base[c] + (t - c) * size[c])
 
     `t - c` is exact and `base` and `size` leave half a bucket of slack, so rounding stays inside
-    the cell. The infinities are `below` and `above`.
+    the cell. Where scores are spread evenly enough, `base` and `size` are empty, and the bucket is
+    ``c + 1``: an engine then looks nothing up. The infinities are `below` and `above`.
     """
 
     by_magnitude: bool
@@ -58,23 +60,18 @@ class Root:
     inverse: float
     base: NDArray[np.float64]
     size: NDArray[np.float64]
-
-    @property
-    def below(self) -> int:
-        """The bucket of ``-inf``."""
-        return 0
-
-    @property
-    def above(self) -> int:
-        """The bucket of ``inf``, and how many there are besides."""
-        return int(self.base[-1]) + 1
+    above: int  # the bucket of ``inf``, and how many there are besides
+    below: ClassVar[int] = 0  # the bucket of ``-inf``
 
     def numbers(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the number of the bucket of each score. O(1) each."""
         v = magnitude(scores) if self.by_magnitude else scores
         t = (np.clip(v, self.low, self.high) - self.low) * self.inverse
         c = np.floor(t).astype(np.int64)
-        numbers = np.floor(self.base[c] + (t - c) * self.size[c]).astype(np.int64)
+        if len(self.base):
+            numbers = np.floor(self.base[c] + (t - c) * self.size[c]).astype(np.int64)
+        else:
+            numbers = c + 1
         numbers[scores == -np.inf] = self.below
         numbers[scores == np.inf] = self.above
         return numbers
@@ -99,18 +96,24 @@ def root_of(drawn: NDArray[np.float64], buckets: int, cells: int) -> Root:
         if chosen is None or (chosen[0] > _CROWDED and crowd < chosen[0] / 4):
             chosen = crowd, by_magnitude, v, inverse, distinct
     if chosen is None:
-        return Root(False, 0.0, 1.0, 1.0, np.array([1.5, 2.5, 2.5]), np.zeros(3))
-    _, by_magnitude, v, inverse, distinct = chosen
+        return Root(False, 0.0, 1.0, 1.0, np.zeros(0), np.zeros(0), 3)
+    crowd, by_magnitude, v, inverse, distinct = chosen
+    ends = float(v[0]), float(v[-1])
+    if crowd * cells <= _EVEN and buckets > cells:
+        inverse *= buckets / cells
+        if inverse < np.inf:
+            # t may come out a little above the number of buckets
+            return Root(by_magnitude, *ends, inverse, np.zeros(0), np.zeros(0), buckets + 3)
     share = 1 + np.floor(distinct * max(0, buckets - cells) / max(1, distinct.sum()))
     base = np.concatenate([[0], np.cumsum(share)]) + 1
     spare = np.full(2, base[-1])  # t may come out a little above the number of cells
     return Root(
         by_magnitude,
-        float(v[0]),
-        float(v[-1]),
+        *ends,
         inverse,
         np.concatenate([base, spare]) + 0.25,
         np.concatenate([share - 0.5, np.zeros(3)]),
+        int(base[-1]) + 1,
     )
 
 

@@ -2,8 +2,8 @@
 """The maps and the units as SQL text that Spark and DuckDB read alike.
 
 Every expression has a value for every double: Spark evaluates expressions also for rows that a
-filter drops, and in its ANSI mode a cast that does not fit ends the query. A score of NULL gets
-the number `REFUSED`.
+filter drops, and in its ANSI mode a cast that does not fit ends the query. A score that is NULL or
+nan gets the number `REFUSED`.
 """
 
 from __future__ import annotations
@@ -73,6 +73,18 @@ def steps_of(root: Root, base: str, size: str, dialect: Dialect) -> Iterator[tup
         yield "limen_v", _MAGNITUDE
         v = "limen_v"
     low, high = literal(root.low), literal(root.high)
+    if not len(root.base):
+        place = f"CAST(floor(({v} - {low}) * {literal(root.inverse)}) AS INT) + 1"
+        # In both engines nan is above every number.
+        yield (
+            "number",
+            f"CASE WHEN {v} >= {low} THEN CASE WHEN {v} <= {high} THEN {place} "
+            f"WHEN score <= {literal(LARGEST)} THEN {root.above - 1} "
+            f"WHEN isnan(score) THEN {REFUSED} ELSE {root.above} END "
+            f"WHEN score >= {literal(-LARGEST)} THEN 1 "
+            f"WHEN score IS NULL THEN {REFUSED} ELSE {root.below} END",
+        )
+        return
     clipped = f"least(greatest({v}, {low}), {high})"
     yield "limen_t", f"({clipped} - {low}) * {literal(root.inverse)}"
     yield "limen_c", "CAST(floor(limen_t) AS INT)"
@@ -81,7 +93,8 @@ def steps_of(root: Root, base: str, size: str, dialect: Dialect) -> Iterator[tup
     inside = f"CAST(floor({start} + (limen_t - limen_c) * {width}) AS INT)"
     yield (
         "number",
-        f"CASE WHEN score IS NULL THEN {REFUSED} WHEN score > {literal(LARGEST)} THEN {root.above} "
+        f"CASE WHEN score IS NULL OR isnan(score) THEN {REFUSED} "
+        f"WHEN score > {literal(LARGEST)} THEN {root.above} "
         f"WHEN score < {literal(-LARGEST)} THEN {root.below} ELSE {inside} END",
     )
 

@@ -64,7 +64,8 @@ def optimal_threshold(
     RuntimeError
         When the frame gives other rows when it is read again.
     """
-    rows = prepared(frame, score=score, label=label, weight=weight, unit=unit, positive=positive)
+    given: dict[str, Any] = {"weight": weight, "unit": unit, "positive": positive}
+    rows = prepared(frame, score=score, label=label, **given, unchecked=True)
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
     return narrowing.optimal_threshold(SparkSource(rows), unit=rows.unit, **costs, **tuning)
 
@@ -107,7 +108,8 @@ def isotonic(
     the cut below the first block whose probability is above
     ``false_positive / (false_positive + false_negative)``.
     """
-    rows = prepared(frame, score=score, label=label, weight=weight, unit=unit, positive=positive)
+    given: dict[str, Any] = {"weight": weight, "unit": unit, "positive": positive}
+    rows = prepared(frame, score=score, label=label, **given, unchecked=True)
     return narrowing.isotonic(SparkSource(rows), unit=rows.unit, **tuning)
 
 
@@ -137,7 +139,7 @@ def recommend(
     false_positive, false_negative, current, confidence
         As for `limen.recommend`.
     """
-    rows = prepared(frame, score=score, label=label, positive=positive)
+    rows = prepared(frame, score=score, label=label, positive=positive, unchecked=True)
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
     given: dict[str, Any] = {"current": current, "confidence": confidence}
     return narrowing.recommend(SparkSource(rows), **costs, **given, **tuning)
@@ -169,13 +171,11 @@ def hold(
     """
     rows = prepared(frame, score=score, label=label, weight=weight, unit=unit, positive=positive)
     units = F.expr("try_sum(units)" if rows.weighted else "count(1)").alias("units")
-    counts = [units, F.count(F.lit(1)).alias("n")]
     label_or_none = F.expr("CASE WHEN score IS NOT NULL THEN label END").alias("label")
     table = rows.frame.select("score", label_or_none, *(["units"] if rows.weighted else []))
-    found = table.groupBy("score", "label").agg(*counts).toArrow()
-    refused = found.filter(found["score"].is_null())
-    if refused.num_rows:
-        rows.refuse(refused["n"][0].as_py(), sum(found["n"].to_pylist()))
+    found = table.groupBy("score", "label").agg(units).toArrow()
+    if found["score"].null_count:
+        rows.refuse()
     if found["units"].null_count:
         raise OverflowError("the weights add up to 2**63 units or more. Choose a larger unit.")
     labels = found["label"].to_numpy().astype(np.uint8)

@@ -2,7 +2,9 @@
 """Scores, labels and weights out of a Spark frame, and which rows cannot be used.
 
 A row that cannot be used has a score of NULL: every pass counts those, at no cost. Only where there
-are some, one more query finds out why.
+are some, one more query finds out why. Where all rows weigh 1 even that test of each row is left
+out: a null or a nan shows in the number of its bucket, and a label that is neither 0 nor 1 in the
+sum of the labels.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
 
     from limen.units import Cost
 
-__all__ = ["SPARK", "Prepared", "chosen", "prepared", "prepared_losses", "quoted"]
+__all__ = ["SPARK", "WRONG_LABEL", "Prepared", "chosen", "prepared", "prepared_losses", "quoted"]
 
 SPARK = Dialect("get({array}, {place})", "rint({})")
+WRONG_LABEL = 2**40  # more than the labels of any bucket add up to
 _FEW = 2.0**62
 
 
@@ -32,7 +35,8 @@ _FEW = 2.0**62
 class Prepared:
     """A frame of `score`, NULL where the row cannot be used, `label` and, with weights, `units`.
 
-    `reasons` are conditions on `raw`, the columns as they were given.
+    `reasons` are conditions on `raw`, the columns as they were given. Where the frame is
+    `unchecked`, a score may also be nan, and a label that cannot be used is `WRONG_LABEL`.
     """
 
     frame: DataFrame
@@ -40,18 +44,21 @@ class Prepared:
     reasons: dict[str, str]
     unit: Fraction
     weighted: bool
+    unchecked: bool = False
 
-    def refuse(self, refused: int, rows: int) -> NoReturn:
+    def refuse(self) -> NoReturn:
         """Raise ValueError with the number of rows of each reason, and one of them."""
         tests = {name: f"coalesce({test}, false)" for name, test in self.reasons.items()}
         counts = [
             F.expr(f"count_if({test})").alias(f"n{at}") for at, test in enumerate(tests.values())
         ]
-        found = self.raw.agg(*counts).collect()[0]
+        one = " OR ".join(tests.values())
+        both = [F.expr(f"count_if({one})").alias("refused"), F.count(F.lit(1)).alias("rows")]
+        refused, rows, *found = self.raw.agg(*both, *counts).collect()[0]
         listed = ", ".join(
             f"{count:,} where {name}" for name, count in zip(tests, found, strict=True) if count
         )
-        example = self.raw.where(F.expr(" OR ".join(tests.values()))).limit(1).collect()
+        example = self.raw.where(F.expr(one)).limit(1).collect()
         shown = f" For example {example[0]!r}." if example else ""
         raise ValueError(
             f"{refused:,} of {rows:,} rows cannot be used: {listed}.{shown} Drop or fill them "
@@ -167,8 +174,12 @@ def prepared(
     unit: Cost | None = None,
     positive: Any = None,
     by: tuple[str, ...] = (),
+    unchecked: bool = False,
 ) -> Prepared:
-    """Prepare a frame of samples with labels; columns `by` stay as they are."""
+    """Prepare a frame of samples with labels; columns `by` stay as they are.
+
+    It is `unchecked` only if that was asked for and all rows weigh 1.
+    """
     raw = chosen(
         frame, score=score, label=label, weight=weight, **{f"by {name}": name for name in by}
     )
@@ -177,6 +188,12 @@ def prepared(
     reasons |= why
     step, kept = exact_unit(unit), list[Any]()
     size = Fraction(1)
+    whole = isinstance(_kind(frame, score), T.LongType)  # may have no exact double
+    if unchecked and weight is None and step is None and not whole:
+        null = " OR ".join(why.values())
+        label_or_wrong = f"CASE WHEN {null} THEN {WRONG_LABEL}L ELSE {label_sql} END"
+        taken = raw.select(F.expr(score_sql).alias("score"), F.expr(label_or_wrong).alias("label"))
+        return Prepared(taken, raw, reasons, size, weighted=False, unchecked=True)
     if weight is not None:
         units, size, why = _units(frame, weight, step)
         reasons |= why

@@ -63,11 +63,8 @@ def by_group(
     rows = prepared(
         frame, score=score, label=label, weight=weight, unit=unit, positive=positive, by=names
     )
-    refused, total = rows.frame.agg(F.expr("count_if(score IS NULL)"), F.count(F.lit(1))).collect()[
-        0
-    ]
-    if refused:
-        rows.refuse(refused, total)
+    if rows.frame.agg(F.expr("count_if(score IS NULL)")).collect()[0][0]:
+        rows.refuse()
     keys = [f"limen_by_{at}" for at in range(len(names))]
     units = "units" if rows.weighted else "1L"
     tied = rows.frame.groupBy(*keys, "score").agg(

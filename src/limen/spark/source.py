@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from limen.narrowing import Counts, Rows
 from limen.narrowing.search import DRAWN
 from limen.narrowing.sql import REFUSED, finer_steps, literal, ranges, steps_of
-from limen.spark.columns import SPARK
+from limen.spark.columns import SPARK, WRONG_LABEL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,9 +51,9 @@ class SparkSource:
             mapped = mapped.withColumn(name, F.expr(step))
         extra = [F.expr("try_sum(least)").alias("least")] if "least" in self._rows.columns else []
         found = self._count(mapped, extra)
-        refused = found["number"] == REFUSED
-        if refused.any():
-            self._prepared.refuse(int(found["n"][refused][0]), int(found["n"].sum()))
+        wrong = self._prepared.unchecked and found["ones"] >= WRONG_LABEL
+        if np.any((found["number"] == REFUSED) | wrong):
+            self._prepared.refuse()
         if extra:
             self.least = sum(found["least"].tolist())
         self._numbered = mapped.select(*self._columns, "number")
@@ -82,7 +82,7 @@ class SparkSource:
                 F.expr("try_sum(units * label)").alias("ones"),
             ]
         else:
-            sums = [F.expr("sum(label)").alias("ones")]
+            sums = [F.expr(f"coalesce(try_sum(label), {WRONG_LABEL}L)").alias("ones")]
         table = (
             mapped.groupBy("number")
             .agg(
@@ -110,7 +110,7 @@ class SparkSource:
         if kept.number is not None:
             wanted = pa.table({"number": kept.number.astype(np.int32)})
             near = near.join(self._broadcast(wanted), "number", "left_semi")
-        label = F.col("label").cast("tinyint").alias("label")
+        label = F.expr("CAST(label = 1 AS TINYINT)").alias("label")
         table = near.select("score", label, *self._columns[2:]).toArrow()
         columns = [table[name].to_numpy() for name in self._columns]
         return Rows(columns[0], columns[1].astype(np.uint8), *columns[2:])
