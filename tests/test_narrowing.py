@@ -143,6 +143,21 @@ def test_an_engine_whose_map_is_wrong_costs_time_and_never_the_answer(wrong) -> 
     assert found == limen.optimal_threshold(scores, labels)
 
 
+def test_partitions_of_dask_are_pieces() -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    scores = SHAPES["saturated"]
+    labels = (np.random.default_rng(5).random(len(scores)) < scores).astype(np.uint8)
+    frame = frames.from_pandas(pandas.DataFrame({"score": scores, "label": labels}), npartitions=5)
+
+    def pieces():
+        return ((p.score, p.label) for p in (part.compute() for part in frame.partitions))
+
+    found = narrowing.optimal_threshold(narrowing.Chunks(pieces), false_negative=5, **TINY)
+
+    assert found == limen.optimal_threshold(scores, labels, false_negative=5)
+
+
 def test_weights_in_pieces_are_whole_numbers_and_stand_for_a_unit() -> None:
     source = narrowing.Chunks(lambda: [([0.5, 0.25], [1, 1], [3, 1]), ([0.75], [0], [2])])
     found = narrowing.optimal_threshold(source, unit=limen.units.exact_unit(0.01))
