@@ -220,7 +220,7 @@ def test_gains_are_joined_by_id_with_the_costs_of_the_row_with_the_label(capsys:
 
 def test_with_a_capacity_each_line_says_how_much_the_threshold_may_be_missed() -> None:
     _, lines, _ = watched(PLAIN, "--capacity", "16", "--every", "50", "--state", "kept.limen")
-    bounded, exact = limen.OnlineThreshold(capacity=16), limen.OnlineThreshold()
+    bounded, exact = limen.BoundedThreshold(capacity=16), limen.OnlineThreshold()
     for rows, sample in enumerate(zip(SCORES, LABELS, strict=True), start=1):
         bounded.update(*sample)
         exact.update(*sample)
@@ -280,7 +280,9 @@ def test_each_change_of_a_group_is_one_line(written: Any) -> None:
     given = ("--id-column", "id", "--group-column", "group", "--at-least", "5")
     _, lines, _ = watched(written(rows), *given)
     ledger = limen.Ledger(limen.Grouped(limen.OnlineThreshold(), at_least=5))
-    names, told, expected = sorted({row["group"] for row in rows if "group" in row}), {}, []
+    names = sorted({row["group"] for row in rows if "group" in row})
+    told: dict[Any, Any] = {}
+    expected = []
     for count, row in enumerate(rows, start=1):
         if "score" in row:
             ledger.score(row["id"], row["score"], group=row["group"])
@@ -380,7 +382,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(arguments: Any, problem:
 
 
 def seen_on_a_terminal(*arguments: str, stdin: Any) -> str:
-    """Start the command with a terminal for its messages; what is seen until it ends by a signal."""
+    """What is seen first on a terminal for messages; then a signal ends the command."""
     outer, inner = pty.openpty()
     command = [sys.executable, "-m", "limen", "watch", *arguments]
     streams = {"stdin": stdin or inner, "stdout": subprocess.DEVNULL, "stderr": inner}

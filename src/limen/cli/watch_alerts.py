@@ -8,8 +8,9 @@ samples count: often enough, as nothing moves much by fewer.
 from __future__ import annotations
 
 from datetime import datetime
+from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limen.cli.option_values import period_text
 from limen.cli.watch_options import alert_value, floors_of
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from limen.cli.watch_model import Watched
 
 __all__ = ["Alerts"]
+
+# Whether it holds, and the function that says why, which takes longer.
+Condition: TypeAlias = "Callable[[], tuple[bool, Callable[[], str]]]"
 
 
 class Alerts:
@@ -41,14 +45,14 @@ class Alerts:
         self.due, self.heard = 1, None
         self._holding: dict[str, bool] = {}
         self._floors = _Floors(options, watched)
-        known: dict[str, Callable[[], tuple[bool, str]]] = {
+        known: dict[str, Condition] = {
             "interval": self._interval,
             "change": self._change,
             "regret": self._regret,
             "late": self._late,
         }
         written = {_written(name, value): name for name, value in options.alerts}
-        self._conditions: dict[str, Callable[[], tuple[bool, str]]] = {
+        self._conditions: dict[str, Condition] = {
             text: known.get(name) or partial(self._floors.broken, text)
             for text, name in written.items()
         }
@@ -88,7 +92,7 @@ class Alerts:
             holds, reason = condition()
             if holds is not self._holding.get(name, False):
                 self._holding[name] = holds
-                yield name, holds, reason
+                yield name, holds, reason()
 
     def facts(self) -> dict[str, Any]:
         """Return what a line says: which conditions hold, and how floors stand."""
@@ -97,35 +101,40 @@ class Alerts:
             facts["floors"] = self._floors.facts()
         return facts
 
-    def _interval(self) -> tuple[bool, str]:
+    def _interval(self) -> tuple[bool, Callable[[], str]]:
         watched, options = self._watched, self._options
-        model = watched.model(None)
-        keeps = model.keeps(watched.current, confidence=options.confidence)
-        low, high = map(plain, watched.interval(None))
-        side = "lies in" if keeps else "lies outside of"
-        level = f"{options.confidence * 100:g} %"
-        return not keeps, f"{options.current:.6g} {side} the {level} interval, {low} to {high}."
+        keeps = watched.model(None).keeps(watched.current, confidence=options.confidence)
 
-    def _change(self) -> tuple[bool, str]:
+        def reason() -> str:
+            low, high = map(plain, watched.interval(None))
+            side = "lies in" if keeps else "lies outside of"
+            level = f"{options.confidence * 100:g} %"
+            return f"{options.current:.6g} {side} the {level} interval, {low} to {high}."
+
+        return not keeps, reason
+
+    def _change(self) -> tuple[bool, Callable[[], str]]:
         found = self._watched.proposal()
-        return found is not None, "No change is proposed." if found is None else found.reason
+        if found is None:
+            return False, lambda: "No change is proposed any more."
+        return True, lambda: self._watched.case_of(found)
 
-    def _regret(self) -> tuple[bool, str]:
+    def _regret(self) -> tuple[bool, Callable[[], str]]:
         assert self._watched.ledger is not None
         limit, regret = alert_value(self._options, "regret"), self._watched.ledger.regret
-        return regret > limit, f"Regret is {regret:g}, the limit {float(limit):g}."
+        return regret > limit, lambda: f"Regret is {regret:g}, the limit {float(limit):g}."
 
-    def _late(self) -> tuple[bool, str]:
+    def _late(self) -> tuple[bool, Callable[[], str]]:
         ledger, period = self._watched.ledger, alert_value(self._options, "late")
         assert ledger is not None
         clock = ledger.newest
         if clock is None or self.heard is None:
-            return False, ""
-        silent, waiting = clock - self.heard, ledger.pending
-        holds = silent > period and waiting > 0
-        word = "No label has come" if holds else "A label came"
-        since = f"for {period_text(silent)}" if holds else f"after {period_text(period)} or less"
-        return holds, f"{word} {since}; {waiting:,} ids wait."
+            return False, str
+        silent = clock - self.heard
+        waiting = f"{ledger.pending:,} ids wait"
+        if silent > period and ledger.pending:
+            return True, lambda: f"No label has come for {period_text(silent)}; {waiting}."
+        return False, lambda: f"Labels come again; {waiting}."
 
     # ---- what a state keeps -------------------------------------------------------------------
 
@@ -161,7 +170,7 @@ class _Floors:
         self.alarms = {
             _written(name, limit): Alarm(
                 watched.current,  # type: ignore[arg-type]
-                **{name.replace("-", "_"): limit},
+                **{name.replace("-", "_"): _as_typed(limit)},
                 **costs,
                 age=self._age,
                 confidence=options.confidence,
@@ -171,12 +180,12 @@ class _Floors:
         self._raised: set[str] = set()
         self._young: dict[str, list[Any]] = {}  # id: time, score, label
 
-    def broken(self, name: str) -> tuple[bool, str]:
+    def broken(self, name: str) -> tuple[bool, Callable[[], str]]:
         """Whether an alarm is or was raised, and how it stands."""
         alarm = self.alarms[name]
-        if alarm.raised:
+        if name not in self._raised and alarm.raised:
             self._raised.add(name)
-        return name in self._raised, alarm.reason
+        return name in self._raised, lambda: alarm.reason
 
     def enter(self, now: Any) -> None:
         """Let samples in that are old enough, in the order of scoring."""
@@ -240,10 +249,13 @@ class _Floors:
 
 def _written(name: str, value: Any) -> str:
     """Write a condition as it is typed."""
-    if value is None:
-        return name
-    whole = not hasattr(value, "denominator") or value.denominator == 1
-    return f"{name}={period_text(value) if whole else f'{float(value):g}'}"
+    return name if value is None else f"{name}={period_text(_as_typed(value))}"
+
+
+def _as_typed(value: Any) -> Any:
+    """Return a fraction as a float where that reads as the same number, so 0.9 and not 9/10."""
+    same = isinstance(value, Fraction) and Fraction(repr(float(value))) == value
+    return float(value) if same else value
 
 
 def _as_json(time: Any) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from limen.cli.aims import aim_of
@@ -176,6 +177,13 @@ class Watched:
             )
         except ValueError as error:  # of weights
             raise Failure(str(error), BAD_INPUT) from None
+
+    def case_of(self, found: Any) -> str:
+        """Say in one sentence why to change, in the scores of the user."""
+        if self.falling:
+            found = replace(found, current=-found.current, candidate=-found.candidate)
+        reason: str = found.reason
+        return reason
 
     def _turned(self, threshold: float | None) -> float | None:
         return 0.0 - threshold if self.falling and threshold is not None else threshold
