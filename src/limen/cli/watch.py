@@ -22,7 +22,6 @@ from limen.cli.aims import columns_of
 from limen.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, USAGE, Failure
 from limen.cli.output import print_messages
 from limen.cli.rows import LONGEST_LINE, as_utf8, heading_of, refuse_kind, refuse_long_line
-from limen.cli.watch_alerts import Alerts
 from limen.cli.watch_model import Watched
 from limen.cli.watch_options import model_of, option_name, require_consistent, settings_of
 from limen.cli.watch_output import Output
@@ -122,7 +121,11 @@ class _Stream:
         options = self.options
         self.model: Any = model
         self.watched = Watched(model, options)
-        alerts = Alerts(options, self.watched) if options.alerts else None
+        alerts = None
+        if options.alerts:
+            from limen.cli.watch_alerts import Alerts
+
+            alerts = Alerts(options, self.watched)
         self.output = Output(options, self.watched, self.place, alerts)
 
     def _replay(self, journal: Journal) -> None:

@@ -11,8 +11,7 @@ from limen.cli.exits import BAD_INPUT, Failure
 from limen.direction import turned
 from limen.errors import Infeasible
 from limen.falling import LowerIsPositive
-from limen.groups.grouped import Grouped
-from limen.memory.base import innermost
+from limen.memory.base import has_groups, innermost, of_all
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
 from limen.memory.windows import LastPeriod
@@ -52,8 +51,8 @@ class Watched:
         self.core = core = stored.model if self.falling else stored
         self.ledger = core if isinstance(core, Ledger) else None
         held = core if self.ledger is None else core.model
-        self.groups = held if isinstance(held, Grouped) else None
-        self._all = held if self.groups is None else held.model(())
+        self.groups = held if has_groups(held) else None
+        self._all = of_all(held)
         self.aim = aim_of(options)
         self.at_least: int = options.at_least or int(self.groups is not None)
         matures = self.ledger is not None and self.ledger.settings["maturity"] is not None
@@ -74,7 +73,7 @@ class Watched:
     def samples(self, group: str | None = None) -> int:
         """How many samples count now."""
         if group is not None and self.groups is not None:
-            return self.groups.count(group)
+            return int(self.groups.count(group))
         return len(self._all)
 
     def names(self) -> list[str]:

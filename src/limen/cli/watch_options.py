@@ -6,13 +6,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from limen.calibrator import OnlineCalibrator
 from limen.cli.aims import DEMANDS, Aim, aim_of, option_text
 from limen.cli.exits import USAGE, Failure
 from limen.cli.option_values import period_text
 from limen.cli.rows import OUTCOMES
 from limen.falling import LowerIsPositive
-from limen.groups.grouped import Grouped
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
 from limen.memory.windows import LastN, LastPeriod
@@ -205,6 +203,8 @@ def model_of(options: Namespace) -> Any:
             by: Any = "samples" if options.time_column is None else "time"
             model = Fading(model, options.half_life, by=by)
         if options.group_column is not None:
+            from limen.groups.grouped import Grouped  # loads much that others do not need
+
             model = Grouped(model, at_least=options.at_least or 1)
         if options.id_column is not None:
             model = Ledger(model, **{name: getattr(options, name) for name in _LEDGER})
@@ -221,6 +221,8 @@ def _plain_model(options: Namespace, aim: Aim) -> Any:
     if aim.metric is not None:
         if bounded:
             raise TypeError("--capacity is known for costs, not for metrics and demands.")
+        from limen.calibrator import OnlineCalibrator
+
         return OnlineCalibrator(unit=options.unit)
     if aim.prices:
         return OnlineCut(unit=options.unit, **bounded)

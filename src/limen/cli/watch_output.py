@@ -59,6 +59,7 @@ class Output:
         self._warned = False
         self._sure = options.recommended or options.current is not None
         self._in_rhythm = options.every is not None or options.each_period is not None
+        self._plain = not (self._in_rhythm or watched.at_least or alerts)
 
     def period_of(self, time: Any) -> Any:
         """Return the number of the --each-period in which a time lies, counted from the epoch."""
@@ -71,6 +72,13 @@ class Output:
 
     def after_row(self, period: Any = None, group: str | None = None) -> None:
         """Add the lines that are due after a row, which changed this group and all."""
+        if not self._plain:
+            return self._after_row(period, group)
+        value, last = self._inner.threshold, self.told[None]
+        if value != last and (value == value or last == last):
+            self.add(None, ahead=1)
+
+    def _after_row(self, period: Any, group: str | None) -> None:
         options = self._options
         if group is not None:
             self.told.setdefault(group, None)

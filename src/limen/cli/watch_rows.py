@@ -231,8 +231,9 @@ class Rows:
         """Make the function for rows that hold both score and label."""
         model, place, output, columns = self._model, self._place, self._output, self._columns
         finest, known, prices = columns.finest, self._known, self._prices
-        at, group_of, falling = self._parts, self._group_of, self._watched.falling
+        at, falling, after_row = self._parts, self._watched.falling, output.after_row
         weighted, timed, grouped = "weight" in at, "time" in at, "group" in at
+        group_at, time_at = at.get("group", 0), at.get("time", 0)
         inner = self._watched.model(None)
         aging = isinstance(inner, LastPeriod) or (isinstance(inner, Fading) and timed)
         by_period, alerts = self._options.each_period is not None, output.alerts
@@ -242,15 +243,16 @@ class Rows:
             if falling:
                 score = -score
             label = known(row[1])
-            weight = as_weight(row[2], place, columns, finest) if weighted else 1
-            if prices is None:
-                sample: tuple[Any, ...] = (score, label, weight) if weighted else (score, label)
-            else:
-                sample = (score, *self._losses(row, label, weight))
-            group = group_of(row[at["group"]]) if grouped else None
+            sample: tuple[Any, ...] = (score, label)
+            if weighted:
+                sample += (as_weight(row[2], place, columns, finest),)
+            if prices is not None:
+                sample = (score, *self._losses(row, label, sample[2] if weighted else 1))
+            group = None
             if grouped:
+                group = self._group_of(row[group_at])
                 sample = (group, *sample)
-            time = self._time(row[at["time"]]) if timed else None
+            time = self._time(row[time_at]) if timed else None
             period = output.period_of(time) if by_period else None
             try:
                 model.update(*sample, time=time) if aging else model.update(*sample)
@@ -259,7 +261,7 @@ class Rows:
             output.time = time
             if alerts is not None:
                 alerts.sample(score, label)
-            output.after_row(period, group)
+            after_row(period, group)
 
         return apply
 
@@ -269,11 +271,12 @@ class Rows:
         finest, known, prices, at = columns.finest, self._known, self._prices, self._parts
         weighted, timed, grouped = "weight" in at, "time" in at, "group" in at
         by_period, alerts = self._options.each_period is not None, output.alerts
-        falling, members = self._watched.falling, _Members(model)
+        falling, members, after_row = self._watched.falling, _Members(model), output.after_row
+        id_at, time_at = at["id"], at.get("time", 0)
 
         def apply(row: list[Any]) -> None:
-            score_text, label_text, id = row[0], row[1], row[at["id"]]
-            weight, time_text = row[2] if weighted else None, row[at["time"]] if timed else None
+            score_text, label_text, id = row[0], row[1], row[id_at]
+            weight, time_text = row[2] if weighted else None, row[time_at] if timed else None
             name = id if type(id) is str else as_text(id)
             if name == "":
                 place.refuse("the id is missing.", column=columns.id)
@@ -287,16 +290,20 @@ class Rows:
             label = known(label_text) if labelled else 0
             size = 1 if weight in ("", None) else as_weight(weight, place, columns, finest)
             group = self._group_of(row[at["group"]]) if grouped and scored else None
-            losses = () if prices is None or not labelled else self._losses(row, label, 1)
+            outcome: tuple[Any, ...] = (label,)
+            if prices is not None and labelled:
+                outcome = self._losses(row, label, 1)
             period, new = output.period_of(time) if by_period else None, name not in model
             before = None if alerts is None else model._known(name)
             try:
-                if scored:
+                if grouped and scored:
                     model.score(name, score, time, size, group=group)
+                elif scored:
+                    model.score(name, score, time, size)
                 elif time is not None:
                     model.advance(time)
                 if labelled:
-                    model.label(name, *(losses or (label,)))
+                    model.label(name, *outcome)
             except (TypeError, ValueError, OverflowError) as error:
                 if new:
                     model.forget(name)  # a score whose label cannot count
@@ -307,7 +314,7 @@ class Rows:
                 alerts.joined(
                     name, score if scored else None, label if labelled else None, time, before
                 )
-            output.after_row(period, members.of(name, group) if grouped else None)
+            after_row(period, members.of(name, group) if grouped else None)
 
         return apply
 
