@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limen.cli.option_values import period_text
@@ -82,6 +83,7 @@ class Alerts:
                 self._floors.wait(id, moment, score, None if known is None else known[2])
             if label is not None:
                 self._floors.learn(id, label, clock)
+            self._floors.enter(clock)  # a score that came late may be old enough
 
     # ---- what is asked ------------------------------------------------------------------------
 
@@ -179,6 +181,8 @@ class _Floors:
         }
         self._raised: set[str] = set()
         self._young: dict[str, list[Any]] = {}  # id: time, score, label
+        self._line: list[tuple[Any, int, str]] = []  # the same ids by time, a heap
+        self._scored = 0
 
     def broken(self, name: str) -> tuple[bool, Callable[[], str]]:
         """Whether an alarm is or was raised, and how it stands."""
@@ -188,20 +192,19 @@ class _Floors:
         return name in self._raised, lambda: alarm.reason
 
     def enter(self, now: Any) -> None:
-        """Let samples in that are old enough, in the order of scoring."""
-        young = self._young
-        while young:
-            id = next(iter(young))
-            time, score, label = young[id]
-            if now - time < self._age:
-                return
-            del young[id]
+        """Let samples in that are old enough, in the order of their times."""
+        line = self._line
+        while line and now - line[0][0] >= self._age:
+            _, score, label = self._young.pop(heappop(line)[2])
             for alarm in self.alarms.values():
                 alarm.update(score, label)
 
     def wait(self, id: str, time: Any, score: float, label: int | None) -> None:
         """Let a new score wait until it is old enough."""
-        self._young[id] = [time, score, label]
+        if id not in self._young:  # else the ledger forgot it, and it comes again
+            self._young[id] = [time, score, label]
+            self._scored += 1
+            heappush(self._line, (time, self._scored, id))
 
     def learn(self, id: str, label: int, now: Any) -> None:
         """Note the label of a sample, unless it was too old when the label came."""
@@ -243,7 +246,8 @@ class _Floors:
                     {**self.alarms[name].settings, "counts": counts}
                 )
         self._raised = {name for name in kept["raised"] if name in self.alarms}
-        self._young = {id: [_as_time(time), *rest] for id, time, *rest in kept["young"]}
+        for id, time, score, label in kept["young"]:
+            self.wait(id, _as_time(time), score, label)
         return True
 
 
