@@ -94,6 +94,8 @@ def test_floors_are_judged_by_each_sample_at_one_age(falling: bool) -> None:
             if "score" in row and chance.random() < 0.1:
                 time = datetime.fromisoformat(row["time"]) - timedelta(minutes=chance.randrange(15))
                 row["time"] = time.isoformat()
+                if chance.random() < 0.3:
+                    row["label"] = 1
     turn = -1 if falling else 1
     sent = [row | ({"score": turn * row["score"]} if "score" in row else {}) for row in rows]
     limits = {"min-precision": 0.9, "min-recall": 0.999, "max-cost": 0.5}

@@ -319,6 +319,29 @@ def test_groups_whose_samples_leave_by_the_clock_are_told_soon(joined: bool) -> 
         assert 0 == samples
 
 
+def test_a_group_that_comes_to_count_by_the_clock_is_told() -> None:
+    rows = [{"id": "a", "score": 0.5, "group": "early", "time": 0}]
+    rows += [{"id": "a", "label": 0, "time": 1}]
+    rows += [{"id": at, "score": 0.5, "group": "late", "time": at} for at in range(2, 40)]
+    given = ("--id-column", "id", "--group-column", "group", "--time-column", "time")
+    _, lines, _ = watched(ndjson(rows), *given, "--maturity", "10")
+    told = [(line["group"], line["rows"]) for line in lines if line["group"] is not None]
+    assert "early" == told[0][0]
+    assert 11 <= told[0][1] <= 12  # the row of time 10, or the next
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_each_line_about_a_group_is_the_same_after_a_restart(killed: bool) -> None:
+    rows = ndjson(split(300, groups=4))
+    given = ("--id-column", "id", "--group-column", "group", "--at-least", "3")
+    _, whole, _ = watched(rows, *given)
+    _, first, _ = watched(rows[:250], *given, "--state", "kept.limen", killed=killed)
+    _, second, _ = watched(rows[250:], *given, "--state", "kept.limen")
+    assert [x for x in whole if x["rows"] > 250] == [x for x in second if x["rows"] > 250]
+    known = {group: told for group, told in groups_told(first).items() if told is not None}
+    assert known == groups_told([line for line in second if line["rows"] == 250])
+
+
 def test_groups_go_on_after_a_restart_and_are_all_told_again(capsys: Any) -> None:
     rows = split(300, groups=5)
     given = ("--id-column", "id", "--group-column", "group", "--time-column", "time")

@@ -10,17 +10,28 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from limen.cli import main
+from limen.cli import main, watch
 
 
-def watched(rows: list[str], *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
-    """Run the command with these rows as its input; give its code, its lines and its messages."""
+def _killed(stream: Any) -> None:
+    raise SystemExit(9)
+
+
+def watched(
+    rows: list[str], *arguments: str, killed: bool = False
+) -> tuple[int, list[dict[str, Any]], str]:
+    """Run the command with these rows as its input; give its code, its lines and its messages.
+
+    With `killed` it ends after the last row, before anything is saved but the journal.
+    """
     Path("in").write_text("".join(f"{row}\n" for row in rows))
     child = os.fork()
     if child == 0:
         code = 99
         try:
             os.dup2(os.open("in", os.O_RDONLY), 0)
+            if killed:
+                watch._Stream.finish = _killed
             sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
             code = main(["watch", *arguments])
         except SystemExit as end:
