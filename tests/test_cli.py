@@ -1328,7 +1328,8 @@ def thresholds_of(out: str) -> list[str]:
 def values_of(action) -> str:
     if action.choices:
         return str(next(iter(action.choices)))
-    return {"delimiter": ";", "metric": "f1", "metrics": "f1"}.get(action.dest, "1")
+    known = {"delimiter": ";", "metric": "f1", "metrics": "f1", "alerts": "interval"}
+    return known.get(action.dest, "1")
 
 
 @pytest.mark.parametrize("name", command_names())

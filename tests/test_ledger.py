@@ -86,6 +86,10 @@ class SlowLedger:
             )
         )
 
+    def pending(self) -> int:
+        every = {id(event): event for event in (*self.events, *self.known.values())}
+        return sum(event.state in ("waiting", "open", "young") for event in every.values())
+
     def cost(self, event: Event, outcome: Any) -> Fraction:
         return self.losses(event, outcome)[event.answer]
 
@@ -371,6 +375,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert set(self.slow.known) == set(self.ledger)
         assert len(self.slow.known) == len(self.ledger)
         assert self.slow.expired == self.ledger.expired
+        assert self.slow.pending() == self.ledger.pending
         assert self.slow.clock == self.ledger.newest
         if self.slow.window[0] == "period":
             assert self.slow.refused == self.ledger.model.refused

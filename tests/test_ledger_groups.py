@@ -158,6 +158,13 @@ class GroupsMachine(LedgerMachine):
     def ids_are_known_as_long_as_they_should(self):
         assert set(self.slow.known) == set(self.ledger)
         assert self.slow.expired == self.ledger.expired
+        assert self.slow.pending() == self.ledger.pending
+        for id in self.ledger:
+            event, number = self.slow.known[id], self.ledger._group_of(id)
+            if event.state == "waiting":
+                assert number is None
+            else:
+                assert self.ledger._number(event.group) == number
         assert self.slow.clock == self.ledger.newest
         if self.slow.window[0] == "period":
             assert self.slow.refused == self.ledger.refused

@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from watching import watched
 
 import limen
-from limen.cli import main
 from limen.demo import load_phishing
 
 SCORES, LABELS = load_phishing()
@@ -22,27 +18,6 @@ SCORES, LABELS = load_phishing()
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def watched(rows: list[str], *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
-    """Run the command in a child, with these rows as its input."""
-    Path("in").write_text("\n".join(rows) + "\n")
-    child = os.fork()
-    if child == 0:
-        code = 99
-        try:
-            os.dup2(os.open("in", os.O_RDONLY), 0)
-            sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
-            code = main(["watch", *arguments])
-        except SystemExit as end:
-            code = int(end.code or 0)
-        finally:
-            Path("out").write_text(sys.stdout.getvalue())
-            Path("err").write_text(sys.stderr.getvalue())
-            os._exit(code)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    lines = [json.loads(line) for line in Path("out").read_text().splitlines()]
-    return status, lines, Path("err").read_text()
 
 
 def test_every_line_says_what_whole_arrays_say() -> None:

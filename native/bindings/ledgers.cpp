@@ -195,6 +195,23 @@ PyObject* ledger_known(PyObject* self, PyObject* given) {
     });
 }
 
+// The number of the group that an id was scored in; None where it has no score.
+PyObject* ledger_group_of(PyObject* self, PyObject* given) {
+    return guarded([&]() -> PyObject* {
+        const OneId id(given);
+        Keeper& keeper = keeper_of(instance<LedgerBook>(self));
+        std::optional<std::uint32_t> group;
+        {
+            ObjectLock::Guard guard(keeper.lock());
+            keeper.with([&](const auto& memory) {
+                const Entry* at = memory.known(id).first;
+                if (at && at->state != EntryState::waiting) group = at->group;
+            });
+        }
+        return group ? PyLong_FromUnsignedLong(*group) : Py_NewRef(Py_None);
+    });
+}
+
 int ledger_contains(PyObject* self, PyObject* given) {
     int found = -1;
     guarded([&]() -> PyObject* {
@@ -279,6 +296,7 @@ PyMethodDef ledger_methods[] = {
      ">>> Ledger(OnlineThreshold()).forget(\"a\")\n"
      "False\n"},
     {"_known", ledger_known, METH_O, nullptr},
+    {"_group_of", ledger_group_of, METH_O, nullptr},
     {"advance", advance<LedgerBook>, METH_O,
      "advance($self, time)\n--\n\n"
      "Let the clock show this time, if it is the latest so far.\n\n"
@@ -461,7 +479,16 @@ nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module) {
         .def_prop_ro("expired", method<LedgerBook>([](LedgerBook& self) {
                          return looked(self, [](const auto& memory) { return memory.expired(); });
                      }),
-                     "How many scores got no label, and labels no score, in their time to live.");
+                     "How many scores got no label, and labels no score, in their time to live.")
+        .def_prop_ro(
+            "pending", method<LedgerBook>([](LedgerBook& self) {
+                return looked(self, [](const auto& memory) {
+                    const StateCounts of = memory.states();
+                    return of.waiting + of.open + of.young;
+                });
+            }),
+            "How many ids do not count yet: scores that wait for a label, labels that wait "
+            "for a score, and\nnegatives for their maturity. O(1).");
     bind_clock(ledger);
     return ledger;
 }

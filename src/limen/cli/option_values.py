@@ -13,6 +13,8 @@ from typing import Any
 from limen.metric_names import METRIC_NAMES
 
 __all__ = [
+    "ALERTS",
+    "alert",
     "cost",
     "count",
     "delimiter",
@@ -119,6 +121,21 @@ def metric(text: str) -> str:
     )
 
 
+def alert(text: str) -> tuple[str, Any]:
+    """Read a condition: its name, and the number or period that it has.
+
+    >>> alert("interval"), alert("regret=12.5"), alert("late=7d")
+    (('interval', None), ('regret', Fraction(25, 2)), ('late', datetime.timedelta(days=7)))
+    """
+    name, given, value = text.replace("_", "-").partition("=")
+    if name not in ALERTS:
+        raise ArgumentTypeError(f"{text!r} is none of {_ALERTS_WRITTEN}")
+    read = _LIMITS[ALERTS[name]]
+    if (read is None) is bool(given):
+        raise ArgumentTypeError(f"{text!r} is not written so: it is one of {_ALERTS_WRITTEN}")
+    return name, None if read is None else read(value)
+
+
 def count(text: str) -> int:
     """Read a whole number of at least 1.
 
@@ -176,3 +193,18 @@ def delimiter(text: str) -> str:
     if len(text) != 1 or text in '"\r\n':
         raise ArgumentTypeError(f"{text!r} is not one character")
     return text
+
+
+# The conditions of --alert, and what each is given.
+ALERTS = {
+    "interval": "",
+    "change": "",
+    "regret": "R",
+    "late": "PERIOD",
+    "min-precision": "SHARE",
+    "min-recall": "SHARE",
+    "max-false-positive-rate": "SHARE",
+    "max-cost": "COST",
+}
+_LIMITS = {"": None, "R": number, "PERIOD": period, "SHARE": share, "COST": number}
+_ALERTS_WRITTEN = ", ".join(f"{name}={of}" if of else name for name, of in ALERTS.items())

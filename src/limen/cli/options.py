@@ -15,6 +15,7 @@ from typing import Any
 from limen import __version__
 from limen.cli.exits import USAGE
 from limen.cli.option_values import (
+    alert,
     cost,
     count,
     delimiter,
@@ -149,13 +150,12 @@ def _columns(command: _Parser, files: bool = True) -> None:
         metavar="VALUE",
         help="the label that counts as 1, all others as 0; without it labels are 0 and 1",
     )
-    if files:
-        group.add_argument(
-            "--lower-is-positive",
-            action="store_true",
-            help="a lower score means rather 1, as with an age, a distance or a p-value: answer 1 "
-            "when score <= threshold",
-        )
+    group.add_argument(
+        "--lower-is-positive",
+        action="store_true",
+        help="a lower score means rather 1, as with an age, a distance or a p-value: answer 1 "
+        "when score <= threshold",
+    )
     if files:
         group.add_argument(
             "--prevalence",
@@ -425,17 +425,22 @@ def _watch(commands: Any) -> None:
         commands,
         "watch",
         "Follow a stream of CSV or NDJSON on standard input. One line of JSON is written for each "
-        "change of the threshold. Score and label come in one row, or in rows of their own, "
-        "joined by an id.",
-        "tail -F scored.csv | limen watch --last-n 100000 --false-negative 5\n"
+        "change of the threshold, and one for each alert. Score and label come in one row, or in "
+        "rows of their own, joined by an id.",
+        "tail -F scored.csv | limen watch --last-n 100000 --false-negative 5 --at-least 200\n"
         "consume events | limen watch --id-column order --time-column at --last-period 90d \\\n"
-        "    --maturity 30d --state fraud.limen",
+        "    --maturity 30d --state fraud.limen --current 0.62 --alert change --alert late=7d \\\n"
+        "    --alert min-precision=0.8",
     )
     _columns(command, files=False)
     given: dict[str, Any] = {"metavar": "NAME"}
     command.add_argument("--id-column", help="joins a score with its later labels", **given)
     command.add_argument("--time-column", help="a number, or a time in ISO 8601", **given)
-    _costs(command)
+    command.add_argument(
+        "--group-column", help="a threshold for each group in this column, too", **given
+    )
+    _costs(command, gains=True)
+    _aims(command)
     memory = command.add_argument_group(
         "memory",
         _filled(
@@ -452,9 +457,22 @@ def _watch(commands: Any) -> None:
     memory.add_argument("--time-to-live", help="how long a score waits for its label", **lasting)
     memory.add_argument("--maturity", help="how old a label 0 must be to count", **lasting)
     memory.add_argument("--correctable", help="how long labels may be corrected", **lasting)
+    memory.add_argument(
+        "--capacity",
+        type=count,
+        metavar="N",
+        help="hold at most N scores and runs of scores, from 8 to 65536: each line then says by "
+        "how much the threshold can at most be missed",
+    )
     output = command.add_argument_group("when to write a line, instead of at each change")
     output.add_argument("--every", type=count, metavar="N", help="after every N rows")
     output.add_argument("--each-period", help="with the first row of each PERIOD", **lasting)
+    output.add_argument(
+        "--at-least",
+        type=count,
+        metavar="N",
+        help="no threshold from fewer samples, of all or of a group",
+    )
     sure = command.add_argument_group("how sure")
     sure.add_argument(
         "--recommended",
@@ -471,8 +489,20 @@ def _watch(commands: Any) -> None:
     )
     sure.add_argument(
         "--age",
-        help="at which age samples judge a change, known labels or not; else --maturity",
+        help="at which age samples judge a change or a floor, known labels or not; else --maturity",
         **lasting,
+    )
+    sure.add_argument(
+        "--alert",
+        type=alert,
+        action="append",
+        dest="alerts",
+        metavar="CONDITION",
+        help="write a line when it begins to hold, and when it ends: interval (the threshold in "
+        "use lies outside), change (there is enough evidence for one), regret=R (more than R), "
+        "late=PERIOD (no label came for so long), or a floor that the threshold in use has "
+        "broken: min-precision=SHARE, min-recall=SHARE, max-false-positive-rate=SHARE, "
+        "max-cost=COST for each sample. May be given several times",
     )
     state = command.add_argument_group("state")
     state.add_argument(

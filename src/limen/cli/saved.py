@@ -73,9 +73,14 @@ def show(options: Namespace) -> int:
     return 0
 
 
-def _is_grouped(model: Any) -> bool:
-    inner = model.model if isinstance(model, limen.LowerIsPositive) else model
-    return isinstance(inner, limen.Grouped)
+def _groups_of(model: Any) -> Any:
+    """Return the groups of a model or ledger, in its direction; None where there are none."""
+    falling = isinstance(model, limen.LowerIsPositive)
+    inner = model.model if falling else model
+    groups = inner.model if isinstance(inner, Ledger) else inner
+    if not isinstance(groups, limen.Grouped):
+        return None
+    return limen.LowerIsPositive.from_snapshot({"model": groups}) if falling else groups
 
 
 def _model_of_group(groups: Any, path: Any) -> Any:
@@ -91,20 +96,21 @@ class _OtherCosts(Exception):  # noqa: N818 - reads as what happened
 
 def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
     """Return what a model is, what it holds, and its best cut by the aim or by its own costs."""
-    if _is_grouped(model):
-        of_all = facts(_model_of_group(model, ()), aim)
+    grouped = _groups_of(model)
+    if grouped is not None:
+        of_all = facts(_model_of_group(grouped, ()), aim)
         groups = [
             {
                 "group": path[0] if len(path) == 1 else list(path),
-                "samples": model.count(path),
-                "own": model.source(path) == path,
-                **_cut(_model_of_group(model, path), aim),
+                "samples": grouped.count(path),
+                "own": grouped.source(path) == path,
+                **_cut(_model_of_group(grouped, path), aim),
             }
-            for path in model
+            for path in grouped
             if path
         ]
-        kind = {"kind": "Grouped", "at_least": model.at_least, "model": of_all.pop("kind")}
-        return kind | of_all | {"groups": groups}
+        kind = {"kind": "Grouped", "at_least": grouped.at_least, "model": of_all.pop("kind")}
+        return kind | of_all | _account(model) | {"groups": groups}
     found: dict[str, Any] = {"kind": type(model).__name__}
     if isinstance(model, limen.Evidence):
         if aim is not None:
@@ -121,10 +127,15 @@ def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
         found["model"] = type(inner).__name__
     if isinstance(model, limen.LowerIsPositive):
         found["direction"] = model.direction
-    found |= {"samples": len(inner), **_cut(model, aim)}
-    if isinstance(model, limen.Ledger):
-        found |= {"ids": len(model), "cost": model.cost, "regret": model.regret}
-    return found
+    return found | {"samples": len(inner), **_cut(model, aim), **_account(model)}
+
+
+def _account(model: Any) -> dict[str, Any]:
+    """Return what a ledger knows besides its model."""
+    ledger = model.model if isinstance(model, limen.LowerIsPositive) else model
+    if not isinstance(ledger, Ledger):
+        return {}
+    return {"ids": len(ledger), "cost": ledger.cost, "regret": ledger.regret}
 
 
 def _settings(model: Any) -> dict[str, Any]:
@@ -182,7 +193,8 @@ def merge(options: Namespace) -> int:
     except (TypeError, ValueError, OverflowError) as error:
         raise Failure(str(error), BAD_INPUT) from None
     merged.save(options.output)
-    of_all = _model_of_group(merged, ()) if _is_grouped(merged) else merged
+    groups = _groups_of(merged)
+    of_all = merged if groups is None else _model_of_group(groups, ())
     if isinstance(of_all, limen.Evidence):
         answer = f"evidence {of_all.value:.4g}"
     elif of_all.takes_costs:

@@ -22,10 +22,12 @@ from limen.cli.aims import columns_of
 from limen.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, USAGE, Failure
 from limen.cli.output import print_messages
 from limen.cli.rows import LONGEST_LINE, as_utf8, heading_of, refuse_kind, refuse_long_line
+from limen.cli.watch_model import Watched
 from limen.cli.watch_options import model_of, option_name, require_consistent, settings_of
 from limen.cli.watch_output import Output
 from limen.cli.watch_rows import Rows, StreamPlace, as_bytes
 from limen.digits import within
+from limen.optimum import Gap
 from limen.storage import load
 from limen.storage.journal import Damaged, Journal
 
@@ -38,7 +40,8 @@ __all__ = ["watch"]
 _CHUNK = 2**20
 _STDIN = 0
 _ROWS, _HEADER = b"R", b"H"
-_PARTS = ("score", "label", "weight", "id", "time")
+_PARTS = ("score", "label", "weight", "group", "id", "time", "costs")
+_PATIENCE = 1.0  # seconds without a row, after which a person at a terminal is told so
 
 
 def watch(options: Namespace) -> int:
@@ -115,8 +118,15 @@ class _Stream:
             raise Failure(str(error), code) from None
 
     def _use(self, model: Any) -> None:
+        options = self.options
         self.model: Any = model
-        self.output = Output(self.options, model, self.place)
+        self.watched = Watched(model, options)
+        alerts = None
+        if options.alerts:
+            from limen.cli.watch_alerts import Alerts
+
+            alerts = Alerts(options, self.watched)
+        self.output = Output(options, self.watched, self.place, alerts)
 
     def _replay(self, journal: Journal) -> None:
         try:
@@ -127,6 +137,7 @@ class _Stream:
         first = next(pieces, None)  # which also reads how the journal begins
         self._require_same(journal.beginning["settings"])
         self.place.number = journal.beginning["rows"]
+        self.output.restore(journal.beginning.get("kept", {}))
         if journal.beginning["heading"] is not None:
             self._read_by(journal.beginning["heading"])
         for kind, payload in chain([] if first is None else [first], pieces):
@@ -147,13 +158,17 @@ class _Stream:
                 "when it was killed, before any line counted them. They are dropped.",
                 quiet=self.options.quiet,
             )
-        best = self.model.optimum
+        best, answer = self.watched.best(None), ""
+        if isinstance(best, Gap):
+            ends = best.threshold, best.lower, best.upper
+            answer = f", threshold {within(*ends, direction=best.direction)}"
         print_messages(
-            f"continuing after row {self.place.number:,}: {self.output.samples:,} samples, "
-            f"threshold {within(best.threshold, best.lower, best.upper)}",
+            f"continuing after row {self.place.number:,}: {self.watched.samples():,} samples"
+            f"{answer}",
             quiet=self.options.quiet,
         )
-        self.output.add()
+        self.output.told = {}
+        self.output.add_all()  # also about the groups that did not change
         self.output.flush()
 
     def _require_same(self, kept: dict[str, Any]) -> None:
@@ -171,6 +186,7 @@ class _Stream:
             "rows": self.place.number,
             "heading": self.heading,
             "settings": settings_of(self.options),
+            "kept": self.output.kept(),
         }
 
     def finish(self) -> None:
@@ -178,7 +194,7 @@ class _Stream:
         if self.journal is not None:
             self.journal.settle(self.model, self._beginning())
         if self.output.rows != self.place.number:
-            self.output.add()
+            self.output.add_all()
         self.output.flush()
 
     def close(self) -> None:
@@ -192,9 +208,14 @@ class _Stream:
         """Take rows as they come, until there are no more or a signal comes."""
         _widen(_STDIN)
         skipped = self.place.number if self.options.from_start else 0
-        rest = b""
+        rest, patience = b"", self._patience()
         while True:
-            ready, _, _ = select.select([_STDIN, ended], [], [])
+            ready, _, _ = select.select([_STDIN, ended], [], [], patience)
+            if not ready:
+                self._wait()
+            patience = None
+            if not ready:
+                continue
             if ended in ready:
                 return INTERRUPTED if os.read(ended, 1)[0] == signal.SIGINT else 143
             chunk = os.read(_STDIN, _CHUNK)
@@ -218,6 +239,18 @@ class _Stream:
             if not chunk:
                 return 0
 
+    def _patience(self) -> float | None:
+        """How long to wait for rows before a person is told what is awaited; None: for ever."""
+        if self.options.quiet or sys.stderr is None or not sys.stderr.isatty():
+            return None
+        return 0.0 if os.isatty(_STDIN) else _PATIENCE
+
+    def _wait(self) -> None:
+        names = ", ".join(self.columns.named().values())
+        print_messages(
+            f"waiting for rows of CSV or NDJSON on standard input, with {names}; Ctrl-C ends"
+        )
+
     def _begin(self, lines: list[str], clean: bool) -> list[str]:
         """Learn from the first line how to read the others; return the rows."""
         first = next((at for at, line in enumerate(lines) if line.strip()), None)
@@ -240,7 +273,7 @@ class _Stream:
     def _read_by(self, heading: dict[str, Any]) -> None:
         """Read rows as a heading describes, with the options of when it came."""
         self.heading = heading
-        self.rows = Rows(heading, self.options, self.model, self.place, self.output)
+        self.rows = Rows(heading, self.options, self.watched, self.place, self.output)
 
     def _take(self, lines: list[str], clean: bool) -> None:
         """Write rows to disk, update the model, then write about it."""

@@ -5,49 +5,23 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from limen.cli.exits import BAD_INPUT, Failure
 from limen.cli.output import as_line, print_messages
 from limen.cli.watch_options import WINDOWS, typed
-from limen.memory.fading import Fading
-from limen.memory.ledger import Ledger
-from limen.memory.windows import LastPeriod
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterator
 
     from limen.cli.rows import Place
+    from limen.cli.watch_alerts import Alerts
+    from limen.cli.watch_model import Watched
 
-__all__ = ["Output", "sureness_of"]
+__all__ = ["Output"]
 
-
-def sureness_of(model: Any, options: Namespace) -> dict[str, Any]:
-    """Return the recommended threshold and its interval; with --current whether to keep that.
-
-    Where labels come later, this is a look at the evidence for a change: see `Ledger.proposal`.
-    Below five samples of either label nothing is recommended, and the threshold in use is kept.
-    """
-    current, level = options.current, options.confidence
-    low, high = model.interval(level)
-    facts = {"recommended": model.recommended, "low": low, "high": high}
-    if current is None:
-        return facts
-    facts["keep"] = model.keeps(current, confidence=level)
-    if isinstance(model, Ledger):
-        try:
-            found = model.proposal(current, age=options.age, confidence=level)
-        except ValueError as error:  # of weights
-            raise Failure(str(error), BAD_INPUT) from None
-        trial = model.trial
-        facts |= {
-            "change": None if found is None else found.candidate,
-            "candidate": None if trial is None else trial.candidate,
-            "evidence": None if trial is None else trial.evidence.value,
-            "missing": None if trial is None else trial.evidence.missing,
-            "candidates": model.candidates,
-        }
-    return facts
+_IN_TURN = 16  # groups that are looked at after a row of another one
 
 
 class Output:
@@ -57,33 +31,35 @@ class Output:
     ----------
     lines
         Those that are not yet written.
-    threshold, rows
-        Of the latest line.
+    rows
+        Of the latest line about all samples.
+    told
+        The threshold of the latest line about each group that had a row, and about all samples,
+        whose name is None; as the model has it, so negated where lower scores mean positive.
     time
         Of the latest row that has one.
-    samples
-        How many samples count now.
+    skipped
+        How many rows were bad.
+    alerts
+        The conditions of --alert; None without.
     """
 
-    def __init__(self, options: Namespace, model: Any, place: Place) -> None:
-        self._options, self._model, self._place = options, model, place
+    def __init__(
+        self, options: Namespace, watched: Watched, place: Place, alerts: Alerts | None
+    ) -> None:
+        self._options, self._watched, self._place = options, watched, place
+        self.alerts = alerts
         self.lines: list[str] = []
-        self.threshold = float("inf")
-        self.rows = 0
+        self.told: dict[str | None, Any] = {None: None if watched.at_least else float("inf")}
+        self.rows = self.skipped = 0
         self.time: Any = None
         self._period: Any = None  # the number of the --each-period of the latest row
+        self._turn: Iterator[str] = iter(())  # groups that are still to be looked at
+        self._inner = watched.innermost()
         self._warned = False
-        # Who counts what came too late, or never got its other half.
-        self._uncounted = {"expired": model} if isinstance(model, Ledger) else {}
-        window = model.model if isinstance(model, Ledger) else model
-        fading = isinstance(window, Fading) and options.time_column is not None
-        if isinstance(window, LastPeriod) or fading:
-            self._uncounted["refused"] = window
-
-    @property
-    def samples(self) -> int:
-        """How many samples count now."""
-        return len(self._model.model if isinstance(self._model, Ledger) else self._model)
+        self._sure = options.recommended or options.current is not None
+        self._in_rhythm = options.every is not None or options.each_period is not None
+        self._plain = not (self._in_rhythm or watched.at_least or alerts)
 
     def period_of(self, time: Any) -> Any:
         """Return the number of the --each-period in which a time lies, counted from the epoch."""
@@ -94,41 +70,95 @@ class Output:
             return (time - datetime(1970, 1, 1, tzinfo=time.tzinfo)) // period
         return time // period
 
-    def after_row(self, threshold: float, period: Any) -> None:
-        """Add a line after a row, if one is due."""
-        options = self._options
-        if options.every is not None:
-            due = (self._place.number + 1) % options.every == 0
-        elif options.each_period is not None:
-            due = period is not None and self._period is not None and period != self._period
-            self._period = self._period if period is None else period
-        else:
-            last = self.threshold
-            due = threshold != last and (threshold == threshold or last == last)
-        if due:
-            self.add(ahead=1)
+    def after_row(self, period: Any = None, group: str | None = None) -> None:
+        """Add the lines that are due after a row, which changed this group and all."""
+        if not self._plain:
+            return self._after_row(period, group)
+        value, last = self._inner.threshold, self.told[None]
+        if value != last and (value == value or last == last):
+            self.add(None, ahead=1)
 
-    def add(self, ahead: int = 0) -> None:
+    def _after_row(self, period: Any, group: str | None) -> None:
+        options = self._options
+        if group is not None:
+            self.told.setdefault(group, None)
+        if not self._in_rhythm:
+            few, last = self._watched.at_least, self.told[None]
+            value = None if few and len(self._inner) < few else self._inner.threshold
+            if value != last and (value == value or last == last):
+                self.add(None, ahead=1)
+            if group is not None:
+                self.add_changed(group, ahead=1)
+            if self._watched.clocked:
+                for name in self._others():
+                    self.add_changed(name, ahead=1)
+        elif (
+            (self._place.number + 1) % options.every == 0
+            if options.every is not None
+            else self._begins(period)
+        ):
+            self.add_all(ahead=1)
+        if self.alerts is not None and self._place.number + 1 >= self.alerts.due:
+            self._look(ahead=1)
+
+    def _begins(self, period: Any) -> bool:
+        """Whether a row is the first one of its --each-period."""
+        before = self._period
+        self._period = before if period is None else period
+        return period is not None and before is not None and period != before
+
+    def _others(self) -> list[str]:
+        """Name some groups, each in its turn: their samples leave by the clock."""
+        names = list(islice(self._turn, _IN_TURN))
+        if len(names) < _IN_TURN:
+            self._turn = iter([name for name in self.told if name is not None])
+        return names
+
+    def add_changed(self, group: str, ahead: int = 0) -> None:
+        """Add a line about a group if its threshold is not the one told."""
+        value, last = self._watched.value(group), self.told.get(group)
+        if value != last and (value == value or last == last):
+            self.add(group, ahead)
+
+    def add_all(self, ahead: int = 0) -> None:
+        """Add a line about all samples, and one about each group that changed."""
+        self.add(None, ahead)
+        for name in sorted({*self._watched.names(), *self.told} - {None}, key=str):
+            self.told.setdefault(name, None)
+            self.add_changed(name, ahead)  # type: ignore[arg-type]
+
+    def add(self, group: str | None = None, ahead: int = 0) -> None:
         """Add a line, after so many rows more than the place counts."""
-        optimum = self._model.optimum
-        self.threshold, self.rows = optimum.threshold, self._place.number + ahead
-        facts = {
-            "rows": self.rows,
-            "samples": self.samples,
-            "threshold": optimum.threshold,
-            "lower": optimum.lower,
-            "upper": optimum.upper,
-            "loss": optimum.loss,
-        }
-        if isinstance(self._model, Ledger):
-            facts |= {"cost": self._model.cost, "regret": self._model.regret}
-        if self._options.recommended or self._options.current is not None:
-            facts |= sureness_of(self._model, self._options)
-        for name, counter in self._uncounted.items():
-            facts[name] = getattr(counter, name)
-        if self.time is not None:
-            facts["time"] = self.time.isoformat() if isinstance(self.time, datetime) else self.time
-        self.lines.append(as_line(facts))
+        watched, rows = self._watched, self._place.number + ahead
+        if group is None:
+            if self.alerts is not None:
+                self._look(ahead)
+            self.rows = rows
+        self.told[group] = watched.value(group)
+        facts: dict[str, Any] = {} if watched.groups is None else {"group": group}
+        facts |= {"rows": rows, "samples": watched.samples(group), **watched.facts(group)}
+        if self._sure and facts["threshold"] is not None:
+            facts |= watched.sureness(group)
+        if group is None:
+            facts |= watched.account()
+            if self._options.skip_malformed:
+                facts["skipped"] = self.skipped
+            if self.alerts is not None:
+                facts |= self.alerts.facts()
+        self.lines.append(as_line(facts | self._now()))
+
+    def _now(self) -> dict[str, Any]:
+        if self.time is None:
+            return {}
+        return {"time": self.time.isoformat() if isinstance(self.time, datetime) else self.time}
+
+    def _look(self, ahead: int) -> None:
+        """Look whether a condition of --alert began to hold or ended; add a line for each."""
+        assert self.alerts is not None
+        rows = self._place.number + ahead
+        for name, holds, reason in self.alerts.look(rows):
+            event = {"event": "alert" if holds else "over", "alert": name, "rows": rows}
+            self.lines.append(as_line(event | {"reason": reason} | self._now()))
 
     def flush(self) -> None:
         """Write the lines."""
@@ -140,9 +170,9 @@ class Output:
 
     def _warn(self) -> None:
         """Warn once that no sample counts, if all came too late."""
-        if self._warned or self.samples:
+        if self._warned or self._watched.samples():
             return
-        found = {name: getattr(counter, name) for name, counter in self._uncounted.items()}
+        found = self._watched.account()
         for name, problem, asked in (
             ("refused", "labels came later than the window keeps their scores", WINDOWS),
             ("expired", "scores got no label, or labels no score, in time", ("time_to_live",)),
@@ -155,3 +185,16 @@ class Output:
                     quiet=self._options.quiet,
                 )
                 return
+
+    # ---- what a state keeps besides the model -------------------------------------------------
+
+    def kept(self) -> dict[str, Any]:
+        """Describe what was counted, ready for JSON."""
+        alerts = {} if self.alerts is None else {"alerts": self.alerts.kept()}
+        return {"skipped": self.skipped, **alerts}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Go on from what `kept` described."""
+        self.skipped = kept.get("skipped", 0)
+        if self.alerts is not None and "alerts" in kept:
+            self.alerts.restore(kept["alerts"])

@@ -15,6 +15,7 @@ from limen.cli.option_values import period_text
 from limen.cli.output import print_messages
 from limen.cli.rows import (
     Place,
+    as_cost,
     as_number,
     as_text,
     as_utf8,
@@ -26,15 +27,14 @@ from limen.cli.rows import (
     values_of,
 )
 from limen.cli.watch_options import PERIODS, given, option_name
-from limen.memory.base import Memory
 from limen.memory.fading import Fading
-from limen.memory.ledger import Ledger
 from limen.memory.windows import LastPeriod
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterable
 
+    from limen.cli.watch_model import Watched
     from limen.cli.watch_output import Output
 
 __all__ = ["Rows", "StreamPlace", "as_bytes"]
@@ -68,11 +68,12 @@ class Rows:
         self,
         heading: dict[str, Any],
         options: Namespace,
-        model: Any,
+        watched: Watched,
         place: StreamPlace,
         output: Output,
     ) -> None:
-        self._options, self._model, self._place, self._output = options, model, place, output
+        self._options, self._watched, self._place, self._output = options, watched, place, output
+        self._model, self._prices = watched.core, _prices(watched.aim.prices)
         self._columns = columns = replace(columns_of(options), **heading["columns"])
         self.blanks = blanks_of(heading)
         self._skips = heading["skips"]
@@ -81,13 +82,14 @@ class Rows:
         self._periods = given(options, PERIODS)
         self._dated = any(isinstance(getattr(options, name), timedelta) for name in self._periods)
         self._values = values_of(heading, columns, place)
-        self._apply = self._joined() if isinstance(model, Ledger) else self._in_one_row()
+        self._apply = self._in_one_row() if watched.ledger is None else self._joined()
         self._at_once: Callable[[list[list[str]]], bool] | None = None
         rhythm = options.every is not None or options.each_period is not None
-        if heading["format"] == "csv" and not rhythm and not self._skips:
+        plain = not (rhythm or self._skips or options.alerts or self._prices)
+        if heading["format"] == "csv" and plain and watched.groups is None:
             self._delimiter, self._width = heading["delimiter"], len(heading["header"])
             places = {part: heading["header"].index(name) for part, name in columns.named().items()}
-            if isinstance(model, Ledger) and "weight" not in places:
+            if watched.ledger is not None and "weight" not in places:
                 self._at_once = self._joined_by_columns(places)
             elif set(places) == {"score", "label"}:
                 self._at_once = self._by_columns(places["score"], places["label"])
@@ -108,8 +110,9 @@ class Rows:
                 if not self._skips or failure.code == USAGE:
                     raise
                 print_messages(f"limen: {failure} Skipped.", quiet=self._options.quiet)
+                self._output.skipped += 1
                 if every is not None and (place.number + 1) % every == 0:
-                    self._output.add(ahead=1)
+                    self._output.add_all(ahead=1)
             place.number += 1
 
     # ---- the short way for many plain rows, which does nothing where one of them is not ---------
@@ -125,13 +128,15 @@ class Rows:
 
     def _by_columns(self, score: int, label: int) -> Callable[[list[list[str]]], bool]:
         """Make the short way for rows that hold both score and label."""
-        label_of, model = self._label_of, self._model
+        label_of, model, falling = self._label_of, self._model, self._watched.falling
 
         def at_once(rows: list[list[str]]) -> bool:
             try:
                 scores = [float(row[score]) for row in rows]
             except ValueError:
                 return False
+            if falling:
+                scores = [-value for value in scores]
             labels = [label_of(row[label]) for row in rows]
             if None in labels or any(map(isnan, scores)):
                 return False
@@ -143,6 +148,7 @@ class Rows:
     def _joined_by_columns(self, places: dict[str, int]) -> Callable[[list[list[str]]], bool]:
         """Make the short way for rows that hold a score, a label or both, joined by id."""
         model, output, label_of = self._model, self._output, self._label_of
+        falling = self._watched.falling
         score, label, id = places["score"], places["label"], places["id"]
         when = places.get("time")
         add_score, add_label, advance = model.score, model.label, model.advance
@@ -175,6 +181,8 @@ class Rows:
                 values = [float(row[score]) if row[score] else None for row in rows]
             except ValueError:
                 return False
+            if falling:
+                values = [None if value is None else -value for value in values]
             labels = [known.get(row[label]) for row in rows]
             if any(map(isnan, filter(None, values))) or (None, None) in zip(
                 values, labels, strict=True
@@ -201,10 +209,8 @@ class Rows:
 
     def _each(self, rows: Iterable[tuple[Any, ...]], apply: Callable[..., Any]) -> None:
         """Apply rows one by one, and add a line after each that changes the threshold."""
-        place, output, inner = self._place, self._output, self._model
-        while isinstance(inner, Memory):
-            inner = inner.model
-        last, number = output.threshold, place.number
+        place, output, inner = self._place, self._output, self._watched.innermost()
+        last, number, few = output.told[None], place.number, self._watched.at_least
         for row in rows:
             try:
                 apply(*row)
@@ -212,7 +218,7 @@ class Rows:
                 place.number = number
                 place.refuse(str(error))
             number += 1
-            threshold = inner.threshold
+            threshold = None if few and len(inner) < few else inner.threshold
             if threshold != last and (threshold == threshold or last == last):
                 place.number = number
                 output.add()
@@ -224,37 +230,53 @@ class Rows:
     def _in_one_row(self) -> Callable[[list[Any]], None]:
         """Make the function for rows that hold both score and label."""
         model, place, output, columns = self._model, self._place, self._output, self._columns
-        finest, known = columns.finest, self._known
-        weighted, timed = "weight" in self._parts, "time" in self._parts
-        aging = isinstance(model, LastPeriod) or (isinstance(model, Fading) and timed)
-        by_period = self._options.each_period is not None
+        finest, known, prices = columns.finest, self._known, self._prices
+        at, falling, after_row = self._parts, self._watched.falling, output.after_row
+        weighted, timed, grouped = "weight" in at, "time" in at, "group" in at
+        group_at, time_at = at.get("group", 0), at.get("time", 0)
+        inner = self._watched.model(None)
+        aging = isinstance(inner, LastPeriod) or (isinstance(inner, Fading) and timed)
+        by_period, alerts = self._options.each_period is not None, output.alerts
 
         def apply(row: list[Any]) -> None:
             score = as_number(row[0], place, columns.score, "score")
-            sample: tuple[Any, ...] = (score, known(row[1]))
+            if falling:
+                score = -score
+            label = known(row[1])
+            sample: tuple[Any, ...] = (score, label)
             if weighted:
                 sample += (as_weight(row[2], place, columns, finest),)
-            time = self._time(row[-1]) if timed else None
+            if prices is not None:
+                sample = (score, *self._losses(row, label, sample[2] if weighted else 1))
+            group = None
+            if grouped:
+                group = self._group_of(row[group_at])
+                sample = (group, *sample)
+            time = self._time(row[time_at]) if timed else None
             period = output.period_of(time) if by_period else None
             try:
                 model.update(*sample, time=time) if aging else model.update(*sample)
             except (TypeError, ValueError, OverflowError) as error:
                 place.refuse(str(error))
             output.time = time
-            output.after_row(model.threshold, period)
+            if alerts is not None:
+                alerts.sample(score, label)
+            after_row(period, group)
 
         return apply
 
     def _joined(self) -> Callable[[list[Any]], None]:
         """Make the function for rows that hold a score, a label or both, joined by id."""
         model, place, output, columns = self._model, self._place, self._output, self._columns
-        finest, known, id_at = columns.finest, self._known, self._parts["id"]
-        weighted, timed = "weight" in self._parts, "time" in self._parts
-        by_period = self._options.each_period is not None
+        finest, known, prices, at = columns.finest, self._known, self._prices, self._parts
+        weighted, timed, grouped = "weight" in at, "time" in at, "group" in at
+        by_period, alerts = self._options.each_period is not None, output.alerts
+        falling, members, after_row = self._watched.falling, _Members(model), output.after_row
+        id_at, time_at = at["id"], at.get("time", 0)
 
         def apply(row: list[Any]) -> None:
             score_text, label_text, id = row[0], row[1], row[id_at]
-            weight, time_text = row[2] if weighted else None, row[-1] if timed else None
+            weight, time_text = row[2] if weighted else None, row[time_at] if timed else None
             name = id if type(id) is str else as_text(id)
             if name == "":
                 place.refuse("the id is missing.", column=columns.id)
@@ -263,25 +285,60 @@ class Rows:
                 place.refuse("score and label are both missing.")
             time = self._time(time_text) if time_text not in ("", None) else None
             score = as_number(score_text, place, columns.score, "score") if scored else 0.0
+            if falling:
+                score = -score
             label = known(label_text) if labelled else 0
             size = 1 if weight in ("", None) else as_weight(weight, place, columns, finest)
+            group = self._group_of(row[at["group"]]) if grouped and scored else None
+            outcome: tuple[Any, ...] = (label,)
+            if prices is not None and labelled:
+                outcome = self._losses(row, label, 1)
             period, new = output.period_of(time) if by_period else None, name not in model
+            before = None if alerts is None else model._known(name)
             try:
-                if scored:
+                if grouped and scored:
+                    model.score(name, score, time, size, group=group)
+                elif scored:
                     model.score(name, score, time, size)
                 elif time is not None:
                     model.advance(time)
                 if labelled:
-                    model.label(name, label)
+                    model.label(name, *outcome)
             except (TypeError, ValueError, OverflowError) as error:
                 if new:
                     model.forget(name)  # a score whose label cannot count
                 place.refuse(str(error))
             if time is not None:
                 output.time = time
-            output.after_row(model.threshold, period)
+            if alerts is not None:
+                alerts.joined(
+                    name, score if scored else None, label if labelled else None, time, before
+                )
+            after_row(period, members.of(name, group) if grouped else None)
 
         return apply
+
+    def _losses(self, row: list[Any], label: int, weight: Any) -> tuple[Any, Any]:
+        """Return what a row costs if it is answered 0, and if it is answered 1."""
+        assert self._prices is not None
+        below, above = self._prices[label]
+        return self._price(row, below) * weight, self._price(row, above) * weight
+
+    def _price(self, row: list[Any], of: tuple[str, Any]) -> Any:
+        """Return what an outcome costs: the number of an option, or that in a column."""
+        outcome, price = of
+        if isinstance(price, str):
+            return as_cost(row[self._parts[outcome]], self._place, price, outcome)
+        return price
+
+    def _group_of(self, text: Any) -> str:
+        """Read the name of a group, or refuse it."""
+        name = text if type(text) is str else as_text(text)
+        if name == "":
+            self._place.refuse(
+                "the group is missing. Fill it or drop the row.", column=self._columns.group
+            )
+        return name
 
     def _known(self, text: Any) -> int:
         """Read a label, or refuse it."""
@@ -310,6 +367,45 @@ class Rows:
             where = f"{self._place.at()}, column {self._columns.time}"
             raise Failure(f"{where}: the time {quoted(text)} is {advice}", USAGE)
         return moment
+
+
+class _Members:
+    """The groups that ids of a ledger were scored in, by name."""
+
+    def __init__(self, ledger: Any) -> None:
+        self._ledger = ledger
+        self._names: dict[int, str] = {}
+
+    def of(self, id: str, group: str | None) -> str | None:
+        """Name the group of an id; `group` where the row says so."""
+        number = self._ledger._group_of(id)
+        if group is not None:
+            self._names[number] = group
+            return group
+        if number is not None and number not in self._names:
+            groups = self._ledger.model
+            self._names = {self._ledger._number(path[0]): path[0] for path in groups if path}
+        return self._names.get(number)
+
+
+def _prices(prices: dict[str, Any]) -> dict[int, Any] | None:
+    """Return what a row of each label costs below and above the cut; None for plain costs.
+
+    >>> _prices({"false_positive": 1, "false_negative": 5, "true_positive": -2, "true_negative": 0})
+    {0: (('true_negative', 0), ('false_positive', 1)), \
+1: (('false_negative', 5), ('true_positive', -2))}
+    """
+    if not prices:
+        return None
+    each = {
+        outcome: price if isinstance(price, str | int) else float(price)
+        for outcome, price in prices.items()
+    }
+    sides = {0: ("true_negative", "false_positive"), 1: ("false_negative", "true_positive")}
+    return {
+        label: tuple((outcome, each[outcome]) for outcome in outcomes)
+        for label, outcomes in sides.items()
+    }
 
 
 def _moment(text: Any) -> Any:

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model of ``limen watch``: one object for what is saved, what rows change, what lines read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from limen.cli.aims import aim_of
+from limen.cli.exits import BAD_INPUT, Failure
+from limen.direction import turned
+from limen.errors import Infeasible
+from limen.falling import LowerIsPositive
+from limen.memory.base import has_groups, innermost, of_all
+from limen.memory.fading import Fading
+from limen.memory.ledger import Ledger
+from limen.memory.windows import LastPeriod
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+__all__ = ["Watched"]
+
+
+class Watched:
+    """The model that is followed, in the direction of its scores and for all its groups.
+
+    A group is named by the text of its column; None stands for all samples.
+
+    Attributes
+    ----------
+    stored
+        What is saved, and what Python loads.
+    core
+        What rows change. Where lower scores mean positive it knows negated ones.
+    ledger, groups
+        The part of it that joins by id, and that which has groups; None without.
+    falling
+        Whether lower scores mean positive.
+    aim
+        What makes a cut the best one.
+    at_least
+        How many samples a threshold needs; 0: none.
+    clocked
+        Whether samples of one group may come to count, or leave, by the rows of another.
+    """
+
+    def __init__(self, stored: Any, options: Namespace) -> None:
+        self.stored, self._options = stored, options
+        self.falling = isinstance(stored, LowerIsPositive)
+        self.core = core = stored.model if self.falling else stored
+        self.ledger = core if isinstance(core, Ledger) else None
+        held = core if self.ledger is None else core.model
+        self.groups = held if has_groups(held) else None
+        self._all = of_all(held)
+        self.aim = aim_of(options)
+        self.at_least: int = options.at_least or int(self.groups is not None)
+        matures = self.ledger is not None and self.ledger.settings["maturity"] is not None
+        self.clocked = self.groups is not None and (matures or isinstance(self._all, LastPeriod))
+        by_time = isinstance(self._all, Fading) and options.time_column is not None
+        self._refuses = isinstance(self._all, LastPeriod) or by_time
+
+    def innermost(self) -> Any:
+        """Return the model of all samples, without window and ledger."""
+        return innermost(self._all)
+
+    def model(self, group: str | None) -> Any:
+        """Return the model or window of a group that has enough samples, or of all."""
+        if self.groups is None:
+            return self._all
+        return self.groups.model(() if group is None else group)
+
+    def samples(self, group: str | None = None) -> int:
+        """How many samples count now."""
+        if group is not None and self.groups is not None:
+            return int(self.groups.count(group))
+        return len(self._all)
+
+    def names(self) -> list[str]:
+        """Name the groups, also those of which no sample counts yet."""
+        return [] if self.groups is None else [str(key) for key in self.groups._models.held if key]
+
+    def value(self, group: str | None) -> Any:
+        """Return the threshold to be told, not yet turned; None where samples are too few."""
+        if self.at_least and self.samples(group) < self.at_least:
+            return None
+        if self.aim.metric is None:
+            return self.model(group).threshold
+        best = self.best(group)
+        return None if isinstance(best, Infeasible | None) else best.threshold
+
+    def best(self, group: str | None) -> Any:
+        """Return the best cut, or why no cut meets the demands; None where samples are too few."""
+        if self.at_least and self.samples(group) < self.at_least:
+            return None
+        model, aim = self.model(group), self.aim
+        found: Any
+        try:
+            found = model.optimum if aim.metric is None else model.best(aim.metric, **aim.demands)
+        except Infeasible as infeasible:
+            found = infeasible
+        return turned(found) if self.falling else found
+
+    def facts(self, group: str | None) -> dict[str, Any]:
+        """Return what a line says about the best cut of a group, or of all samples."""
+        best = self.best(group)
+        worth = "loss" if self.aim.metric is None else "value"
+        if isinstance(best, Infeasible):
+            return {**dict.fromkeys(("threshold", "lower", "upper", worth)), "reason": str(best)}
+        facts = {name: getattr(best, name, None) for name in ("threshold", "lower", "upper")}
+        if self.falling:
+            facts["direction"] = "<="
+        facts[worth] = getattr(best, worth, None)
+        if self._options.capacity is not None:
+            inner = None if best is None else innermost(self.model(group))
+            facts["loss_bound"] = getattr(inner, "loss_bound", None)
+        return facts
+
+    def account(self) -> dict[str, Any]:
+        """Return what a line says about answers, and about rows that do not count."""
+        ledger = self.ledger
+        if ledger is None:
+            return {"refused": self._all.refused} if self._refuses else {}
+        facts: dict[str, Any] = {}
+        if self.aim.metric is None:
+            facts = {"cost": ledger.cost, "regret": ledger.regret}
+        return facts | {name: getattr(ledger, name) for name in ("expired", "refused", "pending")}
+
+    # ---- how sure -----------------------------------------------------------------------------
+
+    @property
+    def current(self) -> float | None:
+        """The threshold in use, in the direction of the core."""
+        current: float | None = self._options.current
+        return 0.0 - current if self.falling and current is not None else current
+
+    def interval(self, group: str | None) -> tuple[float, float]:
+        """Return between which thresholds the best one lies."""
+        low, high = self.model(group).interval(self._options.confidence)
+        return (0.0 - high, 0.0 - low) if self.falling else (low, high)
+
+    def sureness(self, group: str | None) -> dict[str, Any]:
+        """Return the recommended threshold and its interval; with --current whether to keep that.
+
+        Below five samples of either label nothing is recommended, and the one in use is kept.
+        """
+        options, model = self._options, self.model(group)
+        low, high = self.interval(group)
+        facts = {"recommended": self._turned(model.recommended), "low": low, "high": high}
+        if options.current is None:
+            return facts
+        facts["keep"] = model.keeps(self.current, confidence=options.confidence)
+        if self.ledger is not None and self.groups is None:
+            facts |= self._case(self.ledger)
+        return facts
+
+    def _case(self, ledger: Ledger) -> dict[str, Any]:
+        """Look at the case for a change, as `Ledger.proposal` does."""
+        found, trial = self.proposal(), ledger.trial
+        return {
+            "change": None if found is None else self._turned(found.candidate),
+            "candidate": None if trial is None else self._turned(trial.candidate),
+            "evidence": None if trial is None else trial.evidence.value,
+            "missing": None if trial is None else trial.evidence.missing,
+            "candidates": ledger.candidates,
+        }
+
+    def proposal(self) -> Any:
+        """Return the trial of a threshold to change to, once there is enough evidence."""
+        options = self._options
+        assert self.ledger is not None
+        assert self.current is not None
+        try:
+            return self.ledger.proposal(
+                self.current, age=options.age, confidence=options.confidence
+            )
+        except ValueError as error:  # of weights
+            raise Failure(str(error), BAD_INPUT) from None
+
+    def case_of(self, found: Any) -> str:
+        """Say in one sentence why to change, in the scores of the user."""
+        if self.falling:
+            found = replace(found, current=-found.current, candidate=-found.candidate)
+        reason: str = found.reason
+        return reason
+
+    def _turned(self, threshold: float | None) -> float | None:
+        return 0.0 - threshold if self.falling and threshold is not None else threshold
