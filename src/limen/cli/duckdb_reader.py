@@ -13,8 +13,9 @@ import numpy as np
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, Failure
 from limen.cli.line_reader import csv_header, is_gzip
 from limen.cli.progress import on_terminal, polling
-from limen.cli.rows import MANY_LABELS, OUTCOMES, Columns, refuse_column, which_labels
-from limen.cli.samples import Samples
+from limen.cli.rows import MANY_LABELS, Columns, refuse_column, which_labels
+from limen.reporting.aim import OUTCOMES
+from limen.reporting.samples import Samples
 
 __all__ = [
     "NeedsLineReader",

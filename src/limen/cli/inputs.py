@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import replace
-from fractions import Fraction
 from glob import glob, has_magic
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +25,13 @@ from limen.cli.out_of_core import groups, narrow
 from limen.cli.output import require_distinct
 from limen.cli.progress import counting
 from limen.cli.rows import Columns
-from limen.cli.samples import Samples, concatenated
 from limen.columns import as_scores
-from limen.losses import at_prevalence
+from limen.reporting.samples import Samples, concatenated, weighted_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["read", "read_narrowed", "require_other_files", "unit_of"]
+__all__ = ["expanded", "read", "read_narrowed", "require_other_files"]
 
 # Below this many bytes of text, Python is done before duckdb has been loaded.
 _SMALL = 2**21
@@ -56,7 +53,7 @@ def read(
     Labels of both classes are needed, unless `one_class` is enough.
     """
     parts = []
-    for path in _expanded(patterns):
+    for path in expanded(patterns):
         kind = format or _format_of(path)
         if kind == "parquet":
             if not is_regular(path):
@@ -77,33 +74,17 @@ def read(
         samples = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
     _require_classes(samples, name_of(listed), columns, one_class)
-    return samples if columns.prevalence is None else _weighted(samples, columns)
-
-
-def _weighted(samples: Samples, columns: Columns) -> Samples:
-    """Weight rows to another share of label 1. O(n)."""
+    if columns.prevalence is None:
+        return samples
     try:
-        shares = at_prevalence(samples.labels, columns.prevalence, weights=samples.weights)
+        return weighted_to(samples, columns.prevalence)
     except ValueError as error:
         raise Failure(f"--{error}", BAD_INPUT) from None
-    each = np.where(samples.labels == 1, float(shares[1]), float(shares[0]))
-    if samples.weights is not None:
-        return replace(samples, weights=samples.weights * each)
-    return replace(samples, weights=each, shares=shares)
-
-
-def unit_of(samples: Samples, unit: Any) -> Any:
-    """Return the unit that was asked for, or one of which weights by prevalence are multiples."""
-    if unit is not None or samples.shares is None:
-        return unit
-    zero, one = map(Fraction, samples.shares)
-    common = math.gcd(zero.numerator * one.denominator, one.numerator * zero.denominator)
-    return Fraction(common, zero.denominator * one.denominator)
 
 
 def require_other_files(chosen_on: Sequence[str], checked_on: str) -> None:
     """Refuse to check a threshold on a file that it is chosen on, before any work is done."""
-    paths = [*_expanded(chosen_on), *_expanded([checked_on])]
+    paths = [*expanded(chosen_on), *expanded([checked_on])]
     require_distinct(paths, "a check needs rows that the threshold was not chosen on.")
     if paths.count("-") > 1:
         raise Failure(_ONCE, USAGE)
@@ -117,7 +98,7 @@ def read_narrowed(
     The groups and their samples come with them, a few at once. None where all rows fit, or where
     something is wrong that `read` will name.
     """
-    paths = _expanded(patterns)
+    paths = expanded(patterns)
     kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
     by_rows = columns.costs or columns.prevalence is not None
     if by_rows or None in kinds or not duckdb_is_installed():
@@ -175,7 +156,8 @@ def _rows(connection: Any, path: str, kind: str | None) -> int:
     return os.path.getsize(path) * (8 if is_gzip(path) else 1) // _SHORTEST_ROW
 
 
-def _expanded(patterns: Sequence[str]) -> list[str]:
+def expanded(patterns: Sequence[str]) -> list[str]:
+    """List the files that names, patterns and folders stand for, or raise `Failure`."""
     paths: list[str] = []
     for pattern in patterns:
         if pattern == "-" or os.path.exists(pattern) or not has_magic(pattern):

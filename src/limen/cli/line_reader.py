@@ -39,7 +39,7 @@ from limen.cli.rows import (
     refuse_long_line,
     values_of,
 )
-from limen.cli.samples import Samples
+from limen.reporting.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

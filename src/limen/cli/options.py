@@ -62,13 +62,15 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"limen: {message}\nTry: {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        kept = {}
+        kept, read = {}, {}
         for action in self._actions:
             name = "LIMEN_" + _long(action).upper().replace("-", "_")
             if action.option_strings and action.nargs is None and (typed := os.environ.get(name)):
                 kept[action.dest] = self._from_environment(action, name, typed)
+                read[name] = typed
                 action.default, action.required = None, False
         found, rest = super().parse_known_args(args, namespace)
+        found.from_environment = getattr(found, "from_environment", {}) | read
         for dest, value in kept.items():
             if getattr(found, dest) is None:
                 setattr(found, dest, value)
@@ -526,7 +528,7 @@ def _report(commands: Any) -> None:
     )
     _columns(command)
     _groups(command, "also a table of the groups in this column")
-    _costs(command)
+    _costs(command, gains=True)
     _aims(command)
     _review(command)
     _thresholds(

@@ -28,7 +28,6 @@ __all__ = [
     "GZIP",
     "LONGEST_LINE",
     "MANY_LABELS",
-    "OUTCOMES",
     "Columns",
     "Place",
     "as_cost",
@@ -48,7 +47,6 @@ __all__ = [
     "which_labels",
 ]
 
-OUTCOMES = ("false_positive", "false_negative", "true_positive", "true_negative")
 LONGEST_LINE = 2**24
 MANY_LABELS = 20
 COUNTED = 10**6  # rows, to list the labels
