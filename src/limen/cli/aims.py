@@ -38,6 +38,8 @@ def columns_of(options: Namespace) -> Columns:
             for outcome in OUTCOMES
             if (name := getattr(options, f"{outcome}_column", None)) is not None
         ),
+        getattr(options, "decimal_comma", False),
+        "files" in options and getattr(options, "skip_malformed", False),
     )
 
 

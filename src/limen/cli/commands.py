@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ from limen.cli.aims import aim_of, columns_of, metric_of
 from limen.cli.checking import Candidate, checked
 from limen.cli.inputs import read
 from limen.cli.output import as_json, print_messages, require_writable, written
+from limen.cli.progress import counting
 from limen.cli.refusals import failing, require_confidence
-from limen.cli.sentences import comparisons, demands_met, value_comparisons
+from limen.cli.sentences import comparisons, demands_met, skipped_lines, value_comparisons
 from limen.direction import negated
 from limen.reporting.advice import advice_on
 from limen.reporting.findings import best_of, confusion_at, loss_curve_of, worth_at
@@ -26,6 +28,8 @@ from limen.reporting.wording import as_typed
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -44,14 +48,16 @@ def curve(options: Namespace) -> int:
     aim = aim_of(options)
     require_writable(options.output, options.force)
     samples = read(options.files, options.format, columns_of(options))
+    print_messages(*skipped_lines(samples), quiet=options.quiet)
     options.unit = unit_of(samples, options.unit)
     names = list(dict.fromkeys(options.metrics or ()))
     with failing():
         columns = _columns_of_curve(samples, aim, options.unit, names)
     length = len(columns["threshold"])
-    with written(options.output) as file:
+    with written(options.output) as file, _progress(options.output) as tick:
         file.write(",".join(columns) + "\n")
         for start in range(0, length, _LINES):
+            tick(start)
             parts = [column[start : start + _LINES].tolist() for column in columns.values()]
             lines = (",".join(map(repr, row)) + "\n" for row in zip(*parts, strict=True))
             file.write("".join(lines))
@@ -62,6 +68,13 @@ def curve(options: Namespace) -> int:
         which = "the cheapest" if asked.metric is None else f"the best by {asked.name}"
         print_messages(f"{length:,} cuts of {len(samples):,} samples; {which} at {best}")
     return 0
+
+
+def _progress(output: str | None) -> AbstractContextManager[Callable[[int], None]]:
+    """Count the rows written, unless they go to the same terminal."""
+    if output in (None, "-") and sys.stdout.isatty():
+        return nullcontext(lambda rows: None)
+    return counting("standard output" if output in (None, "-") else str(output))
 
 
 def _columns_of_curve(
@@ -96,6 +109,7 @@ def compare(options: Namespace) -> int:
     aim = aim_of(options)
     require_confidence(options.confidence)
     samples = read(options.files, options.format, columns_of(options))
+    print_messages(*skipped_lines(samples), quiet=options.quiet)
     options.unit = unit_of(samples, options.unit)
     with failing():
         best = best_of(samples, aim, options.unit)

@@ -15,7 +15,14 @@ from limen.cli.exits import BAD_INPUT, FAILED, INFEASIBLE, USAGE, Failure
 from limen.cli.inputs import read, read_narrowed, require_other_files
 from limen.cli.output import as_json, print_messages, require_writable
 from limen.cli.refusals import failing, require_confidence, require_one_aim_for_a_band
-from limen.cli.sentences import band_lines, check_lines, near_lines, remarks, summary
+from limen.cli.sentences import (
+    band_lines,
+    check_lines,
+    near_lines,
+    remarks,
+    skipped_lines,
+    summary,
+)
 from limen.falling import LowerIsPositive
 from limen.groups import Grouped
 from limen.online import OnlineCut, OnlineThreshold
@@ -84,7 +91,11 @@ def fit(options: Namespace) -> int:
             checks_by_key = {check.candidate.key: check.facts() for check in checks}
             facts["check"] = {"file": options.check, **counts, **checks_by_key}
             lines += check_lines(options.check, rows, checks, aim, options.confidence)
+            lines += skipped_lines(rows)
     lines += remarks(samples, groups, options, aim)
+    lines += skipped_lines(samples)
+    if options.skip_malformed:
+        facts["skipped"] = samples.skipped
     if options.save is not None:
         _model_of(samples, options, aim).save(options.save)
     print_messages(*lines, quiet=options.quiet)

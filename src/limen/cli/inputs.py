@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.cli.columnar import is_arrow, parquet_query, read_arrow, read_parquet
 from limen.cli.duckdb_reader import (
     NeedsLineReader,
     connected,
     duckdb_is_installed,
-    parquet_query,
-    read_parquet,
     read_table,
     text_query,
 )
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, USAGE, Failure
-from limen.cli.line_reader import is_gzip, is_regular, name_of, read_text
+from limen.cli.line_reader import is_regular, name_of, read_text
 from limen.cli.out_of_core import groups, narrow
 from limen.cli.output import require_distinct
+from limen.cli.packing import packed_by, without_packing
 from limen.cli.progress import counting
 from limen.cli.rows import Columns
 from limen.columns import as_scores
@@ -42,7 +42,9 @@ _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".tab", ".txt"), "csv"),
     **dict.fromkeys((".ndjson", ".jsonl", ".json"), "ndjson"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
 }
+_COLUMNAR = {"parquet": "Parquet", "arrow": "Arrow"}
 
 
 def read(
@@ -55,14 +57,14 @@ def read(
     parts = []
     for path in expanded(patterns):
         kind = format or _format_of(path)
-        if kind == "parquet":
+        if kind in _COLUMNAR:
             if not is_regular(path):
                 raise Failure(
-                    f"{name_of(path)} can be read only once, and Parquet is read from its end. "
-                    "Save it to a file, and name that.",
+                    f"{name_of(path)} can be read only once, and {_COLUMNAR[kind]} is read from "
+                    "its end. Save it to a file, and name that.",
                     USAGE,
                 )
-            parts.append(read_parquet(path, columns))
+            parts.append((read_parquet if kind == "parquet" else read_arrow)(path, columns))
         else:
             parts.append(_read_lines(path, kind, columns))
     try:
@@ -71,7 +73,8 @@ def read(
         raise Failure(str(error), BAD_INPUT) from None
     samples = replace(concatenated(parts), direction=columns.direction)
     if samples.weights is not None and not samples.weights.all():
-        samples = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
+        counted = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
+        samples = replace(counted, skipped=samples.skipped, examples=samples.examples)
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
     _require_classes(samples, name_of(listed), columns, one_class)
     if columns.prevalence is None:
@@ -101,7 +104,7 @@ def read_narrowed(
     paths = expanded(patterns)
     kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
     by_rows = columns.costs or columns.prevalence is not None
-    if by_rows or None in kinds or not duckdb_is_installed():
+    if by_rows or not {"csv", "ndjson", "parquet"}.issuperset(kinds) or not duckdb_is_installed():
         return None
     most = _most_rows()
     if sum(os.path.getsize(path) for path in paths) < most:
@@ -153,7 +156,7 @@ def _rows(connection: Any, path: str, kind: str | None) -> int:
     if kind == "parquet":
         counting = "SELECT sum(num_rows) FROM parquet_file_metadata(?)"
         return int(connection.execute(counting, [path]).fetchone()[0])
-    return os.path.getsize(path) * (8 if is_gzip(path) else 1) // _SHORTEST_ROW
+    return os.path.getsize(path) * (1 if packed_by(path) is None else 8) // _SHORTEST_ROW
 
 
 def expanded(patterns: Sequence[str]) -> list[str]:
@@ -198,10 +201,12 @@ def _format_of(path: str) -> str | None:
     """
     if not is_regular(path):
         return None
-    plain = path.lower().removesuffix(".gz")
-    kind = _SUFFIXES.get(os.path.splitext(plain)[1])
+    kind = _SUFFIXES.get(os.path.splitext(without_packing(path.lower()))[1])
     with open(path, "rb") as file:
-        return "parquet" if file.read(4) == b"PAR1" else kind
+        begin = file.read(8)
+    if begin.startswith(b"PAR1"):
+        return "parquet"
+    return "arrow" if is_arrow(begin) else None if kind == "arrow" else kind
 
 
 def _read_lines(path: str, kind: str | None, columns: Columns) -> Samples:

@@ -31,7 +31,7 @@ from limen.metric_names import METRIC_NAMES
 __all__ = ["parser"]
 
 SHELLS = ("bash", "zsh", "fish")
-FORMATS = ("csv", "ndjson", "parquet")
+FORMATS = ("csv", "ndjson", "parquet", "arrow")
 
 _NEGATIVE = re.compile(r"-((\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[-+]?\d+)?|inf|infinity|nan)$", re.I)
 
@@ -62,15 +62,13 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"limen: {message}\nTry: {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        kept, read = {}, {}
+        kept = {}
         for action in self._actions:
             name = "LIMEN_" + _long(action).upper().replace("-", "_")
             if action.option_strings and action.nargs is None and (typed := os.environ.get(name)):
                 kept[action.dest] = self._from_environment(action, name, typed)
-                read[name] = typed
                 action.default, action.required = None, False
         found, rest = super().parse_known_args(args, namespace)
-        found.from_environment = getattr(found, "from_environment", {}) | read
         for dest, value in kept.items():
             if getattr(found, dest) is None:
                 setattr(found, dest, value)
@@ -140,7 +138,8 @@ def _columns(command: _Parser, files: bool = True) -> None:
             "files",
             metavar="FILE",
             nargs="+",
-            help="CSV, NDJSON or Parquet, gzipped or not; a pattern; or - for standard input",
+            help="CSV or NDJSON, also packed by gzip, bzip2, xz or zstd; Parquet; Arrow or "
+            "Feather; a pattern; or - for standard input",
         )
     given: dict[str, Any] = {"metavar": "NAME"}
     group.add_argument("--score-column", default="score", **given)
@@ -177,6 +176,15 @@ def _columns(command: _Parser, files: bool = True) -> None:
         type=delimiter,
         help="between the fields of a CSV; by default found from its header",
     )
+    if files:
+        group.add_argument(
+            "--decimal-comma", action="store_true", help="numbers are written as 0,5 and not as 0.5"
+        )
+        group.add_argument(
+            "--skip-malformed",
+            action="store_true",
+            help="leave malformed rows out, and say how many; otherwise they end the command",
+        )
 
 
 def _groups(command: _Parser, help: str) -> None:

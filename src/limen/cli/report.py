@@ -11,6 +11,7 @@ from limen.cli.aims import aim_of, columns_of
 from limen.cli.inputs import expanded, read
 from limen.cli.output import print_messages, require_writable, written
 from limen.cli.refusals import failing, require_one_aim_for_a_band
+from limen.cli.sentences import skipped_lines
 from limen.reporting import Report
 from limen.reporting.origin import Origin
 from limen.reporting.samples import unit_of
@@ -45,18 +46,21 @@ def report(options: Namespace) -> int:
         page = Report(
             Study(samples, question),
             title,
-            Origin.of_files(_typed(options), expanded(options.files)),
+            Origin.of_files(_typed(options), expanded(options.files), samples.skipped),
         )
         html = page.html()
     with written(options.output) as file:
         file.write(html)
     first, *more = page.messages()
     lines = [f"{options.output}: {first}", *(f"limen: {line}" for line in more)]
-    print_messages(*lines, quiet=options.quiet)
+    print_messages(*lines, *skipped_lines(samples), quiet=options.quiet)
     return 0
 
 
 def _typed(options: Namespace) -> str:
-    """Write the command as it was typed, after the variables that were read as options."""
-    read = [f"{name}={shlex.quote(text)}" for name, text in options.from_environment.items()]
+    """Write the command as it was typed, after the variables that stand for options."""
+    names = {f"LIMEN_{name.upper()}" for name in vars(options)} | {"LIMEN_THRESHOLD"}
+    read = [
+        f"{name}={shlex.quote(text)}" for name in sorted(names) if (text := os.environ.get(name))
+    ]
     return " ".join([*read, shlex.join(["limen", *options.arguments])])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from limen.best_cut import demands_of
 from limen.cli.aims import DEMANDS, option_text
 from limen.cli.output import bold
+from limen.cli.rows import SHOWN
 from limen.digits import plain
 from limen.metrics import Confusion
 from limen.reporting.findings import FEW, FEW_OF_LABEL
@@ -36,6 +37,7 @@ __all__ = [
     "near_lines",
     "remarks",
     "saving_text",
+    "skipped_lines",
     "summary",
     "value_comparisons",
 ]
@@ -150,6 +152,18 @@ def check_lines(
             yield f"    {text}"
         if check.saving is not None and check.against is not None:
             yield f"    {saving_text(check.saving, check.against.name, confidence)}"
+
+
+def skipped_lines(samples: Samples) -> Iterator[str]:
+    """Yield how many malformed rows were left out, and what is wrong with the first of them."""
+    if samples.skipped:
+        rows = (
+            "1 malformed row was"
+            if samples.skipped == 1
+            else (f"{samples.skipped:,} malformed rows were")
+        )
+        yield f"limen: {rows} left out of {samples.skipped + len(samples):,}"
+        yield from (f"  {example}" for example in samples.examples[:SHOWN])
 
 
 def saving_text(saving: Saving, other: str, confidence: float) -> str:

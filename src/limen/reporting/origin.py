@@ -25,11 +25,12 @@ class Origin:
     made: datetime
     command: str
     files: Sequence[tuple[str, int | None, str]] = ()  # name, bytes and SHA-256
+    skipped: int = 0  # malformed rows that were left out
 
     @classmethod
-    def of_files(cls, command: str, paths: Sequence[str]) -> Origin:
+    def of_files(cls, command: str, paths: Sequence[str], skipped: int = 0) -> Origin:
         """Note the files that a page is made of, with their hashes. O(bytes)."""
-        return cls(now(), command, [_noted(path) for path in paths])
+        return cls(now(), command, [_noted(path) for path in paths], skipped)
 
     def html(self) -> Iterator[str]:
         """Yield it as a part of the page."""
@@ -42,6 +43,8 @@ class Origin:
                 for name, size, digest in self.files
             )
             yield from table(["file", "bytes", "SHA-256"], rows)
+        if self.skipped:
+            yield f'<p class="remark">Malformed rows that were left out: {self.skipped:,}.</p>\n'
 
 
 def now() -> datetime:

@@ -35,6 +35,8 @@ class Samples:
     shares: tuple[Any, Any] | None = None  # how much labels 0 and 1 count, where not the same
     costs: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # of outcomes, by row
     stands_for: tuple[int, int] | None = None  # rows and those of label 1, where samples are fewer
+    skipped: int = 0  # malformed rows that were left out
+    examples: tuple[str, ...] = ()  # what is wrong with the first of these
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -95,6 +97,8 @@ def concatenated(parts: list[Samples]) -> Samples:
             outcome: np.concatenate([part.costs[outcome] for part in parts])
             for outcome in parts[0].costs
         },
+        skipped=sum(part.skipped for part in parts),
+        examples=tuple(example for part in parts for example in part.examples),
     )
 
 
