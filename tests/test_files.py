@@ -389,3 +389,42 @@ def test_a_curve_on_the_terminal_is_not_disturbed(monkeypatch) -> None:
     main(["curve", "many.csv", "-q"])
 
     assert "standard output" not in sys.stderr.getvalue()
+
+
+@pytest.mark.parametrize("direction", [">=", "<="])
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet", "arrow", "csv by duckdb"])
+def test_a_budget_needs_scores_alone(capsys, monkeypatch, kind, direction) -> None:
+    """Against every threshold there is, with ties: the one that flags most within the budget."""
+    scores = np.round(np.asarray(SCORES), 2)
+    lines = "".join(f"{score!r}\n" for score in scores.tolist())
+    Path("s.csv").write_text("p,note\n" + lines.replace("\n", ",x\n"))
+    objects = "".join(json.dumps({"p": score}) + "\n" for score in scores.tolist())
+    Path("s.ndjson").write_text(objects)
+    arrow = pa.table({"p": scores})
+    feather.write_feather(arrow, "s.arrow")
+    duckdb.sql("COPY (FROM arrow) TO 's.parquet' (FORMAT parquet)")
+    monkeypatch.setattr(inputs, "_SMALL", 0 if "duckdb" in kind else 2**40)
+    turned = ["--lower-is-positive"] if direction == "<=" else []
+    for demand, most in ((["--max-positives", "70"], 70), (["--max-positive-rate", "0.1"], 125)):
+        given = [f"s.{kind.split()[0]}", "--score-column", "p", *demand, *turned]
+        assert 0 == main(["budget", *given, "--json", "-q"])
+        found = json.loads(capsys.readouterr().out)
+        signed = scores if direction == ">=" else -scores
+        best = max(n for n in (int((signed >= at).sum()) for at in [*signed, np.inf]) if n <= most)
+        at = found["threshold"]
+        flagged = (scores >= at) if direction == ">=" else (scores <= at)
+
+        assert (best, best, most, 1250) == (
+            int(flagged.sum()),
+            *(found[name] for name in ("flagged", "allowed", "samples")),
+        )
+
+
+@pytest.mark.parametrize("given", [[], ["--max-positives", "5", "--max-positive-rate", "0.1"]])
+def test_a_budget_is_a_number_or_a_share(capsys, given) -> None:
+    Path("s.csv").write_text("score\n0.5\n")
+
+    assert 2 == main(["budget", "s.csv", *given])
+    assert "give --max-positives or --max-positive-rate, one of them." in capsys.readouterr().err
+    assert 0 == main(["budget", "s.csv", "--max-positives", "5", "-q"])
+    assert "-inf\n" == capsys.readouterr().out

@@ -24,6 +24,7 @@ _HOMES = {
     "fit": "fit",
     "curve": "commands",
     "compare": "commands",
+    "budget": "budget",
     "watch": "watch",
     "report": "report",
     "merge": "saved",

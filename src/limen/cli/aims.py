@@ -23,12 +23,12 @@ def columns_of(options: Namespace) -> Columns:
     """Collect the options about columns."""
     return Columns(
         options.score_column,
-        options.label_column,
-        options.weight_column,
+        getattr(options, "label_column", None),
+        getattr(options, "weight_column", None),
         getattr(options, "group_column", None),
-        options.positive,
+        getattr(options, "positive", None),
         options.delimiter,
-        options.unit,
+        getattr(options, "unit", None),
         getattr(options, "id_column", None),
         getattr(options, "time_column", None),
         "<=" if getattr(options, "lower_is_positive", False) else ">=",

@@ -153,12 +153,13 @@ def _as_number(column: str, kind: str, path: str, name: str) -> str:
 
 def _wrong(parts: dict[str, str], columns: Columns) -> dict[str, tuple[str, list[Any]]]:
     """Write for each part when its value is malformed, and the values that refers to."""
-    label, given = label_sql(parts["label"], columns.positive)
     number = "CAST({} AS DOUBLE)"
     wrong: dict[str, tuple[str, list[Any]]] = {
         "score": (f"coalesce(isnan({number.format(parts['score'])}), true)", []),
-        "label": (f"({label}) IS NULL", given),
     }
+    if "label" in parts:
+        label, given = label_sql(parts["label"], columns.positive)
+        wrong["label"] = f"({label}) IS NULL", given
     if "weight" in parts:
         weight = number.format(parts["weight"])
         condition = f"{weight} < {columns.finest!r} AND {weight} != 0"

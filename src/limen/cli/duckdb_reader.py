@@ -93,7 +93,7 @@ def label_sql(column: str, positive: str | None) -> tuple[str, list[Any]]:
 
 def select_sql(parts: dict[str, str], positive: str | None) -> tuple[str, list[Any]]:
     """Write what to take out of each row, and the values it refers to."""
-    label, given = label_sql(parts["label"], positive)
+    label, given = label_sql(parts["label"], positive) if "label" in parts else ("0", [])
     taken = [f"{parts['score']} AS score", f"CAST({label} AS UTINYINT) AS label"]
     if "weight" in parts:
         taken.append(f"{parts['weight']} AS weight")

@@ -224,7 +224,7 @@ def _read_lines(path: str, kind: str | None, columns: Columns) -> Samples:
 def _require_classes(samples: Samples, listed: str, columns: Columns, one_class: bool) -> None:
     counted = "" if columns.weight is None else f" of a {columns.weight} above 0"
     if len(samples) == 0:
-        needed = "A check needs some" if one_class else "A threshold needs samples of both classes"
+        needed = "Some are needed" if one_class else "A threshold needs samples of both classes"
         raise Failure(f"{listed}: no rows{counted}. {needed}.", BAD_INPUT)
     ones = samples.positives
     if ones in (0, len(samples)) and not one_class:

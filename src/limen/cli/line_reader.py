@@ -184,7 +184,9 @@ class _Collected:
         self.columns, self.lines = columns, lines
         self.label_of, self.finest = labels_of(columns.positive), columns.finest
         self.weighted, self.grouped = columns.weight is not None, columns.group is not None
-        self.group_at = 2 + self.weighted
+        self.labelled = columns.label is not None
+        self.weight_at = 1 + self.labelled
+        self.group_at = self.weight_at + self.weighted
         first_cost = self.group_at + self.grouped
         self.costs = [(at, *cost, array("d")) for at, cost in enumerate(columns.costs, first_cost)]
         self.scores, self.labels = array("d"), bytearray()
@@ -195,11 +197,13 @@ class _Collected:
         """Add a row; raise `BadRow` and add nothing where it is malformed."""
         columns, lines = self.columns, self.lines
         score = as_number(record[0], lines, columns.score, "score")
-        label = self.label_of(record[1] if type(record[1]) is str else as_text(record[1]))
+        label: int | None = 0
+        if self.labelled:
+            label = self.label_of(record[1] if type(record[1]) is str else as_text(record[1]))
         if label is None:
             self._refuse_label(record, records)
         if self.weighted:
-            weight = as_weight(record[2], lines, columns, self.finest)
+            weight = as_weight(record[self.weight_at], lines, columns, self.finest)
         if self.grouped:
             name = record[self.group_at]
             name = name if type(name) is str else as_text(name)

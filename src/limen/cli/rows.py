@@ -84,7 +84,7 @@ class Columns:
     """The columns that are asked for, and what their values mean."""
 
     score: str = "score"
-    label: str = "label"
+    label: str | None = "label"  # None where scores alone are read
     weight: str | None = None
     group: str | None = None
     positive: str | None = None
