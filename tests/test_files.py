@@ -85,7 +85,6 @@ def test_packed_tabs_are_known_by_the_name_within(fitted, suffix) -> None:
 def test_packed_text_that_ends_too_early_is_never_read_as_all(
     fitted, monkeypatch, suffix, wrong, by
 ) -> None:
-    """The reader of zstandard ends there as if all had been read."""
     packed = PACK[suffix](phishing_csv().encode())
     middle = len(packed) // 2
     content = {
@@ -102,6 +101,18 @@ def test_packed_text_that_ends_too_early_is_never_read_as_all(
     assert (3, {}) == (code, found)
     assert f"bad.csv.{suffix}" in err
     assert 1 == err.count("\n")
+
+
+def test_a_long_frame_of_zstd_that_is_cut_short_is_never_read_as_all(fitted, monkeypatch) -> None:
+    """Its first blocks are rows like any other; the reader of zstandard would end after them."""
+    scores = np.random.default_rng(0).random(40_000)
+    lines = "".join(f"{score!r},{place % 2}\n" for place, score in enumerate(scores.tolist()))
+    Path("s.csv.zst").write_bytes(zstandard.compress(f"score,label\n{lines}".encode())[:-30])
+    monkeypatch.setattr(inputs, "_SMALL", 2**40)
+    code, found, err = fitted("s.csv.zst")
+
+    assert (3, {}) == (code, found)
+    assert "the zstd data ends or is damaged (a frame is cut short). Fetch the file again." in err
 
 
 def test_frames_of_zstd_follow_one_another(fitted) -> None:

@@ -129,10 +129,12 @@ def test_a_threshold_that_no_score_reaches_flags_nobody(direction) -> None:
 
 
 def test_a_score_that_is_infinite_is_not_nobody() -> None:
-    page = limen.report([0.0, 1.0, np.inf, np.inf], [0, 0, 1, 1], false_positive=100)
+    page = limen.report([0.0, np.finfo(float).max, np.inf, np.inf], [0, 0, 1, 1])
+    (mark,) = figures_of(page.html())["marks"]
 
-    assert not page.html().count("lag nobody</strong>")
-    assert 1.0 < page.threshold
+    assert np.inf == page.threshold
+    assert "cheapest on these rows: inf" == mark["text"]
+    assert "lag nobody</strong>" not in page.html()
 
 
 def test_the_page_says_when_by_what_and_out_of_which_file(tmp_path, monkeypatch) -> None:
