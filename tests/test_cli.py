@@ -691,12 +691,12 @@ def test_a_column_of_many_values_is_asked_about(run, name) -> None:
     assert "rows)" not in err
 
 
-def test_counting_labels_stops_at_what_is_malformed_and_names_the_first_place(run) -> None:
+def test_counting_labels_passes_over_what_is_malformed_and_names_the_first_place(run) -> None:
     Path("bad.csv").write_text("score,label\n0.1,0\n0.2,no\n0.3,yes\n0.4\n0.5,no\n")
     err = run("fit", "bad.csv")[2]
 
     assert "bad.csv, line 3, column label: the label is 'no', not 0 or 1." in err
-    assert "There are '0' (1 row), 'no' (1 row), 'yes' (1 row)." in err
+    assert "There are '0' (1 row), 'no' (2 rows), 'yes' (1 row)." in err
 
 
 def test_a_long_file_is_not_counted_to_its_end(run, monkeypatch) -> None:
@@ -1051,6 +1051,15 @@ OTHER_KINDS = {
     "mac.ndjson": (b'{"score": 1, "label": 0}\r{"score": 2, "label": 1}\r', r"tr '\r' '\n'"),
     "inner.csv": (b"score,label\n0.1,0\r0.2,1\n0.3,1\n", r"a CR (\r) inside the line"),
     "parquet": (b"PAR1", "read from its end"),
+    "arrow": (b"ARROW1\0\0", "an Arrow file, not text. It is read from its end: save it"),
+    "old.feather": (b"FEA1", "Feather of version 1"),
+}
+# A file of these is read, and a stream that is watched is not unpacked.
+READ = {
+    "scores.bz2": ["watch"],
+    "scores.xz": ["watch"],
+    "parquet": ["watch", "pipe"],
+    "arrow": ["watch", "pipe"],
 }
 
 
@@ -1060,7 +1069,7 @@ OTHER_KINDS = {
         (name, by)
         for name in OTHER_KINDS
         for by in ("lines", "duckdb", "watch", "pipe")
-        if name != "parquet" or by in ("watch", "pipe")  # a file of it is read
+        if name not in READ or by in READ[name]
     ],
 )
 def test_what_is_no_text_is_called_by_its_name(run, watch, piped, monkeypatch, name, by) -> None:

@@ -16,8 +16,9 @@ import pytest
 
 import limen
 from limen.cli import fit as fitting
-from limen.cli import inputs, new_rows
+from limen.cli import inputs
 from limen.demo import load_phishing, phishing_csv
+from limen.reporting import advice
 from limen.trust.new_rows import cost_of_answers, saving
 
 SCORES, LABELS = load_phishing()
@@ -157,7 +158,7 @@ def test_memory_that_suffices_for_the_exact_optimum_alone_is_enough(run, monkeyp
         raise MemoryError
 
     Path("scores.csv").write_text(phishing_csv())
-    monkeypatch.setattr(new_rows, "recommend", fail)
+    monkeypatch.setattr(advice, "recommend", fail)
     code, out, err = run("fit", "scores.csv", *FIVE)
 
     assert (0, limen.optimal_threshold(SCORES, LABELS, false_negative=5).threshold) == (

@@ -15,11 +15,11 @@ import pytest
 
 import limen
 from limen import LowerIsPositive, OnlineCalibrator, OnlineCut, OnlineThreshold
-from limen.cli.aims import Aim
-from limen.cli.charts import Charts
-from limen.cli.findings import calibrator_of
-from limen.cli.samples import Samples
 from limen.demo import load_phishing
+from limen.reporting.aim import Aim
+from limen.reporting.charts import Charts
+from limen.reporting.findings import calibrator_of
+from limen.reporting.samples import Samples
 
 INFINITE = (math.inf, -math.inf)
 

@@ -45,6 +45,7 @@ NAMES = {
     "OnlineThreshold",
     "Optimum",
     "Recommendation",
+    "Report",
     "ReviewBand",
     "RocHull",
     "Trial",
@@ -60,6 +61,7 @@ NAMES = {
     "optimal_cut",
     "optimal_threshold",
     "recommend",
+    "report",
     "review_band",
 }
 

@@ -490,3 +490,49 @@ def test_an_estimator_that_does_not_fit_is_told(call, error, told: str) -> None:
     estimator, labels, positive = call()
     with pytest.raises(error, match=told):
         LossCurveDisplay.from_estimator(estimator, SCORES, labels, pos_label=positive)
+
+
+def test_lower_scores_that_mean_positive_give_the_pictures_turned_round() -> None:
+    """Each is the mirror image of that of negated scores, ties and recommended cut included."""
+    ages = [-score for score in STREAM_SCORES]
+    costs = {"false_negative": 5}
+    rising = LossCurveDisplay.from_predictions(STREAM_LABELS, STREAM_SCORES, **costs)
+    falling = LossCurveDisplay.from_predictions(STREAM_LABELS, ages, direction="<=", **costs)
+    best = limen.optimal_threshold(ages, STREAM_LABELS, direction="<=", **costs)
+    marks = [
+        next(points(line)[0] for text, line in labelled(each.ax_).items() if name in text)
+        for name in ("cheapest", "recommended")
+        for each in (rising, falling)
+    ]
+
+    assert [(-x, y) for x, y in marks[::2]] == marks[1::2]
+    assert marks[1] == pytest.approx((best.threshold, best.loss))
+    assert sorted(-end for end in ends(rising.band_)) == pytest.approx(ends(falling.band_))
+    assert rising.losses[::-1].tolist() == falling.losses.tolist()
+
+
+def test_of_equally_cheap_cuts_of_falling_scores_the_lowest_is_marked() -> None:
+    display = LossCurveDisplay.from_predictions(
+        LABELS, [-score for score in SCORES], direction="<="
+    )
+
+    assert [(-0.625, 2.0)] == points(labelled(display.ax_)[f"cheapest: 2 at {MINUS}0.625"])
+    assert [(-0.175, 2.0)] == points(labelled(display.ax_)["as cheap: 1 more"])
+
+
+def test_the_roc_curve_and_the_fit_of_falling_scores_are_those_of_rising_ones() -> None:
+    ages = [-score for score in STREAM_SCORES]
+    rising = RocHullDisplay.from_predictions(STREAM_LABELS, STREAM_SCORES, false_negative=5)
+    falling = RocHullDisplay.from_predictions(STREAM_LABELS, ages, false_negative=5, direction="<=")
+    fit = CalibrationBlocksDisplay.from_predictions(STREAM_LABELS, STREAM_SCORES)
+    turned = CalibrationBlocksDisplay.from_predictions(STREAM_LABELS, ages, direction="<=")
+
+    assert points(rising.line_) == points(falling.line_)
+    assert points(rising.hull_) == points(falling.hull_)[::-1]
+    assert (-rising.best[0], *rising.best[1:]) == falling.best
+    assert f"best threshold: {MINUS}0.3853" in labelled(falling.ax_)
+    assert [(-x, y) for x, y in points(fit.line_)][::-1] == points(turned.line_)
+    assert "score itself" not in labelled(turned.ax_)
+    for display in (LossCurveDisplay, RocHullDisplay, CalibrationBlocksDisplay):
+        with pytest.raises(ValueError, match="direction must be"):
+            display.from_predictions(LABELS, SCORES, direction="up")

@@ -514,7 +514,7 @@ def test_keys_read_the_charts_too(page, tmp_path) -> None:
     assert "" == console
     said = re.search(r'aria-valuetext="(Threshold 0.328567 costs 288, 8 above the [^"]*)"', dom)
     assert said[1].endswith("answered 1. Inside the 95 % interval.")
-    assert re.search(r'aria-valuetext="At threshold [^"]*: 0.00 % of labels 1', dom)
+    assert re.search(r'aria-valuetext="Flag nobody: 0.00 % of labels 1', dom)
     assert re.search(r'class="readout">How many of the samples', dom)
     assert 3 == dom.count('role="slider"')
 

@@ -47,10 +47,11 @@ KNOWN = [
     make_scorer(f1_score),
     make_scorer(fbeta_score, beta=2),
     make_scorer(fbeta_score, beta=0.5, average="binary"),
+    make_scorer(cohen_kappa_score),
 ]
 UNKNOWN = [
     "f1_macro",
-    make_scorer(cohen_kappa_score),
+    make_scorer(cohen_kappa_score, weights="linear"),
     make_scorer(
         lambda y, answers: -float((confusion_matrix(y, answers) * [[0, 3], [7, -1]]).sum())
     ),
@@ -264,7 +265,10 @@ def test_the_results_hold_the_best_of_every_cut(made, given) -> None:
     assert not hasattr(model, "cv_results_")
 
 
-@pytest.mark.parametrize("scoring", ["balanced_accuracy", "accuracy", "matthews_corrcoef"])
+@pytest.mark.parametrize(
+    "scoring",
+    ["balanced_accuracy", "accuracy", "matthews_corrcoef", make_scorer(cohen_kappa_score)],
+)
 def test_a_scorer_that_treats_both_classes_alike_needs_no_positive_class(scoring) -> None:
     by_name = ThresholdClassifier(GaussianNB(), scoring=scoring).fit(X, NAMES)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from limen.model import merge
     from limen.online import OnlineCut, OnlineThreshold
     from limen.optimum import LossCurve, Optimum
+    from limen.reporting import Report, report
     from limen.review import ReviewBand
     from limen.storage import from_bytes, load
     from limen.trust import Alarm, Evidence, Recommendation, recommend
@@ -56,6 +57,7 @@ __all__ = [
     "OnlineThreshold",
     "Optimum",
     "Recommendation",
+    "Report",
     "ReviewBand",
     "RocHull",
     "Trial",
@@ -71,6 +73,7 @@ __all__ = [
     "optimal_cut",
     "optimal_threshold",
     "recommend",
+    "report",
     "review_band",
 ]
 
@@ -100,10 +103,16 @@ _MODULES = (
 )
 
 
+_LATE = {"Report": "limen.reporting", "report": "limen.reporting"}  # which few programs need
+
+
 def __getattr__(name: str) -> Any:
     """Load the library when its first name is asked for: ``limen --help`` needs none of it."""
     if name in _MODULES or name == "_core":
         return import_module(f"limen.{name}")
+    if name in _LATE:
+        globals()[name] = getattr(import_module(_LATE[name]), name)
+        return globals()[name]
     if name not in __all__:
         raise AttributeError(f"module 'limen' has no attribute {name!r}")
     for module in [import_module(f"limen.{module}") for module in _MODULES]:

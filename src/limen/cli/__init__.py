@@ -24,6 +24,7 @@ _HOMES = {
     "fit": "fit",
     "curve": "commands",
     "compare": "commands",
+    "budget": "budget",
     "watch": "watch",
     "report": "report",
     "merge": "saved",
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             limen = parser()
             options = limen.parse_args(arguments)
+            options.arguments = sys.argv[1:] if arguments is None else arguments
             if options.command is None:
                 limen.print_help()
                 return 0

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from limen import metrics
 from limen.cli.exits import USAGE, Failure
-from limen.cli.rows import OUTCOMES, Columns
+from limen.cli.rows import Columns
 from limen.metrics import Metric, cost, fbeta, net_benefit
+from limen.reporting.aim import DEMANDS, OUTCOMES, Aim
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
@@ -18,69 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["DEMANDS", "Aim", "aim_of", "columns_of", "costs_of", "metric_of", "option_text"]
 
-DEMANDS = (
-    "min_precision",
-    "min_recall",
-    "max_false_positive_rate",
-    "max_positive_rate",
-    "max_positives",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """What makes a cut the best one.
-
-    Attributes
-    ----------
-    costs
-        Of a false positive and of a false negative.
-    metric
-        What is made best under the demands; None where the lowest cost alone is the aim.
-    name
-        What the metric is called.
-    demands
-        The bounds that a cut must meet, by name.
-    prices
-        Where right answers have a cost too, or rows have costs of their own: what each outcome
-        costs, a number or the name of a column. `costs` are then what a mistake costs more than
-        a right answer, or 1 where rows have their own.
-    """
-
-    costs: dict[str, Any]
-    metric: Metric | None = None
-    name: str = "cost"
-    demands: dict[str, Any] = field(default_factory=dict)
-    prices: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def measure(self) -> Metric:
-        """The function from right and wrong answers to the value of a cut."""
-        if self.metric is None:
-            return cost(**self.costs)
-        return self.metric
-
-    def facts(self) -> dict[str, Any]:
-        """Return the aim, ready for JSON, so that an answer can be read alone."""
-        facts: dict[str, Any] = {"metric": self.name}
-        if self.metric is None or self.measure.scale is not None:
-            facts = {
-                name: value if isinstance(value, str) else float(value)
-                for name, value in (self.prices or self.costs).items()
-            }
-        return facts | {name: float(bound) for name, bound in self.demands.items()}
-
 
 def columns_of(options: Namespace) -> Columns:
     """Collect the options about columns."""
     return Columns(
         options.score_column,
-        options.label_column,
-        options.weight_column,
+        getattr(options, "label_column", None),
+        getattr(options, "weight_column", None),
         getattr(options, "group_column", None),
-        options.positive,
+        getattr(options, "positive", None),
         options.delimiter,
-        options.unit,
+        getattr(options, "unit", None),
         getattr(options, "id_column", None),
         getattr(options, "time_column", None),
         "<=" if getattr(options, "lower_is_positive", False) else ">=",
@@ -90,6 +38,8 @@ def columns_of(options: Namespace) -> Columns:
             for outcome in OUTCOMES
             if (name := getattr(options, f"{outcome}_column", None)) is not None
         ),
+        getattr(options, "decimal_comma", False),
+        "files" in options and getattr(options, "skip_malformed", False),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limen.cli.findings import confusion_at, losses_of, worth_at
+from limen.reporting.findings import confusion_at, losses_of, worth_at
 from limen.trust.new_rows import (
     Saving,
     cost_of_answers,
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from limen.cli.aims import Aim
-    from limen.cli.samples import Samples
     from limen.metrics import Confusion
+    from limen.reporting.aim import Aim
+    from limen.reporting.samples import Samples
     from limen.trust.cross_fit import CrossFitted
 
 __all__ = ["Candidate", "Checked", "checked", "thresholds_of_groups"]

@@ -5,35 +5,37 @@ from __future__ import annotations
 
 import csv
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.batch import loss_curve
 from limen.best_cut import Cuts, demands_of, met_at
 from limen.calibrator import OnlineCalibrator
 from limen.cli.aims import aim_of, columns_of, metric_of
 from limen.cli.checking import Candidate, checked
-from limen.cli.exits import BAD_INPUT, Failure
-from limen.cli.findings import best_of, confusion_at, losses_of, worth_at
-from limen.cli.inputs import read, unit_of
-from limen.cli.new_rows import advice_on, require_confidence
+from limen.cli.inputs import read
 from limen.cli.output import as_json, print_messages, require_writable, written
-from limen.cli.sentences import as_typed, comparisons, demands_met, value_comparisons
+from limen.cli.progress import counting
+from limen.cli.refusals import failing, require_confidence
+from limen.cli.sentences import comparisons, demands_met, skipped_lines, value_comparisons
 from limen.direction import negated
-from limen.falling import LowerIsPositive
-from limen.online import OnlineCut
+from limen.reporting.advice import advice_on
+from limen.reporting.findings import best_of, confusion_at, loss_curve_of, worth_at
+from limen.reporting.samples import unit_of
+from limen.reporting.wording import as_typed
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
-    from limen.cli.aims import Aim
-    from limen.cli.findings import Finding
-    from limen.cli.samples import Samples
-    from limen.optimum import LossCurve
+    from limen.reporting.aim import Aim
+    from limen.reporting.findings import Finding
+    from limen.reporting.samples import Samples
 
 __all__ = ["compare", "curve", "demo"]
 
@@ -46,25 +48,33 @@ def curve(options: Namespace) -> int:
     aim = aim_of(options)
     require_writable(options.output, options.force)
     samples = read(options.files, options.format, columns_of(options))
+    print_messages(*skipped_lines(samples), quiet=options.quiet)
     options.unit = unit_of(samples, options.unit)
     names = list(dict.fromkeys(options.metrics or ()))
-    try:
+    with failing():
         columns = _columns_of_curve(samples, aim, options.unit, names)
-    except (ValueError, OverflowError) as error:
-        raise Failure(str(error), BAD_INPUT) from None
     length = len(columns["threshold"])
-    with written(options.output) as file:
+    with written(options.output) as file, _progress(options.output) as tick:
         file.write(",".join(columns) + "\n")
         for start in range(0, length, _LINES):
+            tick(start)
             parts = [column[start : start + _LINES].tolist() for column in columns.values()]
             lines = (",".join(map(repr, row)) + "\n" for row in zip(*parts, strict=True))
             file.write("".join(lines))
     if not options.quiet:
         asked = replace(aim, metric=metric_of(names[0]), name=names[0]) if names else aim
-        best = best_of(samples, asked, options.unit).threshold_text
+        with failing():
+            best = best_of(samples, asked, options.unit).threshold_text
         which = "the cheapest" if asked.metric is None else f"the best by {asked.name}"
         print_messages(f"{length:,} cuts of {len(samples):,} samples; {which} at {best}")
     return 0
+
+
+def _progress(output: str | None) -> AbstractContextManager[Callable[[int], None]]:
+    """Count the rows written, unless they go to the same terminal."""
+    if output in (None, "-") and sys.stdout.isatty():
+        return nullcontext(lambda rows: None)
+    return counting("standard output" if output in (None, "-") else str(output))
 
 
 def _columns_of_curve(
@@ -76,7 +86,7 @@ def _columns_of_curve(
     """
     columns: dict[str, NDArray[Any]] = {}
     if not names:
-        losses = _loss_curve(samples, aim, unit)
+        losses = loss_curve_of(samples, aim, unit)
         columns = {"threshold": losses.thresholds, "loss": losses.losses}
     if not names and not aim.demands:
         return columns
@@ -94,25 +104,15 @@ def _columns_of_curve(
     return columns
 
 
-def _loss_curve(samples: Samples, aim: Aim, unit: Any) -> LossCurve:
-    if not aim.prices:
-        given: Any = {"weights": samples.weights, "direction": samples.direction, **aim.costs}
-        return loss_curve(samples.scores, samples.labels, unit=unit, **given)
-    cut: Any = OnlineCut(unit=unit)
-    if samples.direction == "<=":
-        cut = LowerIsPositive(cut)
-    cut.update_many(samples.scores, *losses_of(samples, aim))
-    curve: LossCurve = cut.curve()
-    return curve
-
-
 def compare(options: Namespace) -> int:
     """Compare the cost of thresholds with the optimum, and with the first of them."""
     aim = aim_of(options)
     require_confidence(options.confidence)
     samples = read(options.files, options.format, columns_of(options))
+    print_messages(*skipped_lines(samples), quiet=options.quiet)
     options.unit = unit_of(samples, options.unit)
-    best = best_of(samples, aim, options.unit)
+    with failing():
+        best = best_of(samples, aim, options.unit)
     lowest = worth_at(samples, best.threshold, aim, options.unit)
     rows: list[dict[str, Any]] = []
     for threshold in (best.threshold, *options.thresholds):

@@ -11,6 +11,7 @@ __all__ = [
     "NOT_FOUND",
     "PIPE_CLOSED",
     "USAGE",
+    "BadRow",
     "Failure",
 ]
 
@@ -33,3 +34,7 @@ class Failure(Exception):  # noqa: N818 - reads as what happened
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
         self.code = code
+
+
+class BadRow(Failure):
+    """One row is malformed; those after it can be read."""

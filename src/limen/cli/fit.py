@@ -12,29 +12,34 @@ from limen.calibrator import OnlineCalibrator
 from limen.cli.aims import aim_of, columns_of
 from limen.cli.checking import Candidate, checked, thresholds_of_groups
 from limen.cli.exits import BAD_INPUT, FAILED, INFEASIBLE, USAGE, Failure
-from limen.cli.findings import band_of, best_of, findings_by_group, losses_of, near_of
-from limen.cli.inputs import read, read_narrowed, require_other_files, unit_of
-from limen.cli.new_rows import (
-    advice_on,
-    group_facts,
-    require_confidence,
-    thresholds_by_group,
-)
+from limen.cli.inputs import read, read_narrowed, require_other_files
 from limen.cli.output import as_json, print_messages, require_writable
-from limen.cli.sentences import as_typed, band_lines, check_lines, near_lines, remarks, summary
+from limen.cli.refusals import failing, require_confidence, require_one_aim_for_a_band
+from limen.cli.sentences import (
+    band_lines,
+    check_lines,
+    near_lines,
+    remarks,
+    skipped_lines,
+    summary,
+)
 from limen.falling import LowerIsPositive
 from limen.groups import Grouped
 from limen.online import OnlineCut, OnlineThreshold
+from limen.reporting.advice import advice_on, thresholds_by_group
+from limen.reporting.findings import band_of, best_of, findings_by_group, losses_of, near_of
+from limen.reporting.samples import unit_of
+from limen.reporting.wording import as_typed
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from limen.cli.aims import Aim
-    from limen.cli.findings import Finding, GroupFinding
-    from limen.cli.new_rows import Advice
-    from limen.cli.samples import Samples
     from limen.groups import GroupThreshold
+    from limen.reporting.advice import Advice
+    from limen.reporting.aim import Aim
+    from limen.reporting.findings import Finding, GroupFinding
+    from limen.reporting.samples import Samples
 
 __all__ = ["fit"]
 
@@ -55,15 +60,16 @@ def fit(options: Namespace) -> int:
         each_group = samples.by_group()
     else:
         samples, each_group = narrowed
-    finding = best_of(samples, aim, options.unit)
     of_groups = aim, options.unit, options.at_least
-    groups = findings_by_group(each_group, finding, *of_groups)
+    with failing():
+        finding = best_of(samples, aim, options.unit)
+        groups = findings_by_group(each_group, finding, *of_groups)
+        band = band_of(samples, aim, options.unit, options.asking, options.max_questions)
     shrunk = thresholds_by_group(samples, *of_groups)
     facts = {**aim.facts(), **finding.facts()}
     near = near_of(samples, aim, options.unit, options.within)
     if options.within is not None:
         facts["near"] = [list(run) for run in near]
-    band = band_of(samples, aim, options)
     if band is not None:
         facts["band"] = {**asdict(band), "confusion": band.confusion._asdict()}
     lines: list[str] = []
@@ -85,14 +91,18 @@ def fit(options: Namespace) -> int:
             checks_by_key = {check.candidate.key: check.facts() for check in checks}
             facts["check"] = {"file": options.check, **counts, **checks_by_key}
             lines += check_lines(options.check, rows, checks, aim, options.confidence)
+            lines += skipped_lines(rows)
     lines += remarks(samples, groups, options, aim)
+    lines += skipped_lines(samples)
+    if options.skip_malformed:
+        facts["skipped"] = samples.skipped
     if options.save is not None:
         _model_of(samples, options, aim).save(options.save)
     print_messages(*lines, quiet=options.quiet)
     if options.json:
         if options.group_column is not None:
             facts["groups"] = [
-                {"group": name, "own": own, **part.facts(), **group_facts(shrunk.get(name))}
+                {"group": name, "own": own, **part.facts(), **_group_facts(shrunk.get(name))}
                 | {"few": part.few}
                 for name, (part, own) in groups.items()
             ]
@@ -108,6 +118,7 @@ def _require_options(options: Namespace, aim: Aim) -> None:
     """Refuse what cannot work, before any work is done."""
     require_writable(options.save, options.force)
     require_confidence(options.confidence)
+    require_one_aim_for_a_band(options, aim)
     if options.within is not None and aim.prices:
         raise Failure(
             "--within is known for metrics and for --false-positive and --false-negative: a share "
@@ -163,7 +174,7 @@ def _print_groups(
     table.writerow([column, *exact, "recommended", "low", "high", "basis", "few"])
     for name, (part, own) in groups.items():
         found = (repr(part.threshold), part.samples, part.positives, int(own))
-        facts = group_facts(shrunk.get(name))
+        facts = _group_facts(shrunk.get(name))
         numbers = (facts["recommended"], *(facts["interval"] or (None, None)))
         cells = ("" if number is None else repr(number) for number in numbers)
         table.writerow([name, *found, *cells, facts["basis"] or "", int(part.few)])
@@ -186,3 +197,17 @@ def _model_of(samples: Samples, options: Namespace, aim: Aim) -> Any:
         model = LowerIsPositive(model)
     model.update_many(*columns)
     return model
+
+
+def _group_facts(found: GroupThreshold | None) -> dict[str, Any]:
+    """Return the threshold for new rows of a group, its interval and its basis, ready for JSON.
+
+    The basis is "own" where the group's own samples moved the threshold of all samples, else "all".
+    """
+    if found is None:
+        return {"recommended": None, "interval": None, "basis": None}
+    return {
+        "recommended": found.threshold,
+        "interval": None if found.interval is None else list(found.interval),
+        "basis": "own" if found.source else "all",
+    }

@@ -3,38 +3,35 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import replace
-from fractions import Fraction
 from glob import glob, has_magic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.cli.columnar import is_arrow, parquet_query, read_arrow, read_parquet
 from limen.cli.duckdb_reader import (
     NeedsLineReader,
     connected,
     duckdb_is_installed,
-    parquet_query,
-    read_parquet,
     read_table,
     text_query,
 )
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, USAGE, Failure
-from limen.cli.line_reader import is_gzip, is_regular, name_of, read_text
+from limen.cli.line_reader import is_regular, name_of, read_text
 from limen.cli.out_of_core import groups, narrow
 from limen.cli.output import require_distinct
+from limen.cli.packing import packed_by, without_packing
 from limen.cli.progress import counting
 from limen.cli.rows import Columns
-from limen.cli.samples import Samples, concatenated
 from limen.columns import as_scores
-from limen.losses import at_prevalence
+from limen.reporting.samples import Samples, concatenated, weighted_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["read", "read_narrowed", "require_other_files", "unit_of"]
+__all__ = ["expanded", "read", "read_narrowed", "require_other_files"]
 
 # Below this many bytes of text, Python is done before duckdb has been loaded.
 _SMALL = 2**21
@@ -45,7 +42,9 @@ _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".tab", ".txt"), "csv"),
     **dict.fromkeys((".ndjson", ".jsonl", ".json"), "ndjson"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
 }
+_COLUMNAR = {"parquet": "Parquet", "arrow": "Arrow"}
 
 
 def read(
@@ -56,16 +55,16 @@ def read(
     Labels of both classes are needed, unless `one_class` is enough.
     """
     parts = []
-    for path in _expanded(patterns):
+    for path in expanded(patterns):
         kind = format or _format_of(path)
-        if kind == "parquet":
+        if kind in _COLUMNAR:
             if not is_regular(path):
                 raise Failure(
-                    f"{name_of(path)} can be read only once, and Parquet is read from its end. "
-                    "Save it to a file, and name that.",
+                    f"{name_of(path)} can be read only once, and {_COLUMNAR[kind]} is read from "
+                    "its end. Save it to a file, and name that.",
                     USAGE,
                 )
-            parts.append(read_parquet(path, columns))
+            parts.append((read_parquet if kind == "parquet" else read_arrow)(path, columns))
         else:
             parts.append(_read_lines(path, kind, columns))
     try:
@@ -74,36 +73,21 @@ def read(
         raise Failure(str(error), BAD_INPUT) from None
     samples = replace(concatenated(parts), direction=columns.direction)
     if samples.weights is not None and not samples.weights.all():
-        samples = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
+        counted = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
+        samples = replace(counted, skipped=samples.skipped, examples=samples.examples)
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
     _require_classes(samples, name_of(listed), columns, one_class)
-    return samples if columns.prevalence is None else _weighted(samples, columns)
-
-
-def _weighted(samples: Samples, columns: Columns) -> Samples:
-    """Weight rows to another share of label 1. O(n)."""
+    if columns.prevalence is None:
+        return samples
     try:
-        shares = at_prevalence(samples.labels, columns.prevalence, weights=samples.weights)
+        return weighted_to(samples, columns.prevalence)
     except ValueError as error:
         raise Failure(f"--{error}", BAD_INPUT) from None
-    each = np.where(samples.labels == 1, float(shares[1]), float(shares[0]))
-    if samples.weights is not None:
-        return replace(samples, weights=samples.weights * each)
-    return replace(samples, weights=each, shares=shares)
-
-
-def unit_of(samples: Samples, unit: Any) -> Any:
-    """Return the unit that was asked for, or one of which weights by prevalence are multiples."""
-    if unit is not None or samples.shares is None:
-        return unit
-    zero, one = map(Fraction, samples.shares)
-    common = math.gcd(zero.numerator * one.denominator, one.numerator * zero.denominator)
-    return Fraction(common, zero.denominator * one.denominator)
 
 
 def require_other_files(chosen_on: Sequence[str], checked_on: str) -> None:
     """Refuse to check a threshold on a file that it is chosen on, before any work is done."""
-    paths = [*_expanded(chosen_on), *_expanded([checked_on])]
+    paths = [*expanded(chosen_on), *expanded([checked_on])]
     require_distinct(paths, "a check needs rows that the threshold was not chosen on.")
     if paths.count("-") > 1:
         raise Failure(_ONCE, USAGE)
@@ -117,10 +101,10 @@ def read_narrowed(
     The groups and their samples come with them, a few at once. None where all rows fit, or where
     something is wrong that `read` will name.
     """
-    paths = _expanded(patterns)
+    paths = expanded(patterns)
     kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
     by_rows = columns.costs or columns.prevalence is not None
-    if by_rows or None in kinds or not duckdb_is_installed():
+    if by_rows or not {"csv", "ndjson", "parquet"}.issuperset(kinds) or not duckdb_is_installed():
         return None
     most = _most_rows()
     if sum(os.path.getsize(path) for path in paths) < most:
@@ -172,10 +156,11 @@ def _rows(connection: Any, path: str, kind: str | None) -> int:
     if kind == "parquet":
         counting = "SELECT sum(num_rows) FROM parquet_file_metadata(?)"
         return int(connection.execute(counting, [path]).fetchone()[0])
-    return os.path.getsize(path) * (8 if is_gzip(path) else 1) // _SHORTEST_ROW
+    return os.path.getsize(path) * (1 if packed_by(path) is None else 8) // _SHORTEST_ROW
 
 
-def _expanded(patterns: Sequence[str]) -> list[str]:
+def expanded(patterns: Sequence[str]) -> list[str]:
+    """List the files that names, patterns and folders stand for, or raise `Failure`."""
     paths: list[str] = []
     for pattern in patterns:
         if pattern == "-" or os.path.exists(pattern) or not has_magic(pattern):
@@ -216,10 +201,12 @@ def _format_of(path: str) -> str | None:
     """
     if not is_regular(path):
         return None
-    plain = path.lower().removesuffix(".gz")
-    kind = _SUFFIXES.get(os.path.splitext(plain)[1])
+    kind = _SUFFIXES.get(os.path.splitext(without_packing(path.lower()))[1])
     with open(path, "rb") as file:
-        return "parquet" if file.read(4) == b"PAR1" else kind
+        begin = file.read(8)
+    if begin.startswith(b"PAR1"):
+        return "parquet"
+    return "arrow" if is_arrow(begin) else None if kind == "arrow" else kind
 
 
 def _read_lines(path: str, kind: str | None, columns: Columns) -> Samples:
@@ -237,7 +224,7 @@ def _read_lines(path: str, kind: str | None, columns: Columns) -> Samples:
 def _require_classes(samples: Samples, listed: str, columns: Columns, one_class: bool) -> None:
     counted = "" if columns.weight is None else f" of a {columns.weight} above 0"
     if len(samples) == 0:
-        needed = "A check needs some" if one_class else "A threshold needs samples of both classes"
+        needed = "Some are needed" if one_class else "A threshold needs samples of both classes"
         raise Failure(f"{listed}: no rows{counted}. {needed}.", BAD_INPUT)
     ones = samples.positives
     if ones in (0, len(samples)) and not one_class:

@@ -4,27 +4,26 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import os
 import stat
 import sys
-import zlib
 from array import array
 from collections import Counter
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, Failure
+from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, BadRow, Failure
+from limen.cli.packing import Damaged, packing_of, unpacked
 from limen.cli.rows import (
     COUNTED,
-    GZIP,
     LONGEST_LINE,
     MANY_LABELS,
     Columns,
+    Malformed,
     Place,
     as_cost,
     as_number,
@@ -39,15 +38,14 @@ from limen.cli.rows import (
     refuse_long_line,
     values_of,
 )
-from limen.cli.samples import Samples
+from limen.reporting.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["csv_header", "is_gzip", "is_regular", "name_of", "opened", "read_text"]
+__all__ = ["csv_header", "is_regular", "name_of", "opened", "read_text"]
 
 _BUFFER = 2**18
-_BROKEN = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def is_regular(path: str) -> bool:
@@ -79,7 +77,7 @@ class _Rewound(io.RawIOBase):
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Open a file of text, or standard input for ``-``, unpacked when it is gzipped."""
+    """Open a file of text, or standard input for ``-``, unpacked where it is packed."""
     if path == "-" and sys.stdin is None:
         raise Failure("standard input is closed. Send it something, or name a file.")
     try:
@@ -91,21 +89,12 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     try:
         begin = raw.read(16)  # and not peek: a pipe may give one byte at a time
         stream: IO[bytes] = io.BufferedReader(_Rewound(begin, raw), _BUFFER)
-        packed = begin.startswith(GZIP)
-        if path.endswith(".gz") and not packed:
-            raise Failure(
-                f"{path} is named .gz, but it does not begin as a gzip file does. Rename it, or "
-                "pack it again.",
-                BAD_INPUT,
-            )
-        if packed:
-            unpacked = io.BufferedReader(
-                cast("io.RawIOBase", gzip.GzipFile(fileobj=stream)), _BUFFER
-            )
-            stream = unpacked
+        packing = packing_of(begin)
+        stream = unpacked(stream, packing, path)
+        if packing is not None:
             try:
-                begin = unpacked.peek(16)
-            except _BROKEN:
+                begin = cast("io.BufferedReader", stream).peek(16)
+            except Damaged:
                 begin = b""  # reading the first line raises the error
         if begin.startswith(b"PAR1") and is_regular(path):
             raise Failure(f"{path} is Parquet, not text. Leave out --format.", BAD_INPUT)
@@ -114,12 +103,6 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     finally:
         if path != "-":
             raw.close()
-
-
-def is_gzip(path: str) -> bool:
-    """Whether a file is gzipped, by its first bytes."""
-    with open(path, "rb") as file:
-        return file.read(2) == GZIP
 
 
 class _Lines(Place):
@@ -135,9 +118,9 @@ class _Lines(Place):
     def __next__(self) -> str:
         try:
             line = self.stream.readline(LONGEST_LINE + 1)
-        except _BROKEN as error:
+        except Damaged as error:
             self.number += 1
-            self.refuse(f"the gzip data ends or is damaged ({error}). Fetch the file again.")
+            raise Failure(f"{self.at()}: {error}. Fetch the file again.", BAD_INPUT) from None
         if not line:
             raise StopIteration
         self.number += 1
@@ -177,61 +160,124 @@ def read_text(
         return _collect(_records(lines, format, columns), lines, columns, tick)
 
 
-def _records(lines: _Lines, format: str | None, columns: Columns) -> Iterator[list[Any]]:
+def _records(lines: _Lines, format: str | None, columns: Columns) -> Iterator[list[Any] | BadRow]:
+    """Yield the values of each row, or what is wrong with it."""
     first = lines.first()
     heading = heading_of(first, columns, format, lines, lines)
     values, blanks = values_of(heading, columns, lines), blanks_of(heading)
-    for line in lines if heading["format"] == "csv" else chain((first,), lines):
-        if line.strip(blanks):
-            yield values(line, lines)
+    rows = lines if heading["format"] == "csv" else chain((first,), lines)
+    while True:
+        try:
+            line = next(rows)
+            if line.strip(blanks):
+                yield values(line, lines)
+        except StopIteration:
+            return
+        except BadRow as bad:
+            yield bad
 
 
-def _collect(
-    records: Iterator[list[Any]], lines: _Lines, columns: Columns, tick: Callable[[int], None]
-) -> Samples:
-    label_of, finest = labels_of(columns.positive), columns.finest
-    weighted, grouped = columns.weight is not None, columns.group is not None
-    group_at, costs_at = 2 + weighted, 2 + weighted + grouped
-    costs = [(*cost, array("d")) for cost in columns.costs]
-    scores, labels, weights, codes = array("d"), bytearray(), array("d"), array("q")
-    names: dict[str, int] = {}
-    for count, record in enumerate(records):
+class _Collected:
+    """The samples of a file, row by row."""
+
+    def __init__(self, columns: Columns, lines: _Lines) -> None:
+        self.columns, self.lines = columns, lines
+        self.label_of, self.finest = labels_of(columns.positive), columns.finest
+        self.weighted, self.grouped = columns.weight is not None, columns.group is not None
+        self.labelled = columns.label is not None
+        self.weight_at = 1 + self.labelled
+        self.group_at = self.weight_at + self.weighted
+        first_cost = self.group_at + self.grouped
+        self.costs = [(at, *cost, array("d")) for at, cost in enumerate(columns.costs, first_cost)]
+        self.scores, self.labels = array("d"), bytearray()
+        self.weights, self.codes = array("d"), array("q")
+        self.names: dict[str, int] = {}
+
+    def add(self, record: list[Any], records: Iterator[list[Any] | BadRow]) -> None:
+        """Add a row; raise `BadRow` and add nothing where it is malformed."""
+        columns, lines = self.columns, self.lines
         score = as_number(record[0], lines, columns.score, "score")
-        label = label_of(record[1] if type(record[1]) is str else as_text(record[1]))
+        label: int | None = 0
+        if self.labelled:
+            label = self.label_of(record[1] if type(record[1]) is str else as_text(record[1]))
         if label is None:
-            refuse_label(record[1], lines, columns, _counted(labels, record, records, lines))
-        if weighted:
-            weights.append(as_weight(record[2], lines, columns, finest))
-        if grouped:
-            name = record[group_at]
+            self._refuse_label(record, records)
+        if self.weighted:
+            weight = as_weight(record[self.weight_at], lines, columns, self.finest)
+        if self.grouped:
+            name = record[self.group_at]
             name = name if type(name) is str else as_text(name)
             if name == "":
                 lines.refuse("the group is missing. Fill it or drop the row.", column=columns.group)
-            codes.append(names.setdefault(name, len(names)))
-        for at, (outcome, column, values) in enumerate(costs, costs_at):
-            values.append(as_cost(record[at], lines, column, outcome))
-        scores.append(score)
-        labels.append(label)
+        prices = [as_cost(record[at], lines, name, what) for at, what, name, _ in self.costs]
+        for (*_, values), price in zip(self.costs, prices, strict=True):
+            values.append(price)
+        if self.weighted:
+            self.weights.append(weight)
+        if self.grouped:
+            self.codes.append(self.names.setdefault(name, len(self.names)))
+        self.scores.append(score)
+        self.labels.append(label)
+
+    def _refuse_label(self, record: list[Any], records: Iterator[list[Any] | BadRow]) -> NoReturn:
+        """Refuse a row without a label, or the file, which has other labels than 0 and 1."""
+        if self.columns.skip or record[1] in ("", None):
+            refuse_label(record[1], self.lines, self.columns)
+        counts = _counted(self.labels, record, records, self.lines)
+        try:
+            refuse_label(record[1], self.lines, self.columns, counts)
+        except BadRow as bad:
+            raise Failure(str(bad), BAD_INPUT) from None
+
+    def samples(self, malformed: Malformed) -> Samples:
+        """Return them all as arrays. O(n)."""
+        codes = None
+        if self.grouped:
+            codes = np.array(self.codes, np.min_scalar_type(len(self.names)))  # to sort them fast
+        return Samples(
+            np.frombuffer(self.scores, dtype=np.float64),
+            np.frombuffer(self.labels, dtype=np.uint8),
+            np.frombuffer(self.weights, dtype=np.float64) if self.weighted else None,
+            codes,
+            tuple(self.names),
+            costs={what: np.frombuffer(values, np.float64) for _, what, _, values in self.costs},
+            skipped=malformed.count,
+            examples=tuple(malformed.first),
+        )
+
+
+def _collect(
+    records: Iterator[list[Any] | BadRow],
+    lines: _Lines,
+    columns: Columns,
+    tick: Callable[[int], None],
+) -> Samples:
+    collected, malformed = _Collected(columns, lines), Malformed()
+    add = collected.add
+    for count, record in enumerate(records):
+        try:
+            if isinstance(record, BadRow):
+                raise record
+            add(record, records)
+        except BadRow as bad:
+            malformed.add(str(bad))
         if count % 65536 == 65535:
             tick(count + 1)
-    return Samples(
-        np.frombuffer(scores, dtype=np.float64),
-        np.frombuffer(labels, dtype=np.uint8),
-        np.frombuffer(weights, dtype=np.float64) if weighted else None,
-        np.array(codes, np.min_scalar_type(len(names))) if grouped else None,  # to sort them fast
-        tuple(names),
-        costs={outcome: np.frombuffer(values, np.float64) for outcome, _, values in costs},
-    )
+    if malformed.count and not columns.skip:
+        malformed.refuse()
+    return collected.samples(malformed)
 
 
 def _counted(
-    known: bytearray, record: list[Any], records: Iterator[list[Any]], lines: _Lines
+    known: bytearray, record: list[Any], records: Iterator[list[Any] | BadRow], lines: _Lines
 ) -> Counter[str]:
     """Count the labels before a record that has none of 0 and 1, and some after it."""
     counts = Counter({text: known.count(label) for label, text in enumerate("01")})
     line = lines.number
     with suppress(Failure):  # what is wrong further on does not matter here
         for each in chain([record], islice(records, COUNTED)):
+            if isinstance(each, BadRow):
+                continue
             counts[as_text(each[1])] += 1
             if len(counts) > MANY_LABELS + 3:
                 break

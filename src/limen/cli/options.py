@@ -1,40 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of ``limen``: commands, options and their help, with an example each.
 
-Nothing here imports NumPy, so that help and completion come at once. The file is long because it
-is a list.
+Nothing here imports NumPy, so that help and completion come at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
 from typing import Any
 
 from limen import __version__
-from limen.cli.exits import USAGE
-from limen.cli.option_values import (
-    alert,
-    cost,
-    count,
-    delimiter,
-    level,
-    metric,
-    number,
-    period,
-    share,
-    threshold,
-)
+from limen.cli import option_groups as add
+from limen.cli.option_values import alert, count, period, share, threshold
+from limen.cli.parsing import Parser, filled
+from limen.cli.parsing import command as new_command
 from limen.cli.serve_options import serve_options
-from limen.metric_names import METRIC_NAMES
 
 __all__ = ["parser"]
 
 SHELLS = ("bash", "zsh", "fish")
-FORMATS = ("csv", "ndjson", "parquet")
-
-_NEGATIVE = re.compile(r"-((\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[-+]?\d+)?|inf|infinity|nan)$", re.I)
 
 _ENDINGS = """\
 exit codes:
@@ -51,260 +35,13 @@ Data goes to standard output, messages to standard error; NO_COLOR is respected.
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    """Words errors as the rest of limen does, and takes defaults from the environment."""
-
-    def __init__(self, *args: Any, **given: Any) -> None:
-        super().__init__(*args, **given)
-        # argparse takes -4e-05 and -inf for options, and fit prints such thresholds.
-        self._negative_number_matcher = _NEGATIVE
-
-    def error(self, message: str) -> Any:
-        self.exit(USAGE, f"limen: {message}\nTry: {self.prog} --help\n")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        kept = {}
-        for action in self._actions:
-            name = "LIMEN_" + _long(action).upper().replace("-", "_")
-            if action.option_strings and action.nargs is None and (typed := os.environ.get(name)):
-                kept[action.dest] = self._from_environment(action, name, typed)
-                action.default, action.required = None, False
-        found, rest = super().parse_known_args(args, namespace)
-        for dest, value in kept.items():
-            if getattr(found, dest) is None:
-                setattr(found, dest, value)
-        if rest and self.get_default("command") is not None:
-            self._refuse(rest[0])
-        return found, rest
-
-    def _from_environment(self, action: argparse.Action, name: str, typed: str) -> Any:
-        """Read a variable as its option would be; of one that may be repeated, several values."""
-        several = isinstance(action, argparse._AppendAction)
-        try:
-            texts = (several and typed.split()) or [typed]
-            values = [self._get_value(action, text) for text in texts]
-            for value in values:
-                self._check_value(action, value)
-        except argparse.ArgumentError as error:
-            self.error(f"{name}: {error.message}")
-        return values if several else values[0]
-
-    def _refuse(self, word: str) -> None:
-        """Refuse a word that this command does not know."""
-        command = self.get_default("command")
-        if not word.startswith("-"):
-            self.error(f"{command} does not expect the word {word!r}. Name all files in one place.")
-        from difflib import get_close_matches
-
-        known = [_long(action) for action in self._actions if action.option_strings]
-        near = get_close_matches(word.split("=")[0].lstrip("-"), known, 1)
-        hint = f" Did you mean --{near[0]}?" if near else ""
-        self.error(f"{command} has no option {word}.{hint}")
-
-
-def _long(action: argparse.Action) -> str:
-    """Name an option without its dashes."""
-    return action.option_strings[-1].lstrip("-") if action.option_strings else ""
-
-
-def _filled(text: str) -> str:
-    from textwrap import fill  # argparse loads it too, but only to show help
-
-    return fill(text, 79)
-
-
-def _command(commands: Any, name: str, description: str, example: str) -> _Parser:
-    command: _Parser = commands.add_parser(
-        name,
-        help=description[0].lower() + description[1:].split(".")[0],
-        description=_filled(description),
-        epilog="example:\n" + "".join(f"  {line}\n" for line in example.splitlines()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    command.set_defaults(command=name)
-    return command
-
-
-def _quiet(command: _Parser) -> None:
-    command.add_argument(
-        "-q", "--quiet", action="store_true", help="no messages on standard error but failures"
-    )
-
-
-def _columns(command: _Parser, files: bool = True) -> None:
-    group = command.add_argument_group("input")
-    if files:
-        group.add_argument(
-            "files",
-            metavar="FILE",
-            nargs="+",
-            help="CSV, NDJSON or Parquet, gzipped or not; a pattern; or - for standard input",
-        )
-    given: dict[str, Any] = {"metavar": "NAME"}
-    group.add_argument("--score-column", default="score", **given)
-    group.add_argument("--label-column", default="label", **given)
-    group.add_argument("--weight-column", help="how much each row counts", **given)
-    group.add_argument(
-        "--positive",
-        metavar="VALUE",
-        help="the label that counts as 1, all others as 0; without it labels are 0 and 1",
-    )
-    group.add_argument(
-        "--lower-is-positive",
-        action="store_true",
-        help="a lower score means rather 1, as with an age, a distance or a p-value: answer 1 "
-        "when score <= threshold",
-    )
-    if files:
-        group.add_argument(
-            "--prevalence",
-            metavar="SHARE",
-            type=share,
-            help="the share of label 1 among the rows to come, where it differs from that of the "
-            "file: rows are weighted to it",
-        )
-    group.add_argument(
-        "--format",
-        choices=FORMATS if files else FORMATS[:2],
-        help=f"needed where the {'name of a file' if files else 'first line'} does not show it",
-    )
-    group.add_argument(
-        "--delimiter",
-        metavar="CHARACTER",
-        type=delimiter,
-        help="between the fields of a CSV; by default found from its header",
-    )
-
-
-def _groups(command: _Parser, help: str) -> None:
-    command.add_argument("--group-column", metavar="NAME", help=help)
-    command.add_argument(
-        "--at-least",
-        metavar="N",
-        type=count,
-        default=1,
-        help="how many samples a group needs for its own threshold; smaller groups use that of "
-        "all samples (default 1)",
-    )
-
-
-def _costs(command: _Parser, unit: bool = True, gains: bool = False) -> None:
-    group = command.add_argument_group("costs")
-    given: dict[str, Any] = {"type": cost if gains else number, "metavar": "COST"}
-    group.add_argument("--false-positive", help="cost of answering 1 to a 0 (default 1)", **given)
-    group.add_argument("--false-negative", help="cost of answering 0 to a 1 (default 1)", **given)
-    if gains:
-        group.add_argument(
-            "--true-positive", help="cost of answering 1 to a 1; a gain is negative", **given
-        )
-        group.add_argument("--true-negative", help="cost of answering 0 to a 0", **given)
-        for outcome in ("false-positive", "false-negative", "true-positive", "true-negative"):
-            group.add_argument(
-                f"--{outcome}-column",
-                metavar="NAME",
-                help="a cost for each row instead, in this column",
-            )
-    if unit:
-        group.add_argument(
-            "--unit",
-            type=number,
-            help="weights are kept in multiples of it, such as 0.01; whole numbers need none",
-        )
-
-
-def _review(command: _Parser) -> None:
-    group = command.add_argument_group("a review band: no, ask a person, yes")
-    group.add_argument(
-        "--asking",
-        type=cost,
-        metavar="COST",
-        help="what a question to a person costs; finds the two thresholds that cost least",
-    )
-    group.add_argument(
-        "--max-questions", type=count, metavar="N", help="how many questions may be asked"
-    )
-
-
-def _aims(command: _Parser, several: bool = False) -> None:
-    group = command.add_argument_group(
-        "aims other than cost",
-        _filled(
-            "With demands alone, the cut of the best recall is found, or of the best precision "
-            "where recall is demanded; with costs, the cheapest cut that meets the demands."
-        ),
-    )
-    names = f"{', '.join(METRIC_NAMES)}, or f2, f0.5 and the like, or net_benefit=0.2"
-    if several:
-        group.add_argument(
-            "--metric",
-            type=metric,
-            metavar="NAME",
-            action="append",
-            dest="metrics",
-            help=f"a column for it, as often as given: {names}",
-        )
-    else:
-        group.add_argument("--metric", type=metric, metavar="NAME", help=names)
-    given: dict[str, Any] = {"type": share, "metavar": "SHARE"}
-    group.add_argument("--min-precision", **given)
-    group.add_argument("--min-recall", **given)
-    group.add_argument("--max-false-positive-rate", **given)
-    group.add_argument(
-        "--max-positive-rate", help="share of all samples that are answered 1", **given
-    )
-    group.add_argument(
-        "--max-positives",
-        type=count,
-        metavar="N",
-        help="how many samples may be answered 1: the 500 most suspicious",
-    )
-
-
-def _confidence(command: Any) -> None:
-    command.add_argument(
-        "--confidence",
-        metavar="LEVEL",
-        type=level,
-        default=0.95,
-        help="of what is said about new rows: 0.8, 0.9, 0.95 (default) or 0.99",
-    )
-
-
-def _output(command: _Parser, needed: bool) -> None:
-    command.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=needed,
-        help="written completely, or not at all when something fails",
-    )
-    _force(command)
-
-
-def _force(command: _Parser) -> None:
-    command.add_argument("--force", action="store_true", help="replace a file that exists")
-
-
-def _thresholds(command: _Parser, **given: Any) -> None:
-    command.add_argument(
-        "-t",
-        "--threshold",
-        type=threshold,
-        action="append",
-        dest="thresholds",
-        metavar="NUMBER",
-        **given,
-    )
-
-
 def parser() -> argparse.ArgumentParser:
     """Make the parser of the command line.
 
     >>> parser().parse_args(["fit", "scores.csv", "--false-negative", "5"]).false_negative
     5
     """
-    limen = _Parser(
+    limen = Parser(
         prog="limen",
         description="Exact decision thresholds for binary classifiers.",
         epilog="example:\n  limen fit scores.csv --false-negative 5\n\n" + _ENDINGS,
@@ -316,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     _fit(commands)
     _curve(commands)
     _compare(commands)
+    _budget(commands)
     _watch(commands)
     _report(commands)
     _merge(commands)
@@ -327,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _fit(commands: Any) -> None:
-    command = _command(
+    command = new_command(
         commands,
         "fit",
         "Find the best threshold for scores and labels in files. The exact optimum is printed on "
@@ -342,17 +80,17 @@ def _fit(commands: Any) -> None:
         "limen fit payments.csv --false-negative-column amount --false-positive 10 --unit 0.01\n"
         "limen fit 'day-*.parquet' --score-column p --label-column paid --min-precision 0.9 --json",
     )
-    _columns(command)
-    _groups(command, "a threshold for each group in this column, with counts")
+    add.columns(command)
+    add.groups(command, "a threshold for each group in this column, with counts")
     command.add_argument(
         "--save",
         metavar="FILE",
         help="keep the samples as a model for limen show, limen merge and limen.load()",
     )
-    _force(command)
-    _costs(command, gains=True)
-    _aims(command)
-    _review(command)
+    add.force(command)
+    add.costs(command, gains=True)
+    add.aims(command)
+    add.review(command)
     new_rows = command.add_argument_group("new rows")
     new_rows.add_argument(
         "--recommended",
@@ -360,7 +98,7 @@ def _fit(commands: Any) -> None:
         help="print the threshold recommended for new rows, not the exact optimum; --json and "
         "--group-column print both",
     )
-    _confidence(new_rows)
+    add.confidence(new_rows)
     new_rows.add_argument(
         "--current",
         metavar="NUMBER",
@@ -379,26 +117,26 @@ def _fit(commands: Any) -> None:
         help="also all thresholds that are at most this share worse than the best, such as 0.01",
     )
     command.add_argument("--json", action="store_true", help="one JSON object with all results")
-    _quiet(command)
+    add.quiet(command)
 
 
 def _curve(commands: Any) -> None:
-    command = _command(
+    command = new_command(
         commands,
         "curve",
         "Write the loss of every cut as CSV. One line for each distinct score, and one more.",
         "limen curve scores.csv --false-negative 5 > curve.csv\n"
         "limen curve scores.csv --metric f1 --metric mcc --min-recall 0.9 > curve.csv",
     )
-    _columns(command)
-    _costs(command, gains=True)
-    _aims(command, several=True)
-    _output(command, needed=False)
-    _quiet(command)
+    add.columns(command)
+    add.costs(command, gains=True)
+    add.aims(command, several=True)
+    add.output(command, needed=False)
+    add.quiet(command)
 
 
 def _compare(commands: Any) -> None:
-    command = _command(
+    command = new_command(
         commands,
         "compare",
         "Compare the cost of thresholds with the optimum. One line of CSV for each, the optimum "
@@ -407,21 +145,41 @@ def _compare(commands: Any) -> None:
         "limen compare june.csv -t 0.5 -t 0.42     # what does 0.42 save against 0.5?\n"
         "limen compare scores.csv -t 0.5 --metric f1 --min-precision 0.9",
     )
-    _columns(command)
-    _thresholds(
+    add.columns(command)
+    add.thresholds(
         command,
         required=True,
         help="may be given several times; the others are compared with the first",
     )
-    _costs(command, gains=True)
-    _aims(command)
-    _confidence(command)
+    add.costs(command, gains=True)
+    add.aims(command)
+    add.confidence(command)
     command.add_argument("--json", action="store_true", help="one JSON object instead of CSV")
-    _quiet(command)
+    add.quiet(command)
+
+
+def _budget(commands: Any) -> None:
+    command = new_command(
+        commands,
+        "budget",
+        "Find the lowest threshold that flags at most so many rows. Scores alone are needed, no "
+        "labels. With labels, limen fit --max-positives finds the best cut within the budget.",
+        "limen budget today.csv --max-positives 500\n"
+        "limen budget 'day-*.parquet' --score-column p --max-positive-rate 0.01 --json",
+    )
+    add.columns(command, labels=False)
+    command.add_argument(
+        "--max-positives", type=count, metavar="N", help="how many rows may be flagged"
+    )
+    command.add_argument(
+        "--max-positive-rate", type=share, metavar="SHARE", help="which share of them, instead"
+    )
+    command.add_argument("--json", action="store_true", help="one JSON object with all results")
+    add.quiet(command)
 
 
 def _watch(commands: Any) -> None:
-    command = _command(
+    command = new_command(
         commands,
         "watch",
         "Follow a stream of CSV or NDJSON on standard input. One line of JSON is written for each "
@@ -432,18 +190,18 @@ def _watch(commands: Any) -> None:
         "    --maturity 30d --state fraud.limen --current 0.62 --alert change --alert late=7d \\\n"
         "    --alert min-precision=0.8",
     )
-    _columns(command, files=False)
+    add.columns(command, files=False)
     given: dict[str, Any] = {"metavar": "NAME"}
     command.add_argument("--id-column", help="joins a score with its later labels", **given)
     command.add_argument("--time-column", help="a number, or a time in ISO 8601", **given)
     command.add_argument(
         "--group-column", help="a threshold for each group in this column, too", **given
     )
-    _costs(command, gains=True)
-    _aims(command)
+    add.costs(command, gains=True)
+    add.aims(command)
     memory = command.add_argument_group(
         "memory",
-        _filled(
+        filled(
             "A period is a number where times are numbers, or without times a number of rows; "
             "where times are dates it has a unit, as 90s, 12h or 30d."
         ),
@@ -479,7 +237,7 @@ def _watch(commands: Any) -> None:
         action="store_true",
         help="write the threshold recommended for new rows and its interval too",
     )
-    _confidence(sure)
+    add.confidence(sure)
     sure.add_argument(
         "--current",
         type=threshold,
@@ -516,23 +274,23 @@ def _watch(commands: Any) -> None:
         help="the input starts from its first row: skip the rows that the state already has",
     )
     state.add_argument("--skip-malformed", action="store_true", help="report bad rows and continue")
-    _quiet(command)
+    add.quiet(command)
 
 
 def _merge(commands: Any) -> None:
-    command = _command(
+    command = new_command(
         commands,
         "merge",
         "Merge saved models into one. No sample may be in two of them.",
         "limen merge monday.limen tuesday.limen -o week.limen",
     )
     command.add_argument("files", metavar="FILE", nargs="+", help="saved by limen")
-    _output(command, needed=True)
-    _quiet(command)
+    add.output(command, needed=True)
+    add.quiet(command)
 
 
 def _show(commands: Any) -> None:
-    command = _command(
+    command = new_command(
         commands,
         "show",
         "Show what saved models hold. One line of JSON for each. A model that holds samples for "
@@ -540,13 +298,13 @@ def _show(commands: Any) -> None:
         "limen show fraud.limen\nlimen show any.limen --metric f1",
     )
     command.add_argument("files", metavar="FILE", nargs="+", help="saved by limen")
-    _costs(command, unit=False)
-    _aims(command)
-    _quiet(command)
+    add.costs(command, unit=False)
+    add.aims(command)
+    add.quiet(command)
 
 
 def _report(commands: Any) -> None:
-    command = _command(
+    command = new_command(
         commands,
         "report",
         "Write a page about the best threshold. One HTML file with charts and tables, for screens, "
@@ -554,23 +312,23 @@ def _report(commands: Any) -> None:
         "limen report scores.csv -o report.html --false-negative 5 --group-column country\n"
         "limen report scores.csv -o report.html --metric f1 --min-precision 0.8",
     )
-    _columns(command)
-    _groups(command, "also a table of the groups in this column")
-    _costs(command)
-    _aims(command)
-    _review(command)
-    _thresholds(
+    add.columns(command)
+    add.groups(command, "also a table of the groups in this column")
+    add.costs(command, gains=True)
+    add.aims(command)
+    add.review(command)
+    add.thresholds(
         command,
         help="one to compare with, such as the one in use; by default 0.5 if all scores lie "
         "between 0 and 1",
     )
-    _output(command, needed=True)
-    _quiet(command)
+    add.output(command, needed=True)
+    add.quiet(command)
 
 
 def _serve(commands: Any) -> None:
     serve_options(
-        _command(
+        new_command(
             commands,
             "serve",
             "Run the service. Scores come in by HTTP and are answered, labels come later, and "
@@ -581,7 +339,7 @@ def _serve(commands: Any) -> None:
 
 
 def _demo(commands: Any) -> None:
-    command = _command(
+    command = new_command(
         commands,
         "demo",
         "Show limen at work on a small real stream. It keeps the best threshold of a phishing "
@@ -596,7 +354,7 @@ def _demo(commands: Any) -> None:
 
 
 def _completion(commands: Any) -> None:
-    command = _command(
+    command = new_command(
         commands,
         "completion",
         "Write the script that completes commands and options in a shell.",

@@ -10,7 +10,6 @@ import numpy as np
 
 from limen.cli.duckdb_reader import NeedsLineReader, fetch
 from limen.cli.progress import polling
-from limen.cli.samples import Samples
 from limen.narrowing import Counts, Rows
 from limen.narrowing.answers import represented, weighing, with_cheapest_cut
 from limen.narrowing.search import BUCKETS, DRAWN
@@ -24,6 +23,7 @@ from limen.narrowing.sql import (
     steps_of,
     units_of,
 )
+from limen.reporting.samples import Samples
 from limen.units import exact_unit
 
 if TYPE_CHECKING:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import csv
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from limen import _core
-from limen.cli.exits import BAD_INPUT, Failure
+from limen.cli.exits import BAD_INPUT, BadRow, Failure
+from limen.cli.packing import without_packing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUNTED",
-    "GZIP",
     "LONGEST_LINE",
     "MANY_LABELS",
-    "OUTCOMES",
+    "SHOWN",
     "Columns",
+    "Malformed",
     "Place",
     "as_cost",
     "as_number",
@@ -48,14 +49,14 @@ __all__ = [
     "which_labels",
 ]
 
-OUTCOMES = ("false_positive", "false_negative", "true_positive", "true_negative")
 LONGEST_LINE = 2**24
 MANY_LABELS = 20
-COUNTED = 10**6  # rows, to list the labels
-GZIP = b"\x1f\x8b"
+COUNTED = 10**6  # rows, to list the labels; malformed rows, to say how many
+SHOWN = 3  # malformed rows
 _LONGEST_QUOTE = 40
 _ZERO_OR_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
 _ARRAY = re.compile(r"\s*\[\s*(\{|$)")
+_COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*$", re.IGNORECASE)
 _AUTOMATIC_UNIT = 2**-_core.finest_bits
 
 # How files begin that are not text but often given as such; what they are, and what to do.
@@ -65,13 +66,14 @@ _KINDS = {
     b"BZh": ("packed by bzip2", "Unpack it: bzip2 -dc FILE | limen …"),
     b"\xfd7zXZ": ("packed by xz", "Unpack it: xz -dc FILE | limen …"),
     b"\x28\xb5\x2f\xfd": ("packed by zstd", "Unpack it: zstd -dc FILE | limen …"),
-    GZIP: ("packed by gzip", "Unpack it: gzip -dc FILE | limen …"),
+    b"\x1f\x8b": ("packed by gzip", "Unpack it: gzip -dc FILE | limen …"),
     b"PK\x03\x04": (
         "a zip archive, as .npz and .xlsx are too",
         "Unpack it, or write the table as CSV or Parquet.",
     ),
     b"\x93NUMPY": ("an array of NumPy", "Write the table as CSV or Parquet."),
-    b"ARROW1": ("an Arrow file", "Write the table as Parquet."),
+    b"ARROW1": ("an Arrow file", "It is read from its end: save it to a file, for limen fit FILE."),
+    b"FEA1": ("Feather of version 1", "Write it again as version 2, or as Parquet."),
     b"\x89HDF": ("an HDF5 file", "Write the table as CSV or Parquet."),
     b"SQLite format 3": ("a database of SQLite", "Write the table as CSV."),
 }
@@ -82,7 +84,7 @@ class Columns:
     """The columns that are asked for, and what their values mean."""
 
     score: str = "score"
-    label: str = "label"
+    label: str | None = "label"  # None where scores alone are read
     weight: str | None = None
     group: str | None = None
     positive: str | None = None
@@ -93,6 +95,13 @@ class Columns:
     direction: Direction = ">="
     prevalence: Any = None  # the share of label 1 that rows are weighted to
     costs: tuple[tuple[str, str], ...] = ()  # outcomes that cost what a column says, and its name
+    comma: bool = False  # numbers have a decimal comma
+    skip: bool = False  # leave malformed rows out
+
+    def are_numbers(self) -> list[bool]:
+        """Whether each part that is asked for is a number."""
+        outcomes = dict(self.costs)
+        return [part in ("score", "weight") or part in outcomes for part in self.named()]
 
     def named(self) -> dict[str, str]:
         """Return the name of the column of each part that is asked for."""
@@ -118,9 +127,37 @@ class Place:
         return f"{self.name}, line {self.number}"
 
     def refuse(self, problem: str, column: str | None = None) -> NoReturn:
-        """Raise a `Failure` that names the place."""
+        """Raise a `BadRow` that names the place."""
         where = self.at() + ("" if column is None else f", column {column}")
-        raise Failure(f"{where}: {problem}", BAD_INPUT)
+        raise BadRow(f"{where}: {problem}", BAD_INPUT)
+
+
+class Malformed:
+    """The malformed rows of a file: how many, and what is wrong with the first of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[str] = []
+
+    def add(self, problem: str) -> None:
+        """Count one more row; stop where there are so many that the file must be another one."""
+        self.count += 1
+        if self.count <= SHOWN:
+            self.first.append(problem)
+        if self.count > COUNTED:
+            self.refuse("more than")
+
+    def refuse(self, prefix: str = "") -> NoReturn:
+        """Raise a `Failure` about all of them."""
+        lines = list(self.first)
+        if self.count > 1:
+            shown = f"; these are the first {SHOWN}" if self.count > SHOWN else ""
+            counted = f"{prefix} {self.count:,}".strip()
+            lines.append(
+                f"{counted} rows are malformed{shown}. Correct them, or leave them out with "
+                "--skip-malformed."
+            )
+        raise Failure("\nlimen: ".join(lines), BAD_INPUT)
 
 
 def quoted(value: object) -> str:
@@ -159,8 +196,10 @@ def refuse_long_line(line: bytes, longest: int, place: Place) -> NoReturn:
     """Refuse a line that is too long, with the likely reason."""
     if b"\r" in line:
         _refuse_return(place.at())
-    place.refuse(
-        f"the line is longer than {longest:,} bytes. Is this really text with one sample per line?"
+    raise Failure(
+        f"{place.at()}: the line is longer than {longest:,} bytes. Is this really text with one "
+        "sample per line?",
+        BAD_INPUT,
     )
 
 
@@ -208,7 +247,7 @@ def _delimiter_of(header: str, columns: Columns, name: str) -> str:
     """Find the delimiter: by the option, the name of the file, or the header."""
     if columns.delimiter is not None:
         return columns.delimiter
-    if name.removesuffix(".gz").endswith((".tsv", ".tab")):
+    if without_packing(name).endswith((".tsv", ".tab")):
         return "\t"
     outside = "".join(header.split('"')[::2])
     return max(",;\t|", key=outside.count)
@@ -240,6 +279,10 @@ def values_of(heading: dict[str, Any], columns: Columns, place: Place) -> Callab
     >>> values_of(heading, Columns(), Place("scores.csv"))("a,1,0.5")
     ['0.5', '1']
     """
+    if columns.comma:
+        return _with_points(
+            values_of(heading, replace(columns, comma=False), place), columns, place
+        )
     if heading["format"] == "ndjson":
         return _json_values(columns, place)
     header, delimiter = heading["header"], heading["delimiter"]
@@ -258,6 +301,32 @@ def values_of(heading: dict[str, Any], columns: Columns, place: Place) -> Callab
         return [row[at] for at in places]
 
     return values
+
+
+def _with_points(
+    values: Callable[..., list[Any]], columns: Columns, place: Place
+) -> Callable[..., list[Any]]:
+    """Turn the decimal commas of numbers into points; refuse points, which may be of thousands."""
+    numbers = columns.are_numbers()
+    names = list(columns.named().values())
+
+    def pointed(value: Any, column: str) -> Any:
+        if not isinstance(value, str):
+            return value
+        if "." in value:
+            place.refuse(
+                f"{quoted(value)} has a point, and with --decimal-comma numbers have none. Correct "
+                "it, or leave out the option.",
+                column=column,
+            )
+        return value.replace(",", ".")
+
+    def all_values(line: str, more: Iterable[str] = ()) -> list[Any]:
+        row = values(line, more)
+        each = zip(row, names, numbers, strict=True)
+        return [pointed(value, name) if number else value for value, name, number in each]
+
+    return all_values
 
 
 def _fields(line: str, delimiter: str, more: Iterable[str], where: Callable[[], str]) -> list[str]:
@@ -359,7 +428,10 @@ def as_number(value: Any, place: Place, column: str, part: str) -> float:
     except (TypeError, ValueError, OverflowError):
         if value in ("", None):
             place.refuse(f"the {part} is missing. Fill it or drop the row.", column=column)
-        place.refuse(f"{quoted(value)} is not a number. Correct it or drop the row.", column=column)
+        advice = "Correct it or drop the row."
+        if _COMMA.match(str(value)):
+            advice = "Is that a decimal comma? Files are read with --decimal-comma."
+        place.refuse(f"{quoted(value)} is not a number. {advice}", column=column)
     if number != number:
         place.refuse(
             f"the {part} is nan, which has no order. Fill it or drop the row.", column=column

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import limen
-from limen.cli.aims import Aim, aim_of
+from limen.cli.aims import aim_of
 from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
-from limen.cli.findings import as_failure
 from limen.cli.option_values import period_text
 from limen.cli.output import as_line, print_messages, require_distinct, require_writable
+from limen.cli.refusals import as_failure
 from limen.digits import within
 from limen.errors import Infeasible
 from limen.memory.ledger import Ledger
@@ -20,6 +20,8 @@ from limen.units import exact_costs
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from limen.reporting.aim import Aim
 
 __all__ = ["merge", "show"]
 

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from limen.best_cut import demands_of
 from limen.cli.aims import DEMANDS, option_text
-from limen.cli.findings import FEW, FEW_OF_LABEL
 from limen.cli.output import bold
+from limen.cli.rows import SHOWN
 from limen.digits import plain
 from limen.metrics import Confusion
+from limen.reporting.findings import FEW, FEW_OF_LABEL
+from limen.reporting.wording import as_typed, reversed_scores, zones_of
 from limen.trust.new_rows import Saving
 from limen.trust.recommended import where_best
 
@@ -23,32 +22,27 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from limen.cli.aims import Aim
     from limen.cli.checking import Checked
-    from limen.cli.findings import Finding, GroupFinding
-    from limen.cli.new_rows import Advice
-    from limen.cli.samples import Samples
+    from limen.reporting.advice import Advice
+    from limen.reporting.aim import Aim
+    from limen.reporting.findings import Finding, GroupFinding
+    from limen.reporting.samples import Samples
     from limen.review import ReviewBand
 
 __all__ = [
-    "aim_text",
-    "as_typed",
     "band_lines",
     "check_lines",
     "comparisons",
     "demands_met",
     "near_lines",
     "remarks",
-    "reversed_scores",
     "saving_text",
+    "skipped_lines",
     "summary",
     "value_comparisons",
-    "zones_of",
 ]
 
-_LOOKED_AT = 2**17  # rows, to see which way the scores run
 _RUNS = 5  # of thresholds, in messages
-_CLEAR = 2.5  # standard deviations
 
 
 def summary(
@@ -82,19 +76,6 @@ def summary(
         f"  answers 1 to {confusion.positive_rate:.2%} of all; precision "
         f"{confusion.precision:.2%}, recall {confusion.recall:.2%}"
     )
-
-
-def zones_of(band: ReviewBand) -> Iterator[tuple[str, str, float, str]]:
-    """Yield the answer of each zone, its scores, its weight and its mistakes."""
-    low, high, wrong = plain(band.low), plain(band.high), band.confusion
-    rising = band.direction == ">="
-    below, above = ("below", "from") if rising else ("up to", "above")
-    no = "no", f"{below} {low}" if rising else f"{above} {high}", band.no, wrong.fn
-    yes = "yes", f"{above} {high}" if rising else f"{below} {low}", band.yes, wrong.fp
-    kinds = {"no": "false negatives", "yes": "false positives"}
-    for word, where, weight, mistakes in (no, ("ask", "in between", band.ask, 0.0), yes):
-        missed = f"{plain(mistakes)} {kinds[word]}" if word in kinds else ""
-        yield word, where, weight, missed
 
 
 def band_lines(band: ReviewBand | None) -> Iterator[str]:
@@ -173,6 +154,18 @@ def check_lines(
             yield f"    {saving_text(check.saving, check.against.name, confidence)}"
 
 
+def skipped_lines(samples: Samples) -> Iterator[str]:
+    """Yield how many malformed rows were left out, and what is wrong with the first of them."""
+    if samples.skipped:
+        rows = (
+            "1 malformed row was"
+            if samples.skipped == 1
+            else (f"{samples.skipped:,} malformed rows were")
+        )
+        yield f"limen: {rows} left out of {samples.skipped + len(samples):,}"
+        yield from (f"  {example}" for example in samples.examples[:SHOWN])
+
+
 def saving_text(saving: Saving, other: str, confidence: float) -> str:
     """Say what a threshold saves against another one.
 
@@ -237,60 +230,6 @@ def remarks(
         )
 
 
-def reversed_scores(samples: Samples) -> str | None:
-    """Warn when labels 1 clearly have the lower scores; None where that is not clear.
-
-    Looks at some rows where there are many. O(n log n) of those.
-    """
-    rows = slice(None, None, max(1, len(samples) // _LOOKED_AT))
-    scores, ones = samples.scores[rows], samples.labels[rows] == 1
-    if samples.direction == "<=":
-        scores = -scores
-    weights = np.ones(len(scores)) if samples.weights is None else samples.weights[rows]
-    positives, negatives = int(np.count_nonzero(ones)), int(np.count_nonzero(~ones))
-    if not weights[ones].sum() or not weights[~ones].sum():
-        return None
-    order = np.argsort(scores[~ones])
-    low = scores[~ones][order]
-    below = np.concatenate([[0.0], np.cumsum(weights[~ones][order], dtype=np.float64)])
-    beaten = sum(below[np.searchsorted(low, scores[ones], side)] for side in ("left", "right")) / 2
-    higher = float(np.average(beaten, weights=weights[ones]) / below[-1])
-    spread = math.sqrt((positives + negatives + 1) / (12 * positives * negatives))
-    if higher >= 0.5 - _CLEAR * spread:
-        return None
-    which, advice = (
-        ("higher", "If a low score means 1, add")
-        if samples.direction == ">="
-        else ("lower", "If a high score means 1, leave out")
-    )
-    return (
-        "the scores seem to run the other way: of two samples with different labels, the label 1 "
-        f"has the {which} score in only {higher:.1%} of all pairs. {advice} --lower-is-positive; "
-        "if the other label should count as 1, name it with --positive."
-    )
-
-
-def aim_text(aim: Aim) -> str:
-    """Say what makes a threshold the best one."""
-    if aim.metric is None or aim.measure.scale is not None:
-        fp, fn = (plain(float(value)) for value in aim.costs.values())
-        words = (
-            f"Each false positive (answering 1 to a 0) costs {fp}, each false negative "
-            f"(answering 0 to a 1) costs {fn}."
-        )
-    else:
-        best = "lowest" if aim.measure.lowest else "highest"
-        words = f"The aim is the {best} {aim.name.replace('_', ' ')}."
-    for demand in demands_of(**aim.demands):
-        if demand.count is not None:
-            words += f" At most {plain(float(demand.count))} rows may be answered 1."
-            continue
-        bound = "at least" if demand.is_floor else "at most"
-        share = f"{float(demand.bound) * 100:.6g} %"
-        words += f" The {demand.rate.replace('_', ' ')} must be {bound} {share}."
-    return words
-
-
 def demands_met(confusion: Confusion, aim: Aim) -> Iterator[tuple[str, bool, str]]:
     """Yield each demand, whether it is met, and that in words."""
     total = Fraction(sum(confusion))
@@ -350,14 +289,3 @@ def _comparison(row: dict[str, Any], lowest: float, samples: int) -> str:
         more = f"where the optimum gains {plain(-lowest)}"
     above = bold(f"{plain(row['excess'])} above the optimum")
     return f"{at}, {above} ({more}; {plain(row['excess'] / samples)} per sample)"
-
-
-def as_typed(threshold: float) -> str:
-    """Write a threshold that somebody gave, in all its digits.
-
-    >>> as_typed(0.5), as_typed(3.0), as_typed(float("nan"))
-    ('0.5', '3', 'nan (which no score reaches)')
-    """
-    if math.isnan(threshold):
-        return "nan (which no score reaches)"
-    return repr(threshold).removesuffix(".0")

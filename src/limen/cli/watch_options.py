@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from limen.cli.aims import DEMANDS, Aim, aim_of, option_text
 from limen.cli.exits import USAGE, Failure
 from limen.cli.option_values import period_text
-from limen.cli.rows import OUTCOMES
 from limen.falling import LowerIsPositive
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
 from limen.memory.windows import LastN, LastPeriod
 from limen.online import OnlineCut, OnlineThreshold
+from limen.reporting.aim import OUTCOMES
 
 if TYPE_CHECKING:
     from argparse import Namespace

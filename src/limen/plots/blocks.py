@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from limen.calibrator import isotonic
+from limen.direction import is_falling
 from limen.plots.display import BLUE, GREY, ORANGE, Display, labelled, number
 from limen.units import Cost, exact_costs
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from limen.hull import Blocks
+    from limen.optimum import Direction
 
 __all__ = ["CalibrationBlocksDisplay"]
 
@@ -63,12 +65,18 @@ class CalibrationBlocksDisplay(Display):
         false_negative: Cost | None = None,
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        direction: Direction = ">=",
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the fit of some labels and scores, and where costs would cut it. O(n)."""
-        fit = isotonic(*labelled(y_true, y_score, pos_label), weights=sample_weight)
+        """Draw the fit of some labels and scores, and where costs would cut it. O(n).
+
+        With the `direction` ``"<="``, where lower scores mean positive, it never rises.
+        """
+        columns = labelled(y_true, y_score, pos_label)
+        rising = not is_falling(direction)
+        fit = isotonic(*columns, weights=sample_weight, increasing=rising)
         level = None
         if false_positive is not None or false_negative is not None:
             costs = (1 if cost is None else cost for cost in (false_positive, false_negative))
@@ -91,7 +99,8 @@ class CalibrationBlocksDisplay(Display):
         # A block with an infinite score is drawn up to the outermost finite one.
         first, last = (np.clip(end, ends.min(), ends.max()) for end in (blocks.first, blocks.last))
         levels, weight = blocks.probabilities, blocks.weight
-        if len(first) and first[0] >= 0 and last[-1] <= 1:
+        rising = not len(levels) or levels[0] <= levels[-1]
+        if rising and len(first) and first[0] >= 0 and last[-1] <= 1:
             ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1, label="score itself")
         style = {"color": BLUE, "linewidth": 1.5, "label": name or self.name or "isotonic fit"}
         between = np.repeat((last[:-1] + first[1:]) / 2, 2)

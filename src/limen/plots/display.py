@@ -52,13 +52,15 @@ def _predictions(
     return labels == positive, scores_of(estimator, X, method, positive)
 
 
-def number(value: float, lower: float | None = None, upper: float | None = None) -> str:
+def number(
+    value: float, lower: float | None = None, upper: float | None = None, direction: str = ">="
+) -> str:
     """Write a number for a legend, a threshold such that it lies inside its gap.
 
     >>> number(float("inf")), number(0.123456), number(0.123456, 0.12345, 0.12346)
     ('∞', '0.1235', '0.12346')
     """
-    return within(value, lower, upper, digits=4).replace("inf", "∞").replace("-", MINUS)
+    return within(value, lower, upper, 4, direction).replace("inf", "∞").replace("-", MINUS)
 
 
 def visible(xs: NDArray[Any], ys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -15,6 +15,7 @@ from limen.trust.recommended import recommend
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.optimum import Direction
     from limen.trust.recommended import Recommendation
     from limen.units import Cost
 
@@ -37,6 +38,8 @@ class LossCurveDisplay(Display):
         What `limen.recommend` finds for the same samples and costs; None for no band.
     name
         Name of the curve in the legend.
+    direction
+        ``"<="`` where lower scores mean positive.
 
     Attributes
     ----------
@@ -64,7 +67,9 @@ class LossCurveDisplay(Display):
         scores: ArrayLike | None = None,
         recommendation: Recommendation | None = None,
         name: str | None = None,
+        direction: Direction = ">=",
     ):
+        self.direction = direction
         self.thresholds, self.losses = np.asarray(thresholds), np.asarray(losses)
         self.scores = None if scores is None else np.asarray(scores)
         self.recommendation = recommendation
@@ -82,6 +87,7 @@ class LossCurveDisplay(Display):
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
         confidence: float | None = 0.95,
+        direction: Direction = ">=",
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -90,13 +96,15 @@ class LossCurveDisplay(Display):
 
         `confidence` is that of the band: 0.8, 0.9, 0.95 or 0.99; None draws neither the band nor
         the recommended threshold. With less than five samples of either label nothing can be
-        recommended, and the legend says so.
+        recommended, and the legend says so. With the `direction` ``"<="`` lower scores mean
+        positive, as for `limen.optimal_threshold`.
         """
         scores, labels = labelled(y_true, y_score, pos_label)
         given: dict[str, Any] = {
             "false_positive": false_positive,
             "false_negative": false_negative,
             "weights": sample_weight,
+            "direction": direction,
         }
         curve = loss_curve(scores, labels, **given)
         counted = scores if sample_weight is None else scores[np.asarray(sample_weight) > 0]
@@ -105,6 +113,7 @@ class LossCurveDisplay(Display):
             losses=curve.losses,
             scores=np.unique(counted),
             name=name,
+            direction=direction,
         )
         if confidence is not None:
             reach_of(confidence)  # raises ValueError for a level that is not in the table
@@ -132,6 +141,8 @@ class LossCurveDisplay(Display):
         (self.line_,) = ax.plot(*steps, **{**style, **(curve_kwargs or {})})
         self._draw_recommended(ax, xs)
         cheapest = np.flatnonzero(ys == ys.min())
+        if self.direction == "<=":  # of several the lowest, which says 1 to the fewest
+            cheapest = cheapest[::-1]
         best, ties = cheapest[-1], cheapest[:-1]
         ax.axvline(xs[best], color=ORANGE, linestyle="--", linewidth=1)
         ax.plot(
@@ -190,7 +201,7 @@ class LossCurveDisplay(Display):
             ends = (known[1:] + known[:-1]) / 2
         lower = float(ends[place - 1]) if place > 0 else None
         upper = float(ends[place]) if place < len(ends) else None
-        return number(float(known[place]), lower, upper)
+        return number(float(known[place]), lower, upper, self.direction)
 
     def _placed(self) -> NDArray[np.float64]:
         """Give thresholds places on the axis: infinite ones a little beyond the others."""

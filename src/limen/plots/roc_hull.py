@@ -9,11 +9,15 @@ import numpy as np
 
 from limen.best_cut import Cuts
 from limen.calibrator import OnlineCalibrator
+from limen.direction import is_falling
+from limen.falling import LowerIsPositive
 from limen.plots.display import BLUE, GREEN, GREY, ORANGE, Display, labelled, number, visible
 from limen.units import Cost, exact_costs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from limen.optimum import Direction
 
 __all__ = ["RocHullDisplay"]
 
@@ -40,6 +44,8 @@ class RocHullDisplay(Display):
         The scores that the best threshold lies between; None where there is none.
     name
         Name of the curve in the legend.
+    direction
+        ``"<="`` where lower scores mean positive.
 
     Attributes
     ----------
@@ -68,7 +74,9 @@ class RocHullDisplay(Display):
         costs: tuple[Cost, Cost] = (1, 1),
         gap: tuple[float | None, float | None] = (None, None),
         name: str | None = None,
+        direction: Direction = ">=",
     ):
+        self.direction = direction
         self.fpr, self.tpr = np.asarray(fpr), np.asarray(tpr)
         self.hull_fpr, self.hull_tpr = np.asarray(hull_fpr), np.asarray(hull_tpr)
         self.best, self.slope, self.costs, self.name = best, slope, costs, name
@@ -77,7 +85,7 @@ class RocHullDisplay(Display):
     @classmethod
     def from_calibrator(
         cls,
-        calibrator: OnlineCalibrator,
+        calibrator: OnlineCalibrator | LowerIsPositive,
         *,
         false_positive: Cost = 1,
         false_negative: Cost = 1,
@@ -85,8 +93,10 @@ class RocHullDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw what a calibrator holds. O(n)."""
-        cuts = Cuts(*calibrator._cuts())
+        """Draw what a calibrator holds, also one in a `limen.LowerIsPositive`. O(n)."""
+        falling = isinstance(calibrator, LowerIsPositive)
+        held: Any = calibrator.model if isinstance(calibrator, LowerIsPositive) else calibrator
+        cuts = Cuts(*held._cuts())
         tp, fp, fn, tn = cuts.in_numbers(slice(None))
         positives, negatives = float((tp + fn)[0]), float((fp + tn)[0])
         if not (positives and negatives):
@@ -109,6 +119,7 @@ class RocHullDisplay(Display):
             costs=(false_positive, false_negative),
             gap=(best.lower, best.upper),
             name=name,
+            direction="<=" if falling else ">=",
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -122,12 +133,15 @@ class RocHullDisplay(Display):
         false_negative: Cost = 1,
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        direction: Direction = ">=",
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the curve of some labels and scores. O(n)."""
-        calibrator = OnlineCalibrator()
+        """Draw the curve of labels and scores; with ``"<="`` lower ones mean positive. O(n)."""
+        calibrator: Any = OnlineCalibrator()
+        if is_falling(direction):
+            calibrator = LowerIsPositive(calibrator)
         calibrator.update_many(*labelled(y_true, y_score, pos_label), sample_weight)
         return cls.from_calibrator(
             calibrator,
@@ -178,7 +192,7 @@ class RocHullDisplay(Display):
             "o",
             color=ORANGE,
             markersize=8,
-            label=f"best threshold: {number(threshold, *self.gap)}",
+            label=f"best threshold: {number(threshold, *self.gap, self.direction)}",
             clip_on=False,
             zorder=3,
         )

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen import losses, metrics
+from limen.arrays import as_array
 from limen.batch import loss_curve, optimal_cut, optimal_threshold
 from limen.best_cut import demands_of
 from limen.calibrator import OnlineCalibrator
+from limen.classifiers import require_known
 from limen.metrics import BestCut, Metric, as_metric, cost
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Optimum
+from limen.reporting import Report, report
 from limen.sklearn.candidates import (
     as_thresholds,
     best_asked,
@@ -33,11 +36,17 @@ from limen.units import Cost, exact_costs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Aim"]
 
-_SYMMETRIC = (metrics.accuracy, metrics.balanced_accuracy, metrics.mcc, metrics.youden)
+_SYMMETRIC = (
+    metrics.accuracy,
+    metrics.balanced_accuracy,
+    metrics.kappa,
+    metrics.mcc,
+    metrics.youden,
+)
 
 
 class Aim(Wrapper):
@@ -51,6 +60,49 @@ class Aim(Wrapper):
         max_false_positive_rate: Cost | None
         max_positive_rate: Cost | None
         thresholds: Any
+        best_threshold_: float
+
+    def report(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        false_positive: ArrayLike | None = None,
+        false_negative: ArrayLike | None = None,
+        **given: Any,
+    ) -> Report:
+        """Write a page about the threshold, on rows that the classifier was not fitted on.
+
+        By the aim of the classifier, in the name of its positive class, and with the threshold in
+        use among those compared. O(n log n) besides the scores.
+
+        Parameters
+        ----------
+        X, y, sample_weight, false_positive, false_negative
+            Rows, classes, weights and costs of each row, as for `fit`.
+        **given
+            More for `limen.report`, such as ``title``, ``groups`` or ``asking``.
+        """
+        scores = self._score(X)
+        classes = as_array(y, "y")
+        require_known(classes, self.classes_)
+        metric = self._metric()
+        if self._must_ask() or (metric is not None and not isinstance(as_metric(metric), Metric)):
+            raise ValueError(
+                "a report is known for costs, metrics of limen and limits, not for a scorer or a "
+                "function of one's own. Write limen.report(scores, labels, metric=...)."
+            )
+        named = self._positive not in (0, 1)
+        aims = {**self._costs(), **self._limits(), "metric": metric, "unit": self.unit}
+        rows = {"false_positive": false_positive, "false_negative": false_negative}
+        aims |= {name: costs for name, costs in rows.items() if costs is not None}
+        usual = {
+            "thresholds": [self.best_threshold_],
+            "positive": self._positive if named else None,
+        }
+        labels = (classes == self._positive).view(np.uint8)
+        return report(scores, labels, weights=sample_weight, **{**aims, **usual, **given})
 
     def _check_parameters(self, per_row: bool) -> None:
         super()._check_parameters(per_row)

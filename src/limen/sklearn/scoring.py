@@ -27,6 +27,7 @@ __all__ = ["Asked", "Scoring", "read_scoring"]
 _KNOWN: dict[Any, Metric] = {
     theirs.accuracy_score: metrics.accuracy,
     theirs.balanced_accuracy_score: metrics.balanced_accuracy,
+    theirs.cohen_kappa_score: metrics.kappa,
     theirs.f1_score: metrics.f1,
     theirs.jaccard_score: metrics.jaccard,
     theirs.matthews_corrcoef: metrics.mcc,

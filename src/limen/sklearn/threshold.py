@@ -54,8 +54,8 @@ class ThresholdClassifier(Aim):
         What to maximise, as a scorer of scikit-learn or the name of one; a third aim beside costs
         and a metric. "accuracy", "balanced_accuracy", "f1", "jaccard", "matthews_corrcoef",
         "precision" and "recall" are the metrics of limen, exact and found at once, also as
-        ``make_scorer(fbeta_score, beta=2)``. Any other scorer is asked with the answers of each
-        cut that could be the best; see Notes.
+        ``make_scorer(fbeta_score, beta=2)`` and ``make_scorer(cohen_kappa_score)``. Any other
+        scorer is asked with the answers of each cut that could be the best; see Notes.
     min_precision, min_recall, max_false_positive_rate, max_positive_rate
         What the threshold must keep to; the best that does is taken. When none does, `fit`
         raises `limen.Infeasible`; `partial_fit` warns and takes the nearest.
@@ -73,7 +73,7 @@ class ThresholdClassifier(Aim):
         The positive class; None for that of the scorer, or else the second of `classes_`, which
         is 1 or True. Where classes have other names it must be given as soon as the answer
         depends on it: with unequal costs, costs per row, a limit, or a metric other than
-        "accuracy", "balanced_accuracy", "mcc" and "youden".
+        "accuracy", "balanced_accuracy", "kappa", "mcc" and "youden".
     cv
         How the rows to score are set aside: None for five folds, a number of folds, a share of
         the rows between 0 and 1, a splitter, or splits. With "prefit" the estimator is taken as

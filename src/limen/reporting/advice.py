@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``fit`` and ``compare`` say about new rows: a threshold and how sure it is, or why none."""
+"""What samples say about the rows that come next: a threshold and how sure it is, or why none."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.cli.advice import _weights_in_units as weights_in_units
-from limen.cli.advice import group_thresholds
-from limen.cli.exits import USAGE, Failure
-from limen.cli.findings import calibrator_of, finding_at, finding_of, losses_of
 from limen.errors import Infeasible
-from limen.trust.intervals import reach_of
-from limen.trust.recommended import recommend
+from limen.groups import GroupThreshold, by_group
+from limen.reporting.findings import calibrator_of, finding_at, finding_of, losses_of
+from limen.trust.recommended import Recommendation, recommend
 
 if TYPE_CHECKING:
-    from limen.cli.aims import Aim
-    from limen.cli.findings import Finding
-    from limen.cli.samples import Samples
-    from limen.groups import GroupThreshold
+    from collections.abc import Callable
 
-__all__ = ["Advice", "advice_on", "group_facts", "require_confidence", "thresholds_by_group"]
+    from limen.reporting.aim import Aim
+    from limen.reporting.findings import Finding
+    from limen.reporting.samples import Samples
+
+__all__ = ["Advice", "advice_on", "interval_text", "thresholds_by_group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,7 @@ class Advice:
     regret: float | None = None
     current: float | None = None
     keep: bool | None = None
+    found: Recommendation | None = None
 
     @property
     def at(self) -> str:
@@ -55,14 +55,6 @@ class Advice:
             "keep": self.keep,
             "reason": self.reason,
         }
-
-
-def require_confidence(confidence: float) -> None:
-    """Refuse a level for which no interval is known, before any work is done."""
-    try:
-        reach_of(confidence)
-    except ValueError as error:
-        raise Failure(f"--{error}", USAGE) from None
 
 
 def advice_on(
@@ -99,7 +91,7 @@ def advice_on(
         found = recommend(
             judged.scores,
             judged.labels,
-            weights=weights_in_units(judged, unit),
+            weights=_weights_in_units(judged, unit),
             current=current,
             confidence=confidence,
             direction=samples.direction,
@@ -118,6 +110,7 @@ def advice_on(
         found.regret,
         current,
         found.keep,
+        found,
     )
 
 
@@ -157,20 +150,50 @@ def thresholds_by_group(
     if samples.codes is None or aim.metric is not None:
         return {}
     try:
-        return group_thresholds(_priced(samples, aim), aim.costs, unit, at_least)
+        return _group_thresholds(_priced(samples, aim), aim.costs, unit, at_least)
     except (ValueError, OverflowError, MemoryError):  # which `advice_on` puts into words
         return {}
 
 
-def group_facts(found: GroupThreshold | None) -> dict[str, Any]:
-    """Return the threshold for new rows of a group, its interval and its basis, ready for JSON.
+def _group_thresholds(
+    samples: Samples, costs: dict[str, Any], unit: Any, at_least: int
+) -> dict[str, GroupThreshold]:
+    """Return the threshold for new rows of each group. O(n log n)."""
+    found = by_group(
+        samples.codes,
+        samples.scores,
+        samples.labels,
+        weights=_weights_in_units(samples, unit),
+        at_least=at_least,
+        shrink=True,
+        direction=samples.direction,
+        **costs,
+    )
+    return {name: found.recommendation(code) for code, name in enumerate(samples.names)}
 
-    The basis is "own" where the group's own samples moved the threshold of all samples, else "all".
+
+def _weights_in_units(samples: Samples, unit: Any) -> Any:
+    """Count weights in units: a recommendation depends on their ratios alone, and takes no unit."""
+    if samples.weights is None or unit is None:
+        return samples.weights
+    return np.rint(samples.weights / float(unit))
+
+
+def interval_text(interval: tuple[float, float], write: Callable[[float], str]) -> str:
+    """Write the interval of the best threshold; its ends may be ``-inf``, ``inf`` and nan.
+
+    An end that is nan answers 1 to none: where low scores are answered 1, the low end.
+
+    >>> interval_text((0.25, 0.5), str), interval_text((-math.inf, 0.5), str)
+    ('0.25 to 0.5', '0.5 or below')
+    >>> interval_text((0.25, math.nan), str), interval_text((-math.inf, math.inf), str)
+    ('0.25 or above', 'any threshold')
+    >>> interval_text((math.inf, math.inf), str), interval_text((-math.inf, -math.inf), str)
+    ('inf', '-inf')
     """
-    if found is None:
-        return {"recommended": None, "interval": None, "basis": None}
-    return {
-        "recommended": found.threshold,
-        "interval": None if found.interval is None else list(found.interval),
-        "basis": "own" if found.source else "all",
-    }
+    low, high = interval
+    if low == high or (math.isnan(low) and math.isnan(high)):
+        return write(low)
+    if low == -math.inf or math.isnan(low):
+        return f"{write(high)} or below" if high < math.inf else "any threshold"
+    return f"{write(low)} to {write(high)}" if high < math.inf else f"{write(low)} or above"

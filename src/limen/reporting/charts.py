@@ -14,12 +14,14 @@ from limen.best_cut import Cuts
 from limen.digits import thinned, within
 from limen.direction import turned
 from limen.optimum import LossCurve
+from limen.reporting.findings import loss_curve_of
+from limen.reporting.wording import flagged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from limen.cli.aims import Aim
-    from limen.cli.samples import Samples
+    from limen.reporting.aim import Aim
+    from limen.reporting.samples import Samples
 
 __all__ = ["Charts"]
 
@@ -30,13 +32,15 @@ _STRETCHES = 1000  # of a chart, each with its lowest and its highest point
 class Charts:
     """The cuts of samples as numbers, texts and places on the axis of a chart."""
 
-    def __init__(self, calibrator: Any, samples: Samples, aim: Aim) -> None:
+    def __init__(self, calibrator: Any, samples: Samples, aim: Aim, unit: Any = None) -> None:
         self.calibrator = calibrator
         self.direction = samples.direction
         self.word, self.lowest = "cost" if aim.metric is None else aim.name, aim.measure.lowest
-        self.curve = calibrator.curve(**aim.costs)
-        if aim.metric is not None:
-            self.curve = _values(calibrator, samples, aim)
+        self.curve = (
+            loss_curve_of(samples, aim, unit)
+            if aim.metric is None
+            else _values(calibrator, samples, aim)
+        )
         self.distinct = np.unique(samples.scores)
         finite = self.distinct[np.isfinite(self.distinct)]
         self.low, self.high = (float(finite[0]), float(finite[-1])) if len(finite) else (0.0, 1.0)
@@ -57,13 +61,15 @@ class Charts:
         upper = float(self.distinct[place]) if place < len(self.distinct) else None
         return lower, upper
 
-    def text(self, threshold: float) -> str:
+    def text(self, threshold: float, digits: int = 6) -> str:
         """Write a threshold with the digits that put it between its scores."""
-        return within(threshold, *self.gap(threshold), direction=self.direction)
+        return within(threshold, *self.gap(threshold), digits, self.direction)
 
-    def end_text(self, threshold: float) -> str:
-        """Write the end of an interval: fewer digits, but still of the same cut."""
-        return within(threshold, *self.gap(threshold), digits=4, direction=self.direction)
+    def name(self, threshold: float, digits: int = 6) -> str:
+        """Write a threshold for people: what it does where it is not a number and no score is."""
+        if not math.isfinite(threshold) and None in (gap := self.gap(threshold)):
+            return flagged(int(gap[self.direction == ">="] is not None))
+        return self.text(threshold, digits)
 
     def figures(self, marks: list[dict[str, Any]], band: dict[str, Any] | None) -> dict[str, Any]:
         """Everything the charts draw, ready for JSON; the ends lie just outside the scores.
@@ -119,8 +125,12 @@ class Charts:
             "fpr": [fp / negatives for fp, _, _ in listed],
             "tpr": [tp / positives for _, tp, _ in listed],
             "hull": [tp / positives if at in corners else None for _, tp, at in listed],
-            "shown": [self.text(threshold) for _, _, threshold in listed],
+            "shown": [self._where(threshold) for _, _, threshold in listed],
         }
+
+    def _where(self, threshold: float) -> str:
+        name = self.name(threshold)
+        return f"{name[0].upper()}{name[1:]}" if " " in name else f"At threshold {name}"
 
     def _fit(self) -> dict[str, Any]:
         hull, rising = self.calibrator.roc_hull(), self.direction == ">="

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limen import losses
-from limen.batch import optimal_cut, optimal_threshold
+from limen.batch import loss_curve, optimal_cut, optimal_threshold
 from limen.calibrator import OnlineCalibrator
-from limen.cli.exits import BAD_INPUT, INFEASIBLE, USAGE, Failure
 from limen.digits import gap, within
 from limen.errors import Infeasible
 from limen.falling import LowerIsPositive
@@ -19,13 +18,12 @@ from limen.metrics import Confusion
 from limen.online import OnlineCut
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Iterable
 
-    from limen.cli.aims import Aim
-    from limen.cli.samples import Samples
     from limen.metrics import BestCut
-    from limen.optimum import Direction
+    from limen.optimum import Direction, LossCurve
+    from limen.reporting.aim import Aim
+    from limen.reporting.samples import Samples
     from limen.review import ReviewBand
 
 __all__ = [
@@ -33,7 +31,6 @@ __all__ = [
     "FEW_OF_LABEL",
     "Finding",
     "GroupFinding",
-    "as_failure",
     "band_of",
     "best_of",
     "calibrator_of",
@@ -41,6 +38,7 @@ __all__ = [
     "finding_at",
     "finding_of",
     "findings_by_group",
+    "loss_curve_of",
     "losses_of",
     "near_of",
     "worth_at",
@@ -128,32 +126,25 @@ class GroupFinding(NamedTuple):
     own: bool  # False: the threshold is that of all samples
 
 
-def best_of(samples: Samples, aim: Aim, unit: Any, group: str | None = None) -> Finding:
-    """Find the best cut by the aim."""
-    try:
-        if aim.prices:
-            columns = samples.scores, *losses_of(samples, aim)
-            cheapest = optimal_cut(*columns, unit=unit, direction=samples.direction)
-            return finding_at(samples, cheapest.threshold, aim, unit)
-        if aim.metric is None:
-            best = optimal_threshold(
-                samples.scores,
-                samples.labels,
-                weights=samples.weights,
-                unit=unit,
-                direction=samples.direction,
-                **aim.costs,
-            )
-            confusion = confusion_at(samples, best.threshold, unit)
-            ends = best.threshold, best.lower, best.upper
-            counts = samples.counts
-            return Finding(*ends, best.loss, None, confusion, *counts, samples.direction)
-        found = calibrator_of(samples, unit).best(aim.metric, **aim.demands)
-    except Infeasible as infeasible:
-        raise as_failure(infeasible, "" if group is None else f"group {group}: ") from None
-    except (ValueError, OverflowError) as error:
-        raise Failure(str(error), BAD_INPUT) from None
-    return finding_of(found, samples)
+def best_of(samples: Samples, aim: Aim, unit: Any) -> Finding:
+    """Find the best cut by the aim; raise `Infeasible` where no cut meets its demands."""
+    if aim.prices:
+        columns = samples.scores, *losses_of(samples, aim)
+        cheapest = optimal_cut(*columns, unit=unit, direction=samples.direction)
+        return finding_at(samples, cheapest.threshold, aim, unit)
+    if aim.metric is not None:
+        return finding_of(calibrator_of(samples, unit).best(aim.metric, **aim.demands), samples)
+    best = optimal_threshold(
+        samples.scores,
+        samples.labels,
+        weights=samples.weights,
+        unit=unit,
+        direction=samples.direction,
+        **aim.costs,
+    )
+    confusion = confusion_at(samples, best.threshold, unit)
+    ends = best.threshold, best.lower, best.upper
+    return Finding(*ends, best.loss, None, confusion, *samples.counts, samples.direction)
 
 
 def finding_of(found: BestCut, samples: Samples) -> Finding:
@@ -183,7 +174,11 @@ def findings_by_group(
     for name, members in each:
         rows, ones = members.counts
         if rows >= at_least:
-            groups[name] = GroupFinding(best_of(members, aim, unit, name), own=True)
+            try:
+                groups[name] = GroupFinding(best_of(members, aim, unit), own=True)
+            except Infeasible as error:
+                words = f"group {name}: {error}"
+                raise Infeasible(words, error.nearest, error.more_samples) from None
             continue
         confusion = confusion_at(members, finding.threshold, unit)
         value = worth_at(members, finding.threshold, aim, unit)
@@ -193,15 +188,6 @@ def findings_by_group(
             replace(finding, confusion=confusion, **worth, **counts), own=False
         )
     return groups
-
-
-def as_failure(infeasible: Infeasible, where: str) -> Failure:
-    """Word what no cut meets, with the nearest cut, for the command line."""
-    near = infeasible.nearest
-    problem = str(infeasible).split("; ask for less")[0]
-    text = within(near.threshold, near.lower, near.upper, direction=near.direction)
-    problem = problem.replace(repr(near.threshold), text)
-    return Failure(f"{where}{problem}. Ask for less.", INFEASIBLE)
 
 
 def calibrator_of(samples: Samples, unit: Any) -> Any:
@@ -223,21 +209,34 @@ def near_of(samples: Samples, aim: Aim, unit: Any, within: Any) -> list[tuple[fl
     return found
 
 
-def band_of(samples: Samples, aim: Aim, options: Namespace) -> ReviewBand | None:
-    """Find the review band that the options ask for; None where they ask for none."""
-    if options.asking is None and options.max_questions is None:
+def band_of(
+    samples: Samples, aim: Aim, unit: Any, asking: Any, max_questions: int | None
+) -> ReviewBand | None:
+    """Find the review band for a cost of asking or a number of questions; None for neither."""
+    if asking is None and max_questions is None:
         return None
-    asking = options.asking or 0
-    if aim.metric is not None or aim.prices or asking < 0:
-        raise Failure(
-            "--asking and --max-questions go with --false-positive and --false-negative, and are "
-            "not negative. Leave out metrics, demands and other costs.",
-            USAGE,
+    if aim.metric is not None or aim.prices or (asking or 0) < 0:
+        raise ValueError(
+            "asking and max_questions go with one false_positive and one false_negative cost, and "
+            "are not negative. Leave out metrics, demands and other costs."
         )
-    found: ReviewBand = calibrator_of(samples, options.unit).review_band(
-        asking=asking, max_questions=options.max_questions, **aim.costs
+    found: ReviewBand = calibrator_of(samples, unit).review_band(
+        asking=asking or 0, max_questions=max_questions, **aim.costs
     )
     return found
+
+
+def loss_curve_of(samples: Samples, aim: Aim, unit: Any) -> LossCurve:
+    """Return what every cut costs, also where rows have costs of their own. O(n log n)."""
+    if not aim.prices:
+        given: Any = {"weights": samples.weights, "direction": samples.direction, **aim.costs}
+        return loss_curve(samples.scores, samples.labels, unit=unit, **given)
+    cut: Any = OnlineCut(unit=unit)
+    if samples.direction == "<=":
+        cut = LowerIsPositive(cut)
+    cut.update_many(samples.scores, *losses_of(samples, aim))
+    curve: LossCurve = cut.curve()
+    return curve
 
 
 def losses_of(samples: Samples, aim: Aim) -> tuple[Any, Any]:

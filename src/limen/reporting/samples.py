@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from limen.losses import at_prevalence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +19,7 @@ if TYPE_CHECKING:
 
     from limen.optimum import Direction
 
-__all__ = ["Samples", "concatenated"]
+__all__ = ["Samples", "concatenated", "unit_of", "weighted_to"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class Samples:
     shares: tuple[Any, Any] | None = None  # how much labels 0 and 1 count, where not the same
     costs: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # of outcomes, by row
     stands_for: tuple[int, int] | None = None  # rows and those of label 1, where samples are fewer
+    skipped: int = 0  # malformed rows that were left out
+    examples: tuple[str, ...] = ()  # what is wrong with the first of these
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -91,4 +97,24 @@ def concatenated(parts: list[Samples]) -> Samples:
             outcome: np.concatenate([part.costs[outcome] for part in parts])
             for outcome in parts[0].costs
         },
+        skipped=sum(part.skipped for part in parts),
+        examples=tuple(example for part in parts for example in part.examples),
     )
+
+
+def weighted_to(samples: Samples, prevalence: Any) -> Samples:
+    """Weight rows to another share of label 1. O(n)."""
+    shares = at_prevalence(samples.labels, prevalence, weights=samples.weights)
+    each = np.where(samples.labels == 1, float(shares[1]), float(shares[0]))
+    if samples.weights is not None:
+        return replace(samples, weights=samples.weights * each)
+    return replace(samples, weights=each, shares=shares)
+
+
+def unit_of(samples: Samples, unit: Any) -> Any:
+    """Return the unit that was asked for, or one of which weights by prevalence are multiples."""
+    if unit is not None or samples.shares is None:
+        return unit
+    zero, one = map(Fraction, samples.shares)
+    common = math.gcd(zero.numerator * one.denominator, one.numerator * zero.denominator)
+    return Fraction(common, zero.denominator * one.denominator)

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from limen.cli.sentences import zones_of
-from limen.digits import plain
+from limen.reporting.wording import flagged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from limen.cli.findings import Finding
-    from limen.review import ReviewBand
+    from limen.metrics import Confusion
+    from limen.reporting.findings import Finding
+    from limen.reporting.wording import Words
 
-__all__ = ["asset", "figure", "rule", "table", "zones"]
+__all__ = ["asset", "figure", "precision_of", "rule", "sentence", "table"]
 
 
 def asset(name: str) -> str:
@@ -24,16 +24,27 @@ def asset(name: str) -> str:
     return files("limen.page").joinpath(name).read_text(encoding="utf-8")
 
 
-def rule(finding: Finding) -> str:
+def sentence(text: str) -> str:
+    """Begin a sentence with a capital."""
+    return text[0].upper() + text[1:]
+
+
+def rule(finding: Finding, words: Words) -> str:
     """Write when to answer 1."""
     if finding.same_answer is not None:
-        return f"Answer {finding.same_answer} to <strong>every score</strong>."
+        who = sentence(flagged(finding.same_answer))
+        return f"<strong>{who}</strong>: {words.same_answer(finding.same_answer)}."
     bound = "at least" if finding.direction == ">=" else "at most"
     return (
-        f"Answer 1 when the score is {bound} "
+        f"{words.call} when the score is {bound} "
         f'<strong id="threshold" data-exact="{finding.threshold!r}">'
         f"{finding.threshold_text}</strong>."
     )
+
+
+def precision_of(confusion: Confusion) -> str:
+    """Write the precision; there is none where nobody is flagged."""
+    return f"{confusion.precision:.1%}" if confusion.tp + confusion.fp else "&ndash;"
 
 
 def figure(id: str, label: str, caption: str) -> str:
@@ -45,7 +56,7 @@ def figure(id: str, label: str, caption: str) -> str:
 
 
 def table(
-    names: Iterable[str], rows: Iterable[Iterable[str]], classes: dict[int, str]
+    names: Iterable[str], rows: Iterable[Iterable[str]], classes: dict[int, str] | None = None
 ) -> Iterator[str]:
     """Yield a table; some rows, by number, have a class."""
     yield '<div class="scroll">\n<table>\n<thead><tr>'
@@ -53,23 +64,6 @@ def table(
     yield "</tr></thead>\n<tbody>\n"
     for place, row in enumerate(rows):
         cells = "".join(f"<td>{cell}</td>" for cell in row)
-        named = f' class="{classes[place]}"' if place in classes else ""
+        named = f' class="{classes[place]}"' if classes and place in classes else ""
         yield f"<tr{named}>{cells}</tr>\n"
     yield "</tbody>\n</table>\n</div>\n"
-
-
-def zones(band: ReviewBand, asking: Any, single: float) -> Iterator[str]:
-    """Yield the three zones of a review band, beside what a single threshold costs."""
-    yield "<h2>No, ask a person, yes</h2>\n"
-    yield (
-        f"<p>With a question that costs {plain(float(asking))}, these two thresholds cost "
-        f'<b id="band" data-low="{band.low!r}" data-high="{band.high!r}">{plain(band.loss)}</b> on '
-        "these rows, questions included; the cheapest single threshold costs "
-        f"{plain(single)}.</p>\n"
-    )
-    total = band.no + band.ask + band.yes
-    rows = (
-        (word, where, plain(weight), f"{weight / total:.1%}", missed)
-        for word, where, weight, missed in zones_of(band)
-    )
-    yield from table(["answer", "when the score is", "rows", "share", "mistakes"], rows, {})

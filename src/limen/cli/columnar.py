@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples out of files of columns, Parquet and Arrow, by duckdb; an error names the row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from limen.cli.duckdb_reader import (
+    NUMBERS,
+    NeedsLineReader,
+    connected,
+    fetch,
+    label_sql,
+    quoted_name,
+    select_sql,
+)
+from limen.cli.exits import BAD_INPUT, NOT_FOUND, Failure
+from limen.cli.rows import MANY_LABELS, SHOWN, Columns, Malformed, refuse_column, which_labels
+from limen.reporting.aim import OUTCOMES
+from limen.reporting.samples import Samples
+
+__all__ = ["is_arrow", "parquet_query", "read_arrow", "read_parquet"]
+
+_SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_WHOLE = {*_SIGNED, *(f"U{kind}" for kind in _SIGNED)}
+_REAL = ("FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
+_FILE, _STREAM = b"ARROW1", b"\xff\xff\xff\xff"  # of Arrow, by their first bytes
+
+
+class _Source(NamedTuple):
+    """Where rows come from: SQL with a column file_row_number, and the values it refers to."""
+
+    path: str
+    sql: str
+    given: list[Any]
+
+
+def is_arrow(begin: bytes) -> bool:
+    """Whether a file is one of Arrow, which Feather is too, by its first bytes."""
+    return begin.startswith((_FILE, _STREAM))
+
+
+def read_parquet(path: str, columns: Columns) -> Samples:
+    """Read a Parquet file. O(n)."""
+    return _read(connected(), _parquet(path), columns)
+
+
+def read_arrow(path: str, columns: Columns) -> Samples:
+    """Read an Arrow or Feather file, all of the columns needed at once. O(n)."""
+    connection = connected()
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise Failure(
+            f"{path} is an Arrow file, which needs pyarrow. Install it with: pip install "
+            '"limen[cli]"'
+        ) from None
+    try:
+        table = _arrow_table(path, columns)
+        numbers = pa.array(range(table.num_rows), pa.int64())
+        connection.register("arrow_rows", table.append_column("file_row_number", numbers))
+    except pa.ArrowException as error:
+        raise Failure(f"{path}: {_first_line(error)}", BAD_INPUT) from None
+    return _read(connection, _Source(path, "arrow_rows", []), columns)
+
+
+def _arrow_table(path: str, columns: Columns) -> Any:
+    """Take the columns that are asked for, or refuse one that is missing."""
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    with open(path, "rb") as file:
+        opener = ipc.open_stream if file.read(8).startswith(_STREAM) else ipc.open_file
+    header = opener(pa.memory_map(path)).schema.names
+    for part, name in columns.named().items():
+        if header.count(name) != 1:
+            refuse_column(part, name, header, path)
+    needed = [header.index(name) for name in dict.fromkeys(columns.named().values())]
+    options = ipc.IpcReadOptions(included_fields=needed)
+    return opener(pa.memory_map(path), options=options).read_all()
+
+
+def parquet_query(connection: Any, path: str, columns: Columns) -> tuple[str, list[Any]]:
+    """Write the query for the samples of a Parquet file, and the values it refers to."""
+    source = _parquet(path)
+    return _query(source, _parts(connection, source, columns), columns)
+
+
+def _parquet(path: str) -> _Source:
+    return _Source(path, "read_parquet(?, file_row_number = true)", [path])
+
+
+def _query(source: _Source, parts: dict[str, str], columns: Columns) -> tuple[str, list[Any]]:
+    select, given = select_sql(parts, columns.positive)
+    return f"{select} FROM {source.sql}", [*given, *source.given]
+
+
+def _read(connection: Any, source: _Source, columns: Columns) -> Samples:
+    import duckdb
+
+    try:
+        parts = _parts(connection, source, columns)
+        sql, given = _query(source, parts, columns)
+        try:
+            return fetch(connection, sql, given, source.path, columns)
+        except NeedsLineReader:
+            wrong = _wrong(parts, columns)
+            malformed = _malformed(connection, source, parts, wrong, columns)
+        if not columns.skip:
+            malformed.refuse()
+        conditions = " OR ".join(condition for condition, _ in wrong.values())
+        given += [value for _, values in wrong.values() for value in values]
+        sql = f"{sql} WHERE NOT ({conditions})"
+        samples = fetch(connection, sql, given, source.path, columns)
+        return replace(samples, skipped=malformed.count, examples=tuple(malformed.first))
+    except duckdb.IOException as error:
+        raise Failure(f"{source.path} cannot be read: {_first_line(error)}", NOT_FOUND) from None
+    except duckdb.Error as error:
+        raise Failure(f"{source.path}: {_first_line(error)}", BAD_INPUT) from None
+
+
+def _parts(connection: Any, source: _Source, columns: Columns) -> dict[str, str]:
+    """Write each column that is asked for as an expression, or refuse it."""
+    found = connection.execute(f"DESCRIBE SELECT * FROM {source.sql}", source.given).fetchall()
+    types = {str(name): str(kind) for name, kind, *_ in found}
+    types.pop("file_row_number", None)
+    parts = {}
+    for part, name in columns.named().items():
+        if name not in types:
+            refuse_column(part, name, list(types), source.path)
+        parts[part] = quoted_name(name)
+        if part in NUMBERS:
+            parts[part] = _as_number(parts[part], types[name], source.path, name)
+    return parts
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _as_number(column: str, kind: str, path: str, name: str) -> str:
+    if kind in _WHOLE:
+        return column  # so that an integer that no double holds is refused
+    if kind.split("(")[0] in _REAL:
+        return f"CAST({column} AS DOUBLE)"
+    raise Failure(
+        f"{path}, column {name}: it holds {kind}, not numbers. Choose another column, or convert "
+        "it.",
+        BAD_INPUT,
+    )
+
+
+def _wrong(parts: dict[str, str], columns: Columns) -> dict[str, tuple[str, list[Any]]]:
+    """Write for each part when its value is malformed, and the values that refers to."""
+    number = "CAST({} AS DOUBLE)"
+    wrong: dict[str, tuple[str, list[Any]]] = {
+        "score": (f"coalesce(isnan({number.format(parts['score'])}), true)", []),
+    }
+    if "label" in parts:
+        label, given = label_sql(parts["label"], columns.positive)
+        wrong["label"] = f"({label}) IS NULL", given
+    if "weight" in parts:
+        weight = number.format(parts["weight"])
+        condition = f"{weight} < {columns.finest!r} AND {weight} != 0"
+        condition += f" OR isnan({weight}) OR isinf({weight})"
+        wrong["weight"] = f"coalesce({condition}, true)", []
+    for outcome, _ in columns.costs:
+        each = number.format(parts[outcome])
+        wrong[outcome] = f"coalesce(isnan({each}) OR isinf({each}), true)", []
+    if "group" in parts:
+        wrong["group"] = f"coalesce(CAST({parts['group']} AS VARCHAR), '') = ''", []
+    return wrong
+
+
+def _malformed(
+    connection: Any,
+    source: _Source,
+    parts: dict[str, str],
+    wrong: dict[str, tuple[str, list[Any]]],
+    columns: Columns,
+) -> Malformed:
+    """Find the malformed rows; or refuse the file where it has other labels than 0 and 1."""
+    cases = " ".join(f"WHEN {condition} THEN '{part}'" for part, (condition, _) in wrong.items())
+    texts = ", ".join(f"CAST({parts[part]} AS VARCHAR)" for part in wrong)
+    given = [*(value for _, values in wrong.values() for value in values), *source.given]
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE malformed AS SELECT * FROM (SELECT file_row_number + 1 AS "
+        f"row_number, CASE {cases} END AS part, [{texts}] AS texts FROM {source.sql}) "
+        "WHERE part IS NOT NULL",
+        given,
+    )
+    found = Malformed()
+    found.count = connection.execute("SELECT count(*) FROM malformed").fetchone()[0]
+    if found.count == 0:
+        raise Failure(f"{source.path} cannot be read.", BAD_INPUT)
+    labels = "SELECT * FROM malformed WHERE part = 'label' AND coalesce(texts[2], '') != ''"
+    first = connection.execute(f"{labels} ORDER BY row_number LIMIT 1").fetchone()
+    if first is not None and not columns.skip:
+        each = f"SELECT CAST({parts['label']} AS VARCHAR), count(*) FROM {source.sql} GROUP BY 1"
+        counts = connection.execute(f"{each} LIMIT {MANY_LABELS + 2}", source.given).fetchall()
+        raise Failure(
+            f"{source.path}, row {first[0]:,}, column {columns.label}: the label is {first[2][1]}, "
+            f"not 0 or 1. {which_labels({text or '': count for text, count in counts})}",
+            BAD_INPUT,
+        )
+    rows = connection.execute(f"SELECT * FROM malformed ORDER BY row_number LIMIT {SHOWN}")
+    for row, part, values in rows.fetchall():
+        value = values[list(wrong).index(part)]
+        found.first.append(_problem(source.path, row, part, value, columns))
+    return found
+
+
+def _problem(path: str, row: int, part: str, value: str | None, columns: Columns) -> str:
+    needed = {
+        "score": "a number that has an order",
+        "label": "0 or 1" if columns.positive is None else "some value",
+        "weight": f"0, or finite and at least {columns.finest!r} (see --unit)",
+        "group": "the name of a group",
+    }.get(part, "a finite number")
+    return (
+        f"{path}, row {row:,}, column {columns.named()[part]}: the "
+        f"{'cost' if part in OUTCOMES else part} is {'missing' if value is None else value}; "
+        f"it must be {needed}. Correct it or drop the row."
+    )

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a command line is read: errors in the words of limen, and defaults from the environment."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import Any
+
+from limen.cli.exits import USAGE
+
+__all__ = ["Parser", "command", "filled"]
+
+_NEGATIVE = re.compile(r"-((\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[-+]?\d+)?|inf|infinity|nan)$", re.I)
+
+
+class Parser(argparse.ArgumentParser):
+    """Words errors as the rest of limen does, and takes defaults from the environment."""
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, **given)
+        # argparse takes -4e-05 and -inf for options, and fit prints such thresholds.
+        self._negative_number_matcher = _NEGATIVE
+
+    def error(self, message: str) -> Any:
+        """End with a message and the way to help."""
+        self.exit(USAGE, f"limen: {message}\nTry: {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read options as typed, or else by the environment."""
+        kept = {}
+        for action in self._actions:
+            name = "LIMEN_" + _long(action).upper().replace("-", "_")
+            if action.option_strings and action.nargs is None and (typed := os.environ.get(name)):
+                kept[action.dest] = self._from_environment(action, name, typed)
+                action.default, action.required = None, False
+        found, rest = super().parse_known_args(args, namespace)
+        for dest, value in kept.items():
+            if getattr(found, dest) is None:
+                setattr(found, dest, value)
+        if rest and self.get_default("command") is not None:
+            self._refuse(rest[0])
+        return found, rest
+
+    def _from_environment(self, action: argparse.Action, name: str, typed: str) -> Any:
+        """Read a variable as its option would be; of one that may be repeated, several values."""
+        several = isinstance(action, argparse._AppendAction)
+        try:
+            texts = (several and typed.split()) or [typed]
+            values = [self._get_value(action, text) for text in texts]
+            for value in values:
+                self._check_value(action, value)
+        except argparse.ArgumentError as error:
+            self.error(f"{name}: {error.message}")
+        return values if several else values[0]
+
+    def _refuse(self, word: str) -> None:
+        """Refuse a word that this command does not know."""
+        command = self.get_default("command")
+        if not word.startswith("-"):
+            self.error(f"{command} does not expect the word {word!r}. Name all files in one place.")
+        from difflib import get_close_matches
+
+        known = [_long(action) for action in self._actions if action.option_strings]
+        near = get_close_matches(word.split("=")[0].lstrip("-"), known, 1)
+        hint = f" Did you mean --{near[0]}?" if near else ""
+        self.error(f"{command} has no option {word}.{hint}")
+
+
+def _long(action: argparse.Action) -> str:
+    """Name an option without its dashes."""
+    return action.option_strings[-1].lstrip("-") if action.option_strings else ""
+
+
+def filled(text: str) -> str:
+    """Break a text into lines for help."""
+    from textwrap import fill  # argparse loads it too, but only to show help
+
+    return fill(text, 79)
+
+
+def command(commands: Any, name: str, description: str, example: str) -> Parser:
+    """Add a command, whose help is the first sentence of its description."""
+    made: Parser = commands.add_parser(
+        name,
+        help=description[0].lower() + description[1:].split(".")[0],
+        description=filled(description),
+        epilog="example:\n" + "".join(f"  {line}\n" for line in example.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    made.set_defaults(command=name)
+    return made
