@@ -291,6 +291,7 @@ private:
         losses = label ? Losses{units, 0} : Losses{0, units};
         return true;
     }
+    static std::int64_t magnitude(std::int64_t units) { return units < 0 ? -units : units; }
     static bool shifted(Losses& losses, int by) {
         if (by == 0) return true;
         const std::int64_t factor = std::int64_t{1} << by;
@@ -313,9 +314,14 @@ private:
     // The common case, in whole numbers of the unit in use and far from any limit.
     bool has_plain_room(const Amount& amount, bool label) const {
         Losses losses;
-        return !fading() && settings_.labelled && amount.bits == group(0).held->bits() &&
-               losses_of(amount, label, losses) &&
-               group(0).held->has_plain_room(losses.below + losses.above) && !entries_.full(1);
+        return !fading() && in_use(amount, label, losses) &&
+               group(0).held->has_plain_room(magnitude(losses.below) + magnitude(losses.above)) &&
+               !entries_.full(1);
+    }
+    // Losses in the places in use of group 0; false where they need more, or are too large.
+    bool in_use(const Amount& amount, bool label, Losses& losses) const {
+        const int finer = group(0).held->bits() - amount.bits;
+        return finer >= 0 && losses_of(amount, label, losses) && shifted(losses, finer);
     }
     bool want(const Sample& sample, const Time* front = nullptr);
     bool want_faded(const Sample& sample, const Time* front);
@@ -394,7 +400,7 @@ private:
     bool in_line(const Place& place) const;
     void hold_entry(std::uint32_t at);
     void release_entry(std::uint32_t at);
-    void warm_next() const;
+    void warm_next(bool exchanges = false) const;
 
     // ---- memory_calls.hpp: what each call does once nothing can fail ----
 
@@ -409,7 +415,8 @@ private:
                    const Amount& losses, const Time* as_of, NameCopy& name);
     Done put_sample(double score, bool label, const Amount& amount, const Time* time);
     bool exchange(std::uint32_t leaving, double score, bool label, const Amount& amount);
-    std::uint32_t make_sample(double score, bool label, const Amount& amount, const Time* time);
+    void set_sample(std::uint32_t at, double score, bool label, const Amount& amount,
+                    const Time* time);
     MemoryRefusal plan_sample(double score, bool label, const Amount& amount, const Time* time,
                               Needs& needs);
     void plan_label(std::uint32_t at, bool label, const Amount& losses, Needs& needs);

@@ -112,8 +112,8 @@ Done Memory<Tree>::update_at_once(const BatchColumns& rows, const Needs& needs,
     for (const std::size_t i : staying) {
         Time time{};
         if (rows.times) time = rows.time(i);
-        make_sample(rows.scores[i], rows.label(i), normal(rows.amount(i)),
-                    rows.times ? &time : nullptr);
+        set_sample(entries_.make(EntryState::held, nullptr, 0, nullptr), rows.scores[i],
+                   rows.label(i), normal(rows.amount(i)), rows.times ? &time : nullptr);
     }
     warm_next();
     return {};

@@ -27,8 +27,7 @@ bool Memory<Tree>::want(const Sample& sample, const Time* front) {
     if (fading()) return want_faded(sample, front);
     Losses losses;
     if (!losses_of(sample.amount, sample.label, losses)) return false;
-    const Wide size = (Wide{losses.below < 0 ? -losses.below : losses.below} +
-                       (losses.above < 0 ? -losses.above : losses.above))
+    const Wide size = (Wide{magnitude(losses.below)} + magnitude(losses.above))
                       << (sum_bits() ? finest_bits - sample.amount.bits : 0);
     for (std::uint32_t of = sample.group; of != no_group; of = group(of).inside) {
         Demand& demand = group(of).demand;
@@ -58,8 +57,7 @@ bool Memory<Tree>::want_faded(const Sample& sample, const Time* front) {
         Losses losses;
         if (measure(*in.held, sample, numbers, bits, losses) != Refusal::none) return false;
         if (in.demand.samples++ == 0) touched_.push_back(of);
-        in.demand.size += (Wide{losses.below < 0 ? -losses.below : losses.below} +
-                           (losses.above < 0 ? -losses.above : losses.above))
+        in.demand.size += (Wide{magnitude(losses.below)} + magnitude(losses.above))
                           << (sum_bits() ? finest_bits - bits : 0);
         if (in.demand.bits < bits) in.demand.bits = bits;
     }
