@@ -204,6 +204,10 @@ public:
     // long as never more than `most` are held.
     void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
         reserved_ = scores;
+        if (height_ == 0 && distinct_ + scores <= static_cast<std::size_t>(leaf_capacity_)) {
+            reserve_sides(1, odd_ + scores);  // one leaf is enough, as it is for most groups
+            return leaves_.reserve(1 - leaves_.in_use());
+        }
         const std::size_t levels = static_cast<std::size_t>(height_) + 2 + scores;
         reserve_sides(leaves_.in_use() + scores + 1, odd_ + scores);
         if (leaves_.spare() > scores && nodes_.spare() >= scores * levels + 2) return;

@@ -186,9 +186,10 @@ public:
     // Groups are numbered by their place in `order`; where it is empty, all as they are.
     MemoryColumns columns(const std::vector<std::uint32_t>& order = {}) const;
     // Become what columns() described, with the same settings. The model must hold what it held
-    // then; over last_n and last_period it must be empty instead, and is filled with the samples
-    // of the entries. False, and unchanged, when these columns describe no such memory.
-    bool restore(const MemoryColumns& columns);
+    // then; over last_n and last_period, and where it is said to be, it must be empty instead, and
+    // is filled with the samples of the entries. False, and unchanged, when these columns describe
+    // no such memory.
+    bool restore(const MemoryColumns& columns, bool empty = false);
     // Know what another memory with the same settings knows too; that one stays as it is. Its
     // group i is our group into[i]; where `into` is empty, groups are the same.
     Done merge(const Memory& other, std::vector<std::uint32_t> into = {});
@@ -335,6 +336,7 @@ private:
     void release(const Sample& sample);
     bool hold_faded(const Sample& sample);
     bool hold_faded(std::uint32_t of, const Sample& sample);
+    bool add_faded(const Sample& sample);
     void release_faded(const Sample& sample);
     bool scaled(const Sample& sample, double ahead, double (&numbers)[2]) const;
     Refusal measure(const HeldSamples<Tree>& held, const Sample& sample, const double (&numbers)[2],
@@ -433,8 +435,10 @@ private:
                                      const std::vector<std::uint32_t>& found) const;
     bool contradicts_itself(const BatchColumns& rows,
                             const std::vector<std::uint32_t>& hashes) const;
+    bool divide_for_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& found,
+                           Division& division);
     void plan_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& hashes,
-                     const std::vector<std::uint32_t>& found, Needs& needs);
+                     const std::vector<std::uint32_t>& found, Needs& needs, Division& division);
     Done score_row(const BatchColumns& rows, std::size_t i, std::uint32_t hash, NameCopy& name);
 
     // ---- memory_columns.hpp, memory_check.hpp ----

@@ -132,6 +132,10 @@ Done Memory<Tree>::update(double score, bool label, const Amount& given, const T
         group(0).held->reserve(1, amount != normal({}));
         return put_sample(score, label, amount, time);
     }
+    if (by_number() && !is_empty(amount) && add_faded({score, label, amount, 0, count_, {}})) {
+        ++count_;
+        return {};
+    }
     Division division(*this);
     if (fading() && !(time && too_far_ahead(*time)) && (time || !is_empty(amount)))
         division.prepare({score, label, amount, 0, count_, time ? *time : Time{}});

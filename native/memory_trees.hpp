@@ -273,6 +273,25 @@ bool Memory<Tree>::hold_faded(std::uint32_t of, const Sample& sample) {
     return true;
 }
 
+// The common case of fading by number: nothing is divided and there is room, so that what is added
+// is measured once. False where that is not so, and nothing was changed.
+template <class Tree>
+bool Memory<Tree>::add_faded(const Sample& sample) {
+    HeldSamples<Tree>& held = *group(0).held;
+    double ahead, numbers[2];
+    int bits = 0;
+    Losses losses;
+    if (!group(0).base ||
+        !lives_.position(sample.count, sample.time, origin_, static_cast<double>(*group(0).base),
+                         ahead) ||
+        ahead >= HalfLives::high || !scaled(sample, ahead, numbers) ||
+        measure(held, sample, numbers, bits, losses) != Refusal::none || bits > held.bits() ||
+        !held.has_plain_room(magnitude(losses.below) + magnitude(losses.above)))
+        return false;
+    held.reserve(1);
+    return held.add(sample.score, losses, bits, settings_.labelled) == Refusal::none;
+}
+
 template <class Tree>
 void Memory<Tree>::release_faded(const Sample& sample) {
     for (std::uint32_t of = sample.group; of != no_group; of = group(of).inside) {
