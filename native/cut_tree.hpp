@@ -120,13 +120,13 @@ public:
     // The same, and add another sample, for which memory was reserved. Both leaves are looked for
     // before either is needed, so that the one comes while the other is worked on. False when
     // nothing was changed.
-    template <class Allows>
-    bool replace(const Held& old, const Held& held, Allows&& allows) {
+    template <class Allows, class Seen>
+    bool replace(const Held& old, const Held& held, Allows&& allows, Seen&& seen) {
 #if LIMEN_X86
-        if (isa_ == Isa::avx512) return replace_avx512(old, held, allows);
-        if (isa_ == Isa::avx2) return replace_avx2(old, held, allows);
+        if (isa_ == Isa::avx512) return replace_avx512(old, held, allows, seen);
+        if (isa_ == Isa::avx2) return replace_avx2(old, held, allows, seen);
 #endif
-        return replace_by<BaselineKernels>(old, held, allows);
+        return replace_by<BaselineKernels>(old, held, allows, seen);
     }
 
     // The best cut, the highest of equals; the one below all scores is worth 0.
@@ -204,6 +204,10 @@ public:
     // long as never more than `most` are held.
     void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
         reserved_ = scores;
+        if (height_ == 0 && distinct_ + scores <= static_cast<std::size_t>(leaf_capacity_)) {
+            reserve_sides(1, odd_ + scores);  // one leaf is enough, as it is for most groups
+            return leaves_.reserve(1 - leaves_.in_use());
+        }
         const std::size_t levels = static_cast<std::size_t>(height_) + 2 + scores;
         reserve_sides(leaves_.in_use() + scores + 1, odd_ + scores);
         if (leaves_.spare() > scores && nodes_.spare() >= scores * levels + 2) return;
@@ -454,13 +458,14 @@ private:
     LIMEN_AVX512 bool remove_avx512(const Held& held, Allows& allows) {
         return remove_by<Avx512Kernels>(held, allows);
     }
-    template <class Allows>
-    LIMEN_AVX2 bool replace_avx2(const Held& old, const Held& held, Allows& allows) {
-        return replace_by<Avx2Kernels>(old, held, allows);
+    template <class Allows, class Seen>
+    LIMEN_AVX2 bool replace_avx2(const Held& old, const Held& held, Allows& allows, Seen& seen) {
+        return replace_by<Avx2Kernels>(old, held, allows, seen);
     }
-    template <class Allows>
-    LIMEN_AVX512 bool replace_avx512(const Held& old, const Held& held, Allows& allows) {
-        return replace_by<Avx512Kernels>(old, held, allows);
+    template <class Allows, class Seen>
+    LIMEN_AVX512 bool replace_avx512(const Held& old, const Held& held, Allows& allows,
+                                     Seen& seen) {
+        return replace_by<Avx512Kernels>(old, held, allows, seen);
     }
     LIMEN_AVX2 void warm_avx2(double score) const { warm_by<Avx2Kernels>(score); }
     LIMEN_AVX512 void warm_avx512(double score) const { warm_by<Avx512Kernels>(score); }
@@ -617,14 +622,13 @@ private:
         return remove_at<K>(path, leaf, held, allows);
     }
 
-    template <class K, class Allows>
-    LIMEN_INLINE bool replace_by(const Held& old, const Held& held, Allows& allows) {
+    template <class K, class Allows, class Seen>
+    LIMEN_INLINE bool replace_by(const Held& old, const Held& held, Allows& allows, Seen& seen) {
         if (!root_) return false;
         Path out, in;
         Leaf *const from = descend<K>(old.score, out), *const to = descend<K>(held.score, in);
         const bool keeps_shape = from->used > fewest(leaf_capacity_);
         if (!remove_at<K>(out, from, old, allows)) return false;
-        const auto seen = [](const Held&) {};
         if (keeps_shape) {
             const int slot = K::leaf_rank(to->score, held.score);
             if (to->used < leaf_capacity_ || to->holds(slot, held.score)) {

@@ -104,19 +104,25 @@ public:
     void replace(const Held& old, const Held& held, const std::string& note) {
         const auto at = ordered.find(old.score);
         const Held expected{old.score, at->second.below, at->second.above, at->second.count};
+        std::vector<Held> before;
         for (CutTree& tree : trees) {
             tree.reserve(1);
             bool replaced = false;
+            Held seen{};
             const bool enough = testing::succeeds_with(0, [&] {
-                replaced =
-                    tree.replace(old, held, [&](const Held& now) { return same(now, expected); });
+                replaced = tree.replace(
+                    old, held, [&](const Held& now) { return same(now, expected); },
+                    [&](const Held& now) { seen = now; });
             });
             CHECK_NOTE(replaced && enough, note);
+            before.push_back(seen);
         }
         at->second.below -= old.below;
         at->second.above -= old.above;
         if ((at->second.count -= old.count) == 0) ordered.erase(at);
         Sums& sums = ordered[held.score];
+        for (const Held& seen : before)
+            CHECK_NOTE(same(seen, {held.score, sums.below, sums.above, sums.count}), note);
         sums.below += held.below;
         sums.above += held.above;
         sums.count += held.count;
@@ -483,8 +489,9 @@ TEST_CASE("a sample in the place of another is the same as both one after the ot
                 trees.replace(old, held, note);
                 for (CutTree& tree : trees.trees) {
                     check_sound(tree, note);
-                    CHECK_NOTE(!tree.replace({5000, 0, 1, 1}, held, always), note);
-                    CHECK_NOTE(!tree.replace(held, old, [](const Held&) { return false; }), note);
+                    const auto never = [](const Held&) { return false; };
+                    CHECK_NOTE(!tree.replace({5000, 0, 1, 1}, held, always, never), note);
+                    CHECK_NOTE(!tree.replace(held, old, never, never), note);
                 }
                 trees.check_best(note);
             }

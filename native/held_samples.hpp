@@ -279,30 +279,33 @@ public:
         return Refusal::none;
     }
 
-    // remove() one sample and add() another, for which memory is reserved, in one go. All samples
-    // are one-sided and whole, and where they have labels, all weigh 1. False where that cannot
-    // be: nothing was changed.
-    bool replace(double old, const Losses& gone, double score, const Losses& losses) {
+    // remove() one sample and add() another, for which memory is reserved, in one go. Both cost
+    // something and are measured in the places in use. False where that cannot be: nothing was
+    // changed.
+    bool replace(double old, const Losses& gone, double score, const Losses& losses,
+                 bool one_sided) {
         if constexpr (std::is_same_v<Tree, CutTree>) {
-            if (bits_ != 0 || samples_ < 2 || samples_ >= most_of_a_score ||
-                size_of(losses) >= most_units - total_)
-                return false;
-            if (labelled() && !(squares_.even() && ones().is(gone.below, gone.above) &&
-                                ones().is(losses.below, losses.above)))
+            const std::int64_t less = size_of(gone), more = size_of(losses);
+            if (samples_ < 2 || samples_ >= most_of_a_score || less == 0 || more == 0 ||
+                more >= most_units - total_)
                 return false;
             const Held asked{old + 0.0, gone.below, gone.above, 1};
             const Held held{score + 0.0, losses.below, losses.above, 1};
-            const auto allows = [&](const Held& before) { return covers(before, asked, true); };
-            if (!tree_.replace(asked, held, allows)) return false;
-            const std::int64_t growth = size_of(losses) - size_of(gone);
+            Held from{}, to{};
+            const auto allows = [&](const Held& before) {
+                from = before;
+                return covers(before, asked, one_sided) &&
+                       (one_sided || leaves_enough(growth(before, asked, -1), less));
+            };
+            const auto seen = [&](const Held& before) { to = before; };
+            if (!tree_.replace(asked, held, allows, seen)) return false;
             above_ += losses.above - gone.above;
-            total_ += growth;
-            summed_ += growth;
-            if (labelled()) {
-                Squares change = square_of(losses.below, losses.above);
-                change -= square_of(gone.below, gone.above);
-                squares_.count(change);
-            }
+            total_ += more - less;
+            summed_ +=
+                one_sided ? Wide{more - less} : growth(from, asked, -1) + growth(to, held, 1);
+            if (labelled()) replace_squares(from, asked, to, held);
+            if (places_.fine()) places_.remove(places_of(asked, bits_), samples_);
+            if (bits_) places_.add(places_of(held, bits_));
             return true;
         }
         return false;
@@ -929,6 +932,15 @@ private:
             measure(std::int64_t{1}, cost_above_, bits, made.above) != Refusal::none)
             return {};
         return made;
+    }
+    // One sample goes from a score, then another comes to what is held of its own.
+    void replace_squares(const Held& from, const Held& gone, const Held& to, const Held& come) {
+        const Squares more = square_of(come.below, come.above);
+        squares_.remove(from, gone, square_of(gone.below, gone.above), ones());
+        if (squares_.asks_about(come.below, come.above, ones()))
+            squares_.add(to, come, more, ones());
+        else
+            squares_.count(more);
     }
     static Held none_of(const Held& held) { return {held.score, 0, 0, 0}; }
 

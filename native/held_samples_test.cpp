@@ -608,6 +608,47 @@ TEST_CASE("adding and removing in any mixture equals exact sums") {
         }
 }
 
+TEST_CASE("replacing a sample leaves what removing it and adding another leaves") {
+    struct Measured {
+        double score;
+        Losses losses;
+    };
+    for (const bool labelled : {true, false})
+        for (unsigned seed = 1; seed <= 40; ++seed) {
+            Random random(seed);
+            OnlineCut at_once({}, 4, 4), in_turn({}, 4, 4);
+            if (labelled)
+                for (OnlineCut* cut : {&at_once, &in_turn}) cut->set_costs(2, 3);
+            const auto draw = [&]() -> Measured {  // in halves; with labels often of weight 1
+                const double score = static_cast<double>(random() % (seed % 2 ? 8 : 1000));
+                const auto halves = [&] {
+                    return static_cast<std::int64_t>(seed % 3 ? 1 + random() % 4 : 2);
+                };
+                if (!labelled) return {score, {halves() - 5, halves()}};
+                return random() % 2 ? Measured{score, {2 * halves(), 0}}
+                                    : Measured{score, {0, 3 * halves()}};
+            };
+            std::vector<Measured> held;
+            for (std::size_t i = 0; i < 30; ++i) {
+                held.push_back(draw());
+                for (OnlineCut* cut : {&at_once, &in_turn})
+                    cut->add(held[i].score, held[i].losses, 1, labelled);
+            }
+            for (int step = 0; step < 200; ++step) {
+                Measured &old = held[random() % held.size()], coming = draw();
+                in_turn.remove(old.score, old.losses, 1, labelled);
+                in_turn.add(coming.score, coming.losses, 1, labelled);
+                at_once.reserve(1);
+                CHECK(
+                    at_once.replace(old.score, old.losses, coming.score, coming.losses, labelled));
+                CHECK(!at_once.replace(5000, old.losses, coming.score, coming.losses, labelled));
+                CHECK(at_once.state() == in_turn.state());
+                at_once.check();
+                old = coming;
+            }
+        }
+}
+
 TEST_CASE("the same samples give the same bytes in any order and any company") {
     std::uint64_t seed = 1000;
     for (const Setting& setting : settings)

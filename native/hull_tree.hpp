@@ -346,6 +346,11 @@ public:
     // long as never more than `most` are held.
     void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
         reserved_ = scores;
+        if (leaves_.in_use() <= 1 &&
+            distinct_ + scores <= static_cast<std::size_t>(leaf_capacity_)) {
+            reserve_sides(1, odd_ + scores);  // one leaf is enough, as it is for most groups
+            return leaves_.reserve(1 - leaves_.in_use());
+        }
         const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
         const std::size_t leaves = held / static_cast<std::size_t>(fewest()) + 1;
         reserve_sides(leaves, odd_ + scores);

@@ -186,9 +186,10 @@ public:
     // Groups are numbered by their place in `order`; where it is empty, all as they are.
     MemoryColumns columns(const std::vector<std::uint32_t>& order = {}) const;
     // Become what columns() described, with the same settings. The model must hold what it held
-    // then; over last_n and last_period it must be empty instead, and is filled with the samples
-    // of the entries. False, and unchanged, when these columns describe no such memory.
-    bool restore(const MemoryColumns& columns);
+    // then; over last_n and last_period, and where it is said to be, it must be empty instead, and
+    // is filled with the samples of the entries. False, and unchanged, when these columns describe
+    // no such memory.
+    bool restore(const MemoryColumns& columns, bool empty = false);
     // Know what another memory with the same settings knows too; that one stays as it is. Its
     // group i is our group into[i]; where `into` is empty, groups are the same.
     Done merge(const Memory& other, std::vector<std::uint32_t> into = {});
@@ -291,6 +292,7 @@ private:
         losses = label ? Losses{units, 0} : Losses{0, units};
         return true;
     }
+    static std::int64_t magnitude(std::int64_t units) { return units < 0 ? -units : units; }
     static bool shifted(Losses& losses, int by) {
         if (by == 0) return true;
         const std::int64_t factor = std::int64_t{1} << by;
@@ -313,9 +315,14 @@ private:
     // The common case, in whole numbers of the unit in use and far from any limit.
     bool has_plain_room(const Amount& amount, bool label) const {
         Losses losses;
-        return !fading() && settings_.labelled && amount.bits == group(0).held->bits() &&
-               losses_of(amount, label, losses) &&
-               group(0).held->has_plain_room(losses.below + losses.above) && !entries_.full(1);
+        return !fading() && in_use(amount, label, losses) &&
+               group(0).held->has_plain_room(magnitude(losses.below) + magnitude(losses.above)) &&
+               !entries_.full(1);
+    }
+    // Losses in the places in use of group 0; false where they need more, or are too large.
+    bool in_use(const Amount& amount, bool label, Losses& losses) const {
+        const int finer = group(0).held->bits() - amount.bits;
+        return finer >= 0 && losses_of(amount, label, losses) && shifted(losses, finer);
     }
     bool want(const Sample& sample, const Time* front = nullptr);
     bool want_faded(const Sample& sample, const Time* front);
@@ -329,6 +336,7 @@ private:
     void release(const Sample& sample);
     bool hold_faded(const Sample& sample);
     bool hold_faded(std::uint32_t of, const Sample& sample);
+    bool add_faded(const Sample& sample);
     void release_faded(const Sample& sample);
     bool scaled(const Sample& sample, double ahead, double (&numbers)[2]) const;
     Refusal measure(const HeldSamples<Tree>& held, const Sample& sample, const double (&numbers)[2],
@@ -394,7 +402,7 @@ private:
     bool in_line(const Place& place) const;
     void hold_entry(std::uint32_t at);
     void release_entry(std::uint32_t at);
-    void warm_next() const;
+    void warm_next(bool exchanges = false) const;
 
     // ---- memory_calls.hpp: what each call does once nothing can fail ----
 
@@ -409,7 +417,8 @@ private:
                    const Amount& losses, const Time* as_of, NameCopy& name);
     Done put_sample(double score, bool label, const Amount& amount, const Time* time);
     bool exchange(std::uint32_t leaving, double score, bool label, const Amount& amount);
-    std::uint32_t make_sample(double score, bool label, const Amount& amount, const Time* time);
+    void set_sample(std::uint32_t at, double score, bool label, const Amount& amount,
+                    const Time* time);
     MemoryRefusal plan_sample(double score, bool label, const Amount& amount, const Time* time,
                               Needs& needs);
     void plan_label(std::uint32_t at, bool label, const Amount& losses, Needs& needs);
@@ -426,8 +435,10 @@ private:
                                      const std::vector<std::uint32_t>& found) const;
     bool contradicts_itself(const BatchColumns& rows,
                             const std::vector<std::uint32_t>& hashes) const;
+    bool divide_for_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& found,
+                           Division& division);
     void plan_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& hashes,
-                     const std::vector<std::uint32_t>& found, Needs& needs);
+                     const std::vector<std::uint32_t>& found, Needs& needs, Division& division);
     Done score_row(const BatchColumns& rows, std::size_t i, std::uint32_t hash, NameCopy& name);
 
     // ---- memory_columns.hpp, memory_check.hpp ----

@@ -112,8 +112,8 @@ Done Memory<Tree>::update_at_once(const BatchColumns& rows, const Needs& needs,
     for (const std::size_t i : staying) {
         Time time{};
         if (rows.times) time = rows.time(i);
-        make_sample(rows.scores[i], rows.label(i), normal(rows.amount(i)),
-                    rows.times ? &time : nullptr);
+        set_sample(entries_.make(EntryState::held, nullptr, 0, nullptr), rows.scores[i],
+                   rows.label(i), normal(rows.amount(i)), rows.times ? &time : nullptr);
     }
     warm_next();
     return {};
@@ -171,11 +171,36 @@ bool Memory<Tree>::contradicts_itself(const BatchColumns& rows,
     return false;
 }
 
+// Where the first of these scores brings the clock to where it stays, the weights of their groups
+// are divided for that moment, as they are for single scores; else that is left to a copy, which
+// divides in turn. So an idle group costs what it holds, not what all groups hold.
+template <class Tree>
+bool Memory<Tree>::divide_for_scores(const BatchColumns& rows,
+                                     const std::vector<std::uint32_t>& found, Division& division) {
+    if (!fading_by_time() || !rows.times || !rows.groups || !clock_ || settings_.max_ahead ||
+        settings_.horizon)
+        return false;
+    const auto is_new = [&](std::size_t i) {
+        return found[i] == Entries::none || entries_[found[i]].state == EntryState::waiting;
+    };
+    std::optional<Time> moment;
+    for (std::size_t i = 0; i < rows.rows; ++i) {
+        if (!is_new(i)) continue;
+        if (!moment) moment = moves(rows.time(i)) ? rows.time(i) : *clock_;
+        if (*moment < rows.time(i)) return false;
+    }
+    for (std::size_t i = 0; moment && i < rows.rows; ++i)
+        if (is_new(i)) division.prepare({0, false, {}, rows.groups[i], 0, *moment});
+    return moment.has_value();
+}
+
 // What it will take to record these scores; in a copy where one of them may be refused.
 template <class Tree>
 void Memory<Tree>::plan_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& hashes,
-                               const std::vector<std::uint32_t>& found, Needs& needs) {
+                               const std::vector<std::uint32_t>& found, Needs& needs,
+                               Division& division) {
     std::optional<Time> latest = clock_;
+    const bool one_moment = divide_for_scores(rows, found, division);
     const auto see = [&](const Time& moment) {
         if (!latest || *latest < moment) latest = moment;
         if (last_period() && !(before(moment, settings_.period) < moment)) needs.copy = true;
@@ -218,7 +243,9 @@ void Memory<Tree>::plan_scores(const BatchColumns& rows, const std::vector<std::
     if (fading_by_time() && !origin_) needs.copy = true;
     for (std::size_t i = 0; fading_by_time() && rows.groups && latest && i < rows.rows; ++i)
         if (!needs.copy) needs.copy = chain_lags(rows.groups[i], *latest);
-    if (latest && plan_tick(*latest, needs) != MemoryRefusal::none) needs.copy = true;
+    if (latest &&
+        plan_tick(*latest, needs, one_moment ? &division : nullptr) != MemoryRefusal::none)
+        needs.copy = true;
     if (contradicts_itself(rows, hashes)) needs.copy = true;
     needs.scored += rows.rows;
     if (forgets_ids()) needs.entries = needs.ids = rows.rows;
@@ -232,9 +259,10 @@ Done Memory<Tree>::score_many(const BatchColumns& rows, std::uint8_t* answers,
     look_up(rows, hashes, found);
     forget_demands();
     Needs needs;
-    plan_scores(rows, hashes, found, needs);
+    Division division(*this);
+    plan_scores(rows, hashes, found, needs, division);
     std::vector<NameCopy> names = copy_names(rows, found);
-    return perform(needs, [&](Memory& in) {
+    return division.kept_if(perform(needs, [&](Memory& in) {
         for (std::size_t i = 0; i < rows.rows; ++i) {
             Done done = in.score_row(rows, i, hashes[i], names[i]);
             if (done.refusal == MemoryRefusal::none) done.refusal = in.refusal_;
@@ -244,7 +272,7 @@ Done Memory<Tree>::score_many(const BatchColumns& rows, std::uint8_t* answers,
             if (recorded) recorded[i] = done.yes;
         }
         return Done{};
-    });
+    }));
 }
 
 template <class Tree>
@@ -274,6 +302,10 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
     const auto losses = [&](std::size_t i) {
         return settings_.labelled ? normal({}) : normal(rows.amount(i));
     };
+    Division division(*this);
+    for (std::size_t i = 0; fading_by_time() && !rows.times && i < rows.rows; ++i)
+        if (found[i] != Entries::none && changes(found[i], rows.label(i), losses(i), nullptr))
+            division.prepare(sample(found[i]));
     for (std::size_t i = 0; i < rows.rows; ++i) {
         plan_label(found[i], rows.label(i), losses(i), needs);
         if (losses(i) != unusual) unusual = losses(i);
@@ -288,7 +320,7 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
                          (!last_n() || entries_.count(EntryState::held) + rows.rows <= settings_.n);
     std::vector<Sample> pending;
     if (gathers) pending.reserve(rows.rows);
-    return perform(needs, [&](Memory& in) {
+    return division.kept_if(perform(needs, [&](Memory& in) {
         constexpr std::size_t ahead = 8;
         in.pending_.swap(pending);
         in.gathers_ = gathers && &in == this;  // a copy tells which row is refused
@@ -308,7 +340,7 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
         in.hold_pending();
         in.pending_.swap(pending);  // its memory goes with this call
         return in.refusal_ == MemoryRefusal::none ? Done{} : refused(in.refusal_);
-    });
+    }));
 }
 
 }  // namespace limen

@@ -132,6 +132,10 @@ Done Memory<Tree>::update(double score, bool label, const Amount& given, const T
         group(0).held->reserve(1, amount != normal({}));
         return put_sample(score, label, amount, time);
     }
+    if (by_number() && !is_empty(amount) && add_faded({score, label, amount, 0, count_, {}})) {
+        ++count_;
+        return {};
+    }
     Division division(*this);
     if (fading() && !(time && too_far_ahead(*time)) && (time || !is_empty(amount)))
         division.prepare({score, label, amount, 0, count_, time ? *time : Time{}});
@@ -191,42 +195,40 @@ Done Memory<Tree>::put_sample(double score, bool label, const Amount& amount, co
         leaving = line_.front().at;  // without ids all stand where they came
         line_.pop();
     }
-    if (leaving == Entries::none || !exchange(leaving, score, label, amount))
+    if (leaving == Entries::none || !exchange(leaving, score, label, amount)) {
+        if (leaving != Entries::none) leave(leaving);
         hold({score, label, amount, 0, 0, {}});
-    make_sample(score, label, amount, time);
-    warm_next();
+        leaving = entries_.make(EntryState::held, nullptr, 0, nullptr);
+    }
+    set_sample(leaving, score, label, amount, time);
+    warm_next(std::is_same_v<Tree, CutTree>);
     return {};
 }
 
-// Let an entry that has left its line go. True where its sample was replaced by another in the
-// tree, which is faster than one after the other.
+// Let an entry that has left its line be a new one, and its sample be replaced in the tree, which
+// is faster than one after the other. False where that cannot be: nothing was changed.
 template <class Tree>
 bool Memory<Tree>::exchange(std::uint32_t leaving, double score, bool label, const Amount& amount) {
     const Entry& entry = entries_[leaving];
     Losses gone, losses;
-    const bool replaced = settings_.labelled && amount.bits == 0 && pending_.empty() &&
-                          losses_of(entries_.amount(leaving), entry.label, gone) &&
-                          losses_of(amount, label, losses) &&
-                          group(0).held->replace(entry.score, gone, score, losses);
-    if (replaced)
-        entries_.drop(leaving);
-    else
-        leave(leaving);
+    const bool replaced =
+        pending_.empty() && in_use(entries_.amount(leaving), entry.label, gone) &&
+        in_use(amount, label, losses) &&
+        group(0).held->replace(entry.score, gone, score, losses, settings_.labelled);
+    if (replaced) entries_.renew(leaving);
     return replaced;
 }
 
-// An entry for a sample of a window, in its place in line.
+// A new entry becomes a sample of a window, in its place in line.
 template <class Tree>
-std::uint32_t Memory<Tree>::make_sample(double score, bool label, const Amount& amount,
-                                        const Time* time) {
-    const std::uint32_t at = entries_.make(EntryState::held, nullptr, 0, nullptr);
+void Memory<Tree>::set_sample(std::uint32_t at, double score, bool label, const Amount& amount,
+                              const Time* time) {
     Entry& entry = entries_[at];
     entry.score = score + 0.0;
     entry.label = label;
     entries_.set_amount(at, amount);
     entries_.set_time(at, time);
     enter_line(at);
-    return at;
 }
 
 // ---- with ids ----

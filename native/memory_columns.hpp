@@ -349,11 +349,12 @@ bool Memory<Tree>::fill_trees() {
 }
 
 template <class Tree>
-bool Memory<Tree>::restore(const MemoryColumns& in) {
+bool Memory<Tree>::restore(const MemoryColumns& in, bool empty) {
     if (!has_shape(in)) return false;
     // Beside this one, over the same trees; where they are to be filled, over others that are
     // empty.
-    const bool fills = last_n() || last_period();
+    const bool fills = last_n() || last_period() || (empty && settings_.keep == Keep::all);
+    if (fills && !all_have_entries()) return false;
     std::vector<HeldSamples<Tree>> trees;
     Memory memory(*groups_[0].held, settings_, options_);
     memory.groups_ = groups_;
@@ -369,7 +370,7 @@ bool Memory<Tree>::restore(const MemoryColumns& in) {
     // What entries are by themselves was looked at; now whether trees and sums are theirs.
     if (last_n() && memory.entries_.count(EntryState::held) > settings_.n) return false;
     if (all_have_entries() && memory.cost_of_held() != memory.cost_) return false;
-    if (settings_.keep == Keep::all &&
+    if (settings_.keep == Keep::all && !fills &&
         !(all_have_entries() ? memory.trees_are_entries() : memory.trees_hold_entries()))
         return false;
     swap(memory);

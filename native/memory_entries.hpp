@@ -240,6 +240,12 @@ public:
         free_ = at;
         --used_;
     }
+    // Instead of dropping an entry without an id and making another of the same state.
+    void renew(std::uint32_t at) {
+        Entry& entry = slab_[at];
+        entry.answer = entry.labelled = entry.placed = entry.as_of = entry.as_of_real = false;
+        ++entry.turn;
+    }
     void forget_id(std::uint32_t at) {
         if (!slab_[at].named()) return;
         table_.remove(at, slab_[at].hash);

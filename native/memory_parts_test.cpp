@@ -183,7 +183,7 @@ TEST_CASE("entries come up by time, those of one time in the order in which they
                 Place place;
                 std::vector<std::uint32_t> came;
                 while (line.first(entries, Time::whole(edge), place)) {
-                    line.pop(entries);
+                    line.pop();
                     came.push_back(place.at);
                 }
                 CHECK(came == due);

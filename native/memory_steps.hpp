@@ -50,14 +50,14 @@ bool Memory<Tree>::is_young(std::uint32_t at, bool label, const Amount& amount) 
 template <class Tree>
 void Memory<Tree>::set_clock(const Time& moment) {
     clock_ = moment;
-    const auto edge = [&](const std::optional<Time>& period) {
-        return period ? before(moment, *period) : Time::never();
+    const auto move = [&](const std::optional<Time>& period, Time& edge) {
+        if (period) edge = before(moment, *period);  // else it is never()
     };
     if (last_period()) window_edge_ = before(moment, settings_.period);
-    ttl_edge_ = edge(settings_.time_to_live);
-    maturity_edge_ = edge(settings_.maturity);
-    final_edge_ = edge(settings_.correctable);
-    horizon_edge_ = edge(settings_.horizon);
+    move(settings_.time_to_live, ttl_edge_);
+    move(settings_.maturity, maturity_edge_);
+    move(settings_.correctable, final_edge_);
+    move(settings_.horizon, horizon_edge_);
 }
 
 // What it will take to let it be this late.
@@ -116,7 +116,7 @@ void Memory<Tree>::tick(const Time& moment, std::uint32_t* leaving) {
         if (!(window_edge_ < moment)) return refuse(MemoryRefusal::far_time);  // only in a copy
         Place place;
         while (window_.first(entries_, window_edge_, place)) {
-            window_.pop(entries_);
+            window_.pop();
             if (entries_[place.at].state == EntryState::held && leaving &&
                 *leaving == Entries::none)
                 *leaving = place.at;
@@ -147,7 +147,7 @@ void Memory<Tree>::settle() {
     Place place;
     if (settings_.maturity)
         while (young_.first(entries_, maturity_edge_, place)) {
-            young_.pop(entries_);
+            young_.pop();
             if (entries_[place.at].state != EntryState::young) continue;
             if (fading_by_time()) divide_groups(entries_[place.at].group);
             enter(place.at);
@@ -155,12 +155,12 @@ void Memory<Tree>::settle() {
         }
     if (settings_.time_to_live)
         while (open_.first(entries_, ttl_edge_, place)) {
-            open_.pop(entries_);
+            open_.pop();
             settle_one(place.at);
         }
     if (settings_.correctable)
         while (final_.first(entries_, final_edge_, place)) {
-            final_.pop(entries_);
+            final_.pop();
             settle_one(place.at);
         }
 }
@@ -328,10 +328,12 @@ void Memory<Tree>::release_entry(std::uint32_t at) {
         release(sample(at));
 }
 
-// What leaves next is known a call ahead, and its entry some calls.
+// What leaves next is known a call ahead, and its entry some calls. Where it will be exchanged for
+// another, its leaf is looked for together with that one's, and only leaves of a large tree are so
+// far away that it pays to look before.
 template <class Tree>
-void Memory<Tree>::warm_next() const {
-    constexpr std::size_t calls = 4;
+void Memory<Tree>::warm_next(bool exchanges) const {
+    constexpr std::size_t calls = 4, large = std::size_t{1} << 18;
     Place place;
     if (last_n()) {
         if (line_.size() < settings_.n || line_.empty()) return;
@@ -343,6 +345,7 @@ void Memory<Tree>::warm_next() const {
         if (window_.late(place)) __builtin_prefetch(&entries_[place.at]);
         if (!window_.ahead(0, place)) return;
     }
+    if (exchanges && group(0).held->distinct() < large) return;
     const Entry& next = entries_[place.at];
     if (next.state == EntryState::held) group(last_n() ? 0 : next.group).held->warm(next.score);
 }

@@ -27,8 +27,7 @@ bool Memory<Tree>::want(const Sample& sample, const Time* front) {
     if (fading()) return want_faded(sample, front);
     Losses losses;
     if (!losses_of(sample.amount, sample.label, losses)) return false;
-    const Wide size = (Wide{losses.below < 0 ? -losses.below : losses.below} +
-                       (losses.above < 0 ? -losses.above : losses.above))
+    const Wide size = (Wide{magnitude(losses.below)} + magnitude(losses.above))
                       << (sum_bits() ? finest_bits - sample.amount.bits : 0);
     for (std::uint32_t of = sample.group; of != no_group; of = group(of).inside) {
         Demand& demand = group(of).demand;
@@ -58,8 +57,7 @@ bool Memory<Tree>::want_faded(const Sample& sample, const Time* front) {
         Losses losses;
         if (measure(*in.held, sample, numbers, bits, losses) != Refusal::none) return false;
         if (in.demand.samples++ == 0) touched_.push_back(of);
-        in.demand.size += (Wide{losses.below < 0 ? -losses.below : losses.below} +
-                           (losses.above < 0 ? -losses.above : losses.above))
+        in.demand.size += (Wide{magnitude(losses.below)} + magnitude(losses.above))
                           << (sum_bits() ? finest_bits - bits : 0);
         if (in.demand.bits < bits) in.demand.bits = bits;
     }
@@ -273,6 +271,25 @@ bool Memory<Tree>::hold_faded(std::uint32_t of, const Sample& sample) {
     refuse(refusal);
     in.base = base;
     return true;
+}
+
+// The common case of fading by number: nothing is divided and there is room, so that what is added
+// is measured once. False where that is not so, and nothing was changed.
+template <class Tree>
+bool Memory<Tree>::add_faded(const Sample& sample) {
+    HeldSamples<Tree>& held = *group(0).held;
+    double ahead, numbers[2];
+    int bits = 0;
+    Losses losses;
+    if (!group(0).base ||
+        !lives_.position(sample.count, sample.time, origin_, static_cast<double>(*group(0).base),
+                         ahead) ||
+        ahead >= HalfLives::high || !scaled(sample, ahead, numbers) ||
+        measure(held, sample, numbers, bits, losses) != Refusal::none || bits > held.bits() ||
+        !held.has_plain_room(magnitude(losses.below) + magnitude(losses.above)))
+        return false;
+    held.reserve(1);
+    return held.add(sample.score, losses, bits, settings_.labelled) == Refusal::none;
 }
 
 template <class Tree>

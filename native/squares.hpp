@@ -125,8 +125,13 @@ public:
         uneven_ |= !(ones.may_be(after) && ones.squares(after) == squares);
     }
 
-    // Samples are added to a score, or taken from it.
+    // Samples are added to a score, or taken from it. Mostly it is the only one.
     void add(const Held& before, const Held& more, const Squares& own, const Ones& ones) {
+        if (before.count == 0 && more.count == 1) {
+            all_ += square_of(more.below, more.above);
+            uneven_ |= !ones.is(more.below, more.above);
+            return;
+        }
         Squares squares = of(before, ones);
         squares += own;
         become(before,
@@ -135,6 +140,11 @@ public:
                squares, ones);
     }
     void remove(const Held& before, const Held& less, const Squares& own, const Ones& ones) {
+        if (before.count == 1 && less.count == 1 && before.below == less.below &&
+            before.above == less.above) {
+            all_ -= square_of(before.below, before.above);
+            return;
+        }
         if (even() && less.count == 1 && ones.is(less.below, less.above)) {
             all_ -= own;
             return;

@@ -94,29 +94,32 @@ public:
         } else {
             late_.push_back({time, place, ++added_});
             std::push_heap(late_.begin(), late_.end());
+            if (time < head_.time) head_known_ = false;
         }
     }
 
     // The first entry, where its time is not after the edge; passes over what was dropped.
     template <class Entries>
     bool first(const Entries& entries, const Time& edge, Place& found) {
-        pass_over(entries);
-        if (size() == 0) return false;
-        const bool late = late_first(entries);
-        const Time time = late ? late_.front().time : entries.time(line_.front().at);
-        if (edge < time) return false;
-        found = late ? late_.front().place : line_.front();
+        if (!head_known_ || entries.turn(head_.place.at) != head_.place.turn) {
+            pass_over(entries);
+            head_known_ = size() > 0;
+            if (!head_known_) return false;
+            head_ = head(entries);
+        }
+        if (edge < head_.time) return false;
+        found = head_.place;
         return true;
     }
     // Take out what first() found.
-    template <class Entries>
-    void pop(const Entries& entries) {
-        if (late_first(entries)) {
+    void pop() {
+        if (head_.late) {
             std::pop_heap(late_.begin(), late_.end());
             late_.pop_back();
         } else {
             line_.pop();
         }
+        head_known_ = false;
     }
 
     // The entry after the first ones in line, to be asked for early; false where there is none.
@@ -179,6 +182,10 @@ public:
             if (entries.turn(late.place.at) == late.place.turn &&
                 !(entries.time(late.place.at) == late.time))
                 throw std::logic_error("broken timeline: another time");
+        if (!head_known_ || entries.turn(head_.place.at) != head_.place.turn) return;
+        const std::vector<std::uint32_t> order = in_order(entries);
+        if (order.empty() || order[0] != head_.place.at || !(entries.time(order[0]) == head_.time))
+            throw std::logic_error("broken timeline: another one is first");
     }
 
 private:
@@ -202,11 +209,20 @@ private:
             late_.pop_back();
         }
     }
+    // The first entry, and where it stands.
+    struct Head {
+        Time time;
+        Place place;
+        bool late;
+    };
     // Of one time, those in line came first.
     template <class Entries>
-    bool late_first(const Entries& entries) const {
-        return !late_.empty() &&
-               (line_.empty() || late_.front().time < entries.time(line_.front().at));
+    Head head(const Entries& entries) const {
+        const bool none = line_.empty();
+        const Time time = none ? Time{} : entries.time(line_.front().at);
+        if (!late_.empty() && (none || late_.front().time < time))
+            return {late_.front().time, late_.front().place, true};
+        return {time, line_.front(), false};
     }
     template <class Entries, class Visit>
     void look_late(std::size_t i, const Entries& entries, const Time& edge, Visit& visit) const {
@@ -220,6 +236,10 @@ private:
     Ring<Place> line_;
     std::vector<Late> late_;
     Time last_{};  // of what was added to the line last
+    // Found once for the look that sees it is too young and the one that takes it. It is known
+    // until it is taken out or another one comes before it, and it may be dropped meanwhile.
+    Head head_{};
+    bool head_known_ = false;
     std::uint64_t added_ = 0;
 };
 

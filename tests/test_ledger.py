@@ -11,7 +11,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import numpy as np
@@ -39,6 +39,7 @@ from limen import (
     from_bytes,
     optimal_cut,
 )
+from limen.memory.base import innermost, of_all
 
 START = datetime(2026, 1, 1)
 HOUR = timedelta(hours=1)
@@ -220,32 +221,29 @@ ids = st.sampled_from(IDS)
 periods = st.sampled_from(PERIODS)
 few_scores = st.integers(0, 9).map(lambda k: k / 8)
 losses = st.tuples(st.integers(-1, 2), st.integers(-1, 2))
-events = st.lists(
-    st.tuples(
-        ids,
-        few_scores,
-        st.sampled_from(WEIGHTS),
-        st.integers(-3, 2),
-        st.sampled_from(ANSWERS),
-        st.booleans(),
-    ),
-    min_size=1,
-    max_size=4,
-)
+
+
+def events(groups: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    """Some scores, whether a label comes with them, and their groups."""
+    scores = (ids, few_scores, st.sampled_from(WEIGHTS), st.integers(-3, 2))
+    event = st.tuples(*scores, st.sampled_from(ANSWERS), groups, st.booleans())
+    return st.lists(event, min_size=1, max_size=4)
+
+
+def settings_of_a_ledger(windows: list[Any]) -> dict[str, st.SearchStrategy[Any]]:
+    """What `begin` of a machine needs."""
+    given = {"time_to_live": periods, "maturity": periods, "correctable": periods}
+    choices = {"costs": COSTS, "unit": UNITS, "window": windows, "times": TIMES}
+    chosen = {name: st.sampled_from(values) for name, values in choices.items()}
+    return {**chosen, "given": st.fixed_dictionaries(given)}
 
 
 class LedgerMachine(RuleBasedStateMachine):
     cuts = False
+    all_windows: ClassVar[list[Any]] = WINDOWS
+    all_groups: ClassVar[list[Any]] = [None]
 
-    @initialize(
-        costs=st.sampled_from(COSTS),
-        unit=st.sampled_from(UNITS),
-        window=st.sampled_from(WINDOWS),
-        times=st.sampled_from(TIMES),
-        given=st.fixed_dictionaries(
-            {"time_to_live": periods, "maturity": periods, "correctable": periods}
-        ),
-    )
+    @initialize(**settings_of_a_ledger(WINDOWS))
     def begin(self, costs, unit, window, times, given):
         self.times = times
         kind, size = window
@@ -257,17 +255,22 @@ class LedgerMachine(RuleBasedStateMachine):
         else:
             names = ("false_positive", "false_negative")
             model = SmallNodeThreshold(**dict(zip(names, costs, strict=True)), unit=unit)
+        self.empty = model.empty()
         wrap = {"all": lambda m, _: m, "n": LastN, "period": LastPeriod}[kind]
         if kind == "period" and given["maturity"] is not None and given["maturity"] >= size:
             with pytest.raises(ValueError, match="too old for the window"):
-                Ledger(wrap(model, size), **given)
+                Ledger(self.grouped(wrap(model, size)), **given)
             given = {**given, "maturity": None}
+            model = self.empty.empty()
         self.slow = SlowLedger(costs, unit, (kind, size), given)
-        self.ledger = Ledger(wrap(model, size), **given)
+        self.ledger = Ledger(self.grouped(wrap(model, size)), **given)
+
+    def grouped(self, model):
+        """What the ledger is over."""
+        return model
 
     def inner(self):
-        model = self.ledger.model
-        return model if self.slow.window[0] == "all" else model.model
+        return innermost(self.ledger.model)
 
     def sample(self, event):
         weight = () if self.cuts else (event.weight,)
@@ -310,11 +313,11 @@ class LedgerMachine(RuleBasedStateMachine):
     def one_label(self, id, outcome):
         assert self.slow.label(id, outcome) == self.ledger.label(id, *outcome)
 
-    @rule(events=events, data=st.data())
+    @rule(events=events(st.none()), data=st.data())
     def scores_and_labels(self, events, data):
         outcomes = losses if self.cuts else st.tuples(streams.labels)
-        for id, score, weight, steps, answer, labelled in events:
-            self.one_score(id, score, 1 if self.cuts else weight, steps, answer)
+        for id, score, weight, steps, answer, group, labelled in events:
+            self.one_score(id, score, 1 if self.cuts else weight, steps, answer, group)
             if labelled:
                 self.one_label(id, data.draw(outcomes))
 
@@ -378,7 +381,9 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.slow.pending() == self.ledger.pending
         assert self.slow.clock == self.ledger.newest
         if self.slow.window[0] == "period":
-            assert self.slow.refused == self.ledger.model.refused
+            assert self.slow.refused == self.ledger.refused
+            assert self.slow.refused == of_all(self.ledger.model).refused
+            assert self.slow.clock == self.ledger.model.newest
 
     @invariant()
     def answers_cost_what_they_cost(self):
@@ -405,51 +410,63 @@ class CutLedgerMachine(LedgerMachine):
     cuts = True
 
 
+def run_machine(machine: type[LedgerMachine], examples: int, steps: int) -> None:
+    """So many examples of at most so many steps, more where there is time."""
+    phases = [Phase.explicit, Phase.generate, Phase.shrink]
+    effort = settings(
+        max_examples=examples * streams.EFFORT, stateful_step_count=steps, phases=phases
+    )
+    run_state_machine_as_test(machine, settings=effort)
+
+
+def walk_along(machine: type[LedgerMachine], seed: int) -> None:
+    """50 steps, more than a machine finds by itself: ledgers with many samples that count."""
+    random = Random(seed)
+    walk = machine()
+    more = {} if machine.all_groups == [None] else {"at_least": random.randint(1, 3)}
+    walk.begin(
+        costs=random.choice(COSTS),
+        unit=random.choice(UNITS),
+        window=random.choice(machine.all_windows),
+        times=random.choice(TIMES),
+        given={
+            name: random.choice(PERIODS) for name in ("time_to_live", "maturity", "correctable")
+        },
+        **more,
+    )
+    for _ in range(50):
+        id = random.choice(IDS)
+        outcome: tuple[Any, ...] = (random.randint(0, 1),)
+        weight = random.choice(WEIGHTS)
+        if machine.cuts:
+            outcome, weight = (random.randint(-1, 2), random.randint(-1, 2)), 1
+        match random.choices(range(5), [45, 35, 8, 6, 6])[0]:
+            case 0:
+                steps, answer = random.randint(-3, 2), random.choice(ANSWERS)
+                group, score = random.choice(machine.all_groups), random.randint(0, 9) / 8
+                walk.one_score(id, score, weight, steps, answer, group)
+            case 1:
+                walk.one_label(id, outcome)
+            case 2:
+                walk.advance(random.randint(-2, 3))
+            case 3:
+                walk.forget(id)
+            case 4:
+                walk.come_back(random.choice(["pickle", "copy", "bytes"]))
+        walk.model_holds_what_counts()
+        walk.ids_are_known_as_long_as_they_should()
+        walk.answers_cost_what_they_cost()
+
+
 @pytest.mark.parametrize("machine", [LedgerMachine, CutLedgerMachine])
 def test_any_sequence_of_calls_is_what_going_through_everything_gives(machine):
-    phases = [Phase.explicit, Phase.generate, Phase.shrink]
-    run_state_machine_as_test(
-        machine,
-        settings=settings(max_examples=60 * streams.EFFORT, stateful_step_count=25, phases=phases),
-    )
+    run_machine(machine, examples=60, steps=25)
 
 
 @pytest.mark.parametrize("machine", [LedgerMachine, CutLedgerMachine])
 def test_long_walks_are_what_going_through_everything_gives(machine):
-    """More than the machine above finds by itself: ledgers with many samples that count."""
-    for seed in range(100):
-        random = Random(seed)
-        walk = machine()
-        walk.begin(
-            costs=random.choice(COSTS),
-            unit=random.choice(UNITS),
-            window=random.choice(WINDOWS),
-            times=random.choice(TIMES),
-            given={
-                name: random.choice(PERIODS) for name in ("time_to_live", "maturity", "correctable")
-            },
-        )
-        for _ in range(50):
-            id = random.choice(IDS)
-            outcome = (random.randint(0, 1),)
-            weight = random.choice(WEIGHTS)
-            if machine.cuts:
-                outcome, weight = (random.randint(-1, 2), random.randint(-1, 2)), 1
-            match random.choices(range(5), [45, 35, 8, 6, 6])[0]:
-                case 0:
-                    steps, answer = random.randint(-3, 2), random.choice(ANSWERS)
-                    walk.one_score(id, random.randint(0, 9) / 8, weight, steps, answer)
-                case 1:
-                    walk.one_label(id, outcome)
-                case 2:
-                    walk.advance(random.randint(-2, 3))
-                case 3:
-                    walk.forget(id)
-                case 4:
-                    walk.come_back(random.choice(["pickle", "copy", "bytes"]))
-            walk.model_holds_what_counts()
-            walk.ids_are_known_as_long_as_they_should()
-            walk.answers_cost_what_they_cost()
+    for seed in range(100 * streams.EFFORT):
+        walk_along(machine, seed)
 
 
 # Labels.

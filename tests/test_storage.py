@@ -593,6 +593,20 @@ def test_a_window_whose_model_holds_samples_of_its_own_is_refused():
         limen.from_bytes(Written("LastN", parts).to_bytes())
 
 
+def test_a_ledger_stores_its_samples_once_and_reads_what_told_them_twice():
+    whole, held = Ledger(OnlineThreshold()), OnlineThreshold()
+    for id, score, label in [("a", 0.5, 1), ("b", 0.5, 0), ("c", 0.75, 1)]:
+        whole.score(id, score, weight=0.5)
+        whole.label(id, label)
+        held.update(score, label, 0.5)
+    parts = whole.snapshot()
+    twice = Written("Ledger", {**parts, "state": held._state()}).to_bytes()
+
+    assert parts["state"] is None
+    assert whole.to_bytes() == limen.from_bytes(twice).to_bytes()
+    assert held._state() == limen.from_bytes(whole.to_bytes()).model._state()
+
+
 @pytest.mark.parametrize("claim", [{"state": OnlineThreshold()._state()}, {"cost": 2}])
 def test_entries_that_the_model_does_not_hold_are_refused(claim):
     whole = Ledger(OnlineThreshold())

@@ -184,7 +184,13 @@ void ids_in(nb::handle given, MemoryColumns& columns) {
 
 // Those whose samples are not among the entries store what the model holds.
 bool is_refilled(const Keeper& keeper) {
-    return keeper.settings().keep == Keep::last_n || keeper.settings().keep == Keep::last_period;
+    const MemorySettings& settings = keeper.settings();
+    return settings.keep == Keep::last_n || settings.keep == Keep::last_period ||
+           (settings.keep == Keep::all && !settings.correctable);
+}
+// Earlier bytes tell what the model of a ledger holds also where its entries do.
+bool tells_state(const Keeper& keeper, nb::handle state) {
+    return !is_refilled(keeper) || (keeper.settings().keep == Keep::all && !state.is_none());
 }
 
 // All that a window or a ledger knows, copied while it is locked.
@@ -308,7 +314,8 @@ void columns_in(nb::handle self, nb::dict parts) {
         const auto bytes = nb::cast<nb::bytes>(given);
         states.emplace_back(bytes.c_str(), bytes.size());
     };
-    if (!is_refilled(keeper)) take_state(parts["state"]);
+    const bool told = tells_state(keeper, parts["state"]);
+    if (told) take_state(parts["state"]);
     if (keeper.grouped()) {
         std::vector<std::int64_t> entries;
         take_column(parts, "groups", entries);
@@ -317,8 +324,12 @@ void columns_in(nb::handle self, nb::dict parts) {
                 refuse(PyExc_ValueError, "a group that does not exist");
             columns.groups.push_back(static_cast<std::uint32_t>(of));
         }
+        for (std::size_t i = 0; i < columns.rows(); ++i)
+            if (columns.states[i] != static_cast<std::uint8_t>(EntryState::waiting) &&
+                (i >= columns.groups.size() || columns.groups[i] == 0))
+                refuse(PyExc_ValueError, "a score that belongs to no group");
         for (nb::handle state : nb::cast<nb::tuple>(parts["group_states"])) take_state(state);
-        if (states.size() != (is_refilled(keeper) ? 0 : keeper.groups()))
+        if (states.size() != (told ? keeper.groups() : 0))
             refuse(PyExc_ValueError, "groups without samples of their own");
     }
     bool sound = true;
@@ -326,7 +337,7 @@ void columns_in(nb::handle self, nb::dict parts) {
         ObjectLock::LongGuard guard(keeper.lock());
         for (std::uint32_t of = 0; of < states.size(); ++of)
             sound = sound && keeper.restore(of, states[of]);
-        sound = sound && keeper.with([&](auto& memory) { return memory.restore(columns); });
+        sound = sound && keeper.with([&](auto& memory) { return memory.restore(columns, !told); });
         keeper.times = calendar;
         keeper.as_of = as_of;
     }
