@@ -240,6 +240,71 @@ def test_other_threads_run_while_a_large_object_is_read(model, name) -> None:
         other.join()
 
 
+def reads_during(model, work) -> tuple[int, set[object]]:
+    """How often another thread asked the model while `work` was under way, and all it was told."""
+    working, done = threading.Event(), threading.Event()
+    told: set[object] = set()
+    reads = [0]
+
+    def read() -> None:
+        while not done.is_set():
+            meanwhile = working.is_set()
+            told.update((model.optimum, len(model)))
+            reads[0] += meanwhile and working.is_set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        working.set()
+        work(model)
+        working.clear()
+    finally:
+        done.set()
+        reader.join()
+    return reads[0], told
+
+
+def batch_of(size: int, seed: int):
+    rng = np.random.default_rng(seed)
+    return rng.random(size), rng.integers(0, 2, size), rng.integers(1, 9, size)
+
+
+HELD, MORE = batch_of(200_000, 1), batch_of(150_000, 2)
+AT_WORK = {
+    "a batch": lambda model: model.update_many(*MORE[:2]),
+    "a batch of a few": lambda model: model.update_many(MORE[0][:40_000], MORE[1][:40_000]),
+    "a weighted batch": lambda model: model.update_many(*MORE),
+    "taking back": lambda model: model.revert_many(*HELD[:2]),
+    "bytes": lambda model: model.to_bytes(),
+    "merging": lambda model: model.merge(model.copy()),
+}
+
+
+@pytest.mark.parametrize("name", AT_WORK)
+def test_a_thread_that_reads_does_not_wait_for_long_work_and_sees_before_or_after(name) -> None:
+    work = AT_WORK[name]
+    for _ in range(20):
+        model = limen.OnlineThreshold()
+        model.update_many(*HELD[:2])
+        before = {model.optimum, len(model)}
+        reads, told = reads_during(model, work)
+        assert told <= before | {model.optimum, len(model)}
+        model._check()
+        if reads >= 20:
+            return
+    pytest.fail("the reader waited")
+
+
+def test_answers_are_those_of_now_after_long_work_that_failed() -> None:
+    model = limen.OnlineThreshold()
+    model.update_many(*HELD[:2])
+    with pytest.raises(KeyError):
+        model.revert_many(*MORE[:2])
+    model.update(-1.0, 1)
+    assert len(model) == 200_001
+    assert model.optimum == model.copy().optimum
+
+
 def while_changing(change, work, times: int) -> None:
     stop = threading.Event()
 
