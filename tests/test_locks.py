@@ -7,11 +7,13 @@ What could hang runs in a process of its own, so that a deadlock fails instead o
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -240,28 +242,30 @@ def test_other_threads_run_while_a_large_object_is_read(model, name) -> None:
         other.join()
 
 
-def reads_during(model, work) -> tuple[int, set[object]]:
-    """How often another thread asked the model while `work` was under way, and all it was told."""
-    working, done = threading.Event(), threading.Event()
-    told: set[object] = set()
-    reads = [0]
+def reads_during(model, work) -> tuple[float, set[object]]:
+    """The longest wait of a thread that asks meanwhile, as a share of the work, and all answers."""
+    done, told, waits = threading.Event(), set[object](), []
 
     def read() -> None:
         while not done.is_set():
-            meanwhile = working.is_set()
-            told.update((model.optimum, len(model)))
-            reads[0] += meanwhile and working.is_set()
+            start = time.perf_counter()
+            told.add(model.optimum)
+            told.add(len(model))
+            waits.append(time.perf_counter() - start)
 
     reader = threading.Thread(target=read)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # nobody waits long for the interpreter
     reader.start()
     try:
-        working.set()
+        start = time.perf_counter()
         work(model)
-        working.clear()
+        taken = time.perf_counter() - start
     finally:
         done.set()
         reader.join()
-    return reads[0], told
+        sys.setswitchinterval(interval)
+    return max(waits) / taken, told
 
 
 def batch_of(size: int, seed: int):
@@ -270,29 +274,39 @@ def batch_of(size: int, seed: int):
 
 
 HELD, MORE = batch_of(200_000, 1), batch_of(150_000, 2)
+
+
+@functools.cache
+def others() -> limen.OnlineThreshold:
+    model = limen.OnlineThreshold()
+    model.update_many(*MORE[:2])
+    return model
+
+
 AT_WORK = {
     "a batch": lambda model: model.update_many(*MORE[:2]),
-    "a batch of a few": lambda model: model.update_many(MORE[0][:40_000], MORE[1][:40_000]),
     "a weighted batch": lambda model: model.update_many(*MORE),
     "taking back": lambda model: model.revert_many(*HELD[:2]),
     "bytes": lambda model: model.to_bytes(),
-    "merging": lambda model: model.merge(model.copy()),
+    "merging": lambda model: model.merge(others()),
 }
 
 
 @pytest.mark.parametrize("name", AT_WORK)
 def test_a_thread_that_reads_does_not_wait_for_long_work_and_sees_before_or_after(name) -> None:
     work = AT_WORK[name]
-    for _ in range(20):
+    others()
+    shares = []
+    for _ in range(9):
         model = limen.OnlineThreshold()
         model.update_many(*HELD[:2])
         before = {model.optimum, len(model)}
-        reads, told = reads_during(model, work)
+        waited, told = reads_during(model, work)
         assert told <= before | {model.optimum, len(model)}
         model._check()
-        if reads >= 20:
-            return
-    pytest.fail("the reader waited")
+        shares.append(waited)
+    # Where the machine is busy, the reader waits for that as well.
+    assert sorted(shares)[2] < 0.5, "the reader waited"
 
 
 def test_answers_are_those_of_now_after_long_work_that_failed() -> None:
