@@ -9,11 +9,8 @@ process; bytes are what the process has in memory more than before.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ledger_questions import named
-from benchmarks.machine import write
+from benchmarks.machine import in_processes
 from benchmarks.workloads import by_sorting
 from limen import Ledger, OnlineThreshold, from_bytes
 
@@ -91,18 +88,5 @@ def measure(ids: int) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    if len(sys.argv) == 3 and sys.argv[1] == "--one":
-        print(json.dumps(measure(int(sys.argv[2]))))
-        return
-    found = {}
-    for ids in map(int, sys.argv[1:] or SIZES):
-        command = [sys.executable, "-m", "benchmarks.ledger_size", "--one", str(ids)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-        found[f"{ids:,} ids"] = json.loads(done.stdout)
-        print(f"{ids:,} ids", found[f"{ids:,} ids"], flush=True)
-    write(RESULT, {"command": "python -m benchmarks.ledger_size", "found": found})
-
-
 if __name__ == "__main__":
-    main()
+    in_processes("benchmarks.ledger_size", measure, SIZES, "ids", RESULT)

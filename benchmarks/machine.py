@@ -8,6 +8,9 @@ import json
 import os
 import platform
 import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -50,6 +53,26 @@ def write(path: Path, found: dict[str, Any]) -> None:
     """Keep what was found, with the machine it was found on."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"machine": machine(), **found}, indent=1) + "\n")
+
+
+def in_processes(
+    module: str,
+    measure: Callable[[int], dict[str, float]],
+    sizes: Sequence[int],
+    what: str,
+    result: Path,
+) -> None:
+    """Measure each size in a process of its own, as ``python -m module [size ...]`` asks."""
+    if len(sys.argv) == 3 and sys.argv[1] == "--one":
+        print(json.dumps(measure(int(sys.argv[2]))))
+        return
+    found = {}
+    for size in map(int, sys.argv[1:] or sizes):
+        command = [sys.executable, "-m", module, "--one", str(size)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        found[f"{size:,} {what}"] = json.loads(done.stdout)
+        print(f"{size:,} {what}", found[f"{size:,} {what}"], flush=True)
+        write(result, {"command": f"python -m {module}", "found": found})
 
 
 def folder_of(described: dict[str, str]) -> Path:

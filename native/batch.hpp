@@ -144,23 +144,27 @@ inline Trouble labelled_rows(const double* scores, const std::uint8_t* labels, s
 }
 
 // The same for samples that weigh 1, which need no row each; nothing where one of them would be
-// refused or there are none: labelled_rows says why.
+// refused or there are none: labelled_rows says why. What they cost is measured later.
 inline std::optional<LabelledScores> labelled_scores(const double* scores,
-                                                     const std::uint8_t* labels, std::size_t n,
-                                                     const Costs& costs, const Measure& in,
-                                                     int bits) {
-    std::int64_t z_of_0 = 0, z_of_1 = 0;
-    if (n == 0 ||
-        in.measure(std::int64_t{1}, costs.false_positive, bits, z_of_0) != Refusal::none ||
-        in.measure(std::int64_t{1}, costs.false_negative, bits, z_of_1) != Refusal::none)
-        return {};
-    LabelledScores held(n, z_of_0, z_of_1);
+                                                     const std::uint8_t* labels, std::size_t n) {
+    if (n == 0) return {};
+    LabelledScores held(n, 0, 0);
     for (std::size_t i = 0; i < n; ++i) {
         const double score = scores[i];
         if (score != score) return {};
         held.put(score, labels[i] != 0);
     }
     return held;
+}
+
+// False where that is refused.
+inline bool measure_ones(LabelledScores& samples, const Costs& costs, const Measure& in, int bits) {
+    std::int64_t z_of_0 = 0, z_of_1 = 0;
+    if (in.measure(std::int64_t{1}, costs.false_positive, bits, z_of_0) != Refusal::none ||
+        in.measure(std::int64_t{1}, costs.false_negative, bits, z_of_1) != Refusal::none)
+        return false;
+    samples.set_losses(z_of_0, z_of_1);
+    return true;
 }
 
 inline Trouble loss_rows(const double* scores, std::size_t n, const Column (&columns)[2],

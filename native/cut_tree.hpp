@@ -117,8 +117,18 @@ public:
         return remove_by<BaselineKernels>(held, allows);
     }
 
-    // The same, and add another sample, for which memory was reserved. Both leaves are looked for
-    // before either is needed, so that the one comes while the other is worked on. False when
+    // The same for the scores from `first` to `last`, which ascend strictly and are held with at
+    // least so many samples each, and as much as is taken: nothing can fail.
+    void remove_all(const Held* first, const Held* last) {
+#if LIMEN_X86
+        if (isa_ == Isa::avx512) return remove_all_avx512(first, last);
+        if (isa_ == Isa::avx2) return remove_all_avx2(first, last);
+#endif
+        remove_all_by<BaselineKernels>(first, last);
+    }
+
+    // remove() one sample and add another, for which memory was reserved. Both leaves are looked
+    // for before either is needed, so that the one comes while the other is worked on. False when
     // nothing was changed.
     template <class Allows, class Seen>
     bool replace(const Held& old, const Held& held, Allows&& allows, Seen&& seen) {
@@ -435,36 +445,43 @@ private:
 
 #if LIMEN_X86
     template <class Seen>
-    LIMEN_AVX2 void add_avx2(const Held& held, Seen& seen) {
+    LIMEN_WHOLE LIMEN_AVX2 void add_avx2(const Held& held, Seen& seen) {
         add_by<Avx2Kernels>(held, seen);
     }
     template <class Seen>
-    LIMEN_AVX512 void add_avx512(const Held& held, Seen& seen) {
+    LIMEN_WHOLE LIMEN_AVX512 void add_avx512(const Held& held, Seen& seen) {
         add_by<Avx512Kernels>(held, seen);
     }
     template <class Seen>
-    LIMEN_AVX2 void add_all_avx2(const Held*& done, const Held* last, Seen& seen) {
+    LIMEN_WHOLE LIMEN_AVX2 void add_all_avx2(const Held*& done, const Held* last, Seen& seen) {
         add_all_by<Avx2Kernels>(done, last, seen);
     }
     template <class Seen>
-    LIMEN_AVX512 void add_all_avx512(const Held*& done, const Held* last, Seen& seen) {
+    LIMEN_WHOLE LIMEN_AVX512 void add_all_avx512(const Held*& done, const Held* last, Seen& seen) {
         add_all_by<Avx512Kernels>(done, last, seen);
     }
     template <class Allows>
-    LIMEN_AVX2 bool remove_avx2(const Held& held, Allows& allows) {
+    LIMEN_WHOLE LIMEN_AVX2 bool remove_avx2(const Held& held, Allows& allows) {
         return remove_by<Avx2Kernels>(held, allows);
     }
     template <class Allows>
-    LIMEN_AVX512 bool remove_avx512(const Held& held, Allows& allows) {
+    LIMEN_WHOLE LIMEN_AVX512 bool remove_avx512(const Held& held, Allows& allows) {
         return remove_by<Avx512Kernels>(held, allows);
     }
+    LIMEN_WHOLE LIMEN_AVX2 void remove_all_avx2(const Held* first, const Held* last) {
+        remove_all_by<Avx2Kernels>(first, last);
+    }
+    LIMEN_WHOLE LIMEN_AVX512 void remove_all_avx512(const Held* first, const Held* last) {
+        remove_all_by<Avx512Kernels>(first, last);
+    }
     template <class Allows, class Seen>
-    LIMEN_AVX2 bool replace_avx2(const Held& old, const Held& held, Allows& allows, Seen& seen) {
+    LIMEN_WHOLE LIMEN_AVX2 bool replace_avx2(const Held& old, const Held& held, Allows& allows,
+                                             Seen& seen) {
         return replace_by<Avx2Kernels>(old, held, allows, seen);
     }
     template <class Allows, class Seen>
-    LIMEN_AVX512 bool replace_avx512(const Held& old, const Held& held, Allows& allows,
-                                     Seen& seen) {
+    LIMEN_WHOLE LIMEN_AVX512 bool replace_avx512(const Held& old, const Held& held, Allows& allows,
+                                                 Seen& seen) {
         return replace_by<Avx512Kernels>(old, held, allows, seen);
     }
     LIMEN_AVX2 void warm_avx2(double score) const { warm_by<Avx2Kernels>(score); }
@@ -653,35 +670,70 @@ private:
         const Held before = leaf->held(slot);
         if (before.count < held.count || !allows(before)) return false;
         const std::int64_t z = held.above - held.below;
-        std::int64_t best;
         if (before.count == held.count) {
             if (distinct_ == 1) {
                 let_go(leaf);
                 return true;
             }
-            shift<K>(path, -z, -std::int64_t{held.count});
-            --distinct_;
-            if (held.score == cut_.lower || held.score == cut_.upper) cut_known_ = false;
-            best = K::close(leaf->score, leaf->prefix, slot, -z);
-            --leaf->used;
-            if (leaf->side) {
-                leaf->side->move(slot + 1, slot, leaf->used - slot);
-                if (!plain(before)) make_plain(leaf);
-            }
-            if (leaf->used == 0) best = no_cut;
-        } else {
-            const Held after{held.score, before.below - held.below, before.above - held.above,
-                             before.count - held.count};
-            if (plain(before) && !plain(after)) make_odd(leaf);
-            shift<K>(path, -z, -std::int64_t{held.count});
-            if (leaf->side) leaf->put_side(slot, after);
-            if (!plain(before) && plain(after)) make_plain(leaf);
-            best = K::leaf_add(leaf->prefix, slot, -z);
+        } else if (plain(before) && !plain(rest(before, held))) {
+            make_odd(leaf);
         }
-        finish(path, best);
+        shift<K>(path, -z, -std::int64_t{held.count});
+        finish(path, take<K>(leaf, slot, held, before));
         keep_cut(held.score, -z);
         if (leaf->used < fewest(leaf_capacity_)) shrink(path);
         return true;
+    }
+
+    // The nodes above a leaf learn at once of all that goes from it, but for what changes shapes.
+    template <class K>
+    LIMEN_INLINE void remove_all_by(const Held* held, const Held* last) {
+        const auto always = [](const Held&) { return true; };
+        while (held != last) {
+            Path path;
+            Leaf* const leaf = descend<K>(held->score, path);
+            if (leaf->used <= fewest(leaf_capacity_)) {
+                remove_at<K>(path, leaf, *held++, always);
+                continue;
+            }
+            cut_known_ = false;
+            const double end = end_of(path);
+            std::int64_t z = 0, samples = 0, best = 0;
+            do {
+                const int slot = K::leaf_rank(leaf->score, held->score);
+                best = take<K>(leaf, slot, *held, leaf->held(slot));
+                z += held->above - held->below;
+                samples += held->count;
+            } while (++held != last && held->score < end && leaf->used > fewest(leaf_capacity_));
+            shift<K>(path, -z, -samples);
+            finish(path, best);
+        }
+    }
+
+    static Held rest(const Held& held, const Held& less) {
+        return {held.score, held.below - less.below, held.above - less.above,
+                held.count - less.count};
+    }
+
+    // Take from what a leaf holds of a score; the best sum in the leaf. Its side is as it must be.
+    template <class K>
+    LIMEN_INLINE std::int64_t take(Leaf* leaf, int slot, const Held& held, const Held& before) {
+        const std::int64_t z = held.above - held.below;
+        if (before.count > held.count) {
+            const Held after = rest(before, held);
+            if (leaf->side) leaf->put_side(slot, after);
+            if (!plain(before) && plain(after)) make_plain(leaf);
+            return K::leaf_add(leaf->prefix, slot, -z);
+        }
+        --distinct_;
+        if (held.score == cut_.lower || held.score == cut_.upper) cut_known_ = false;
+        const std::int64_t best = K::close(leaf->score, leaf->prefix, slot, -z);
+        --leaf->used;
+        if (leaf->side) {
+            leaf->side->move(slot + 1, slot, leaf->used - slot);
+            if (!plain(before)) make_plain(leaf);
+        }
+        return leaf->used ? best : no_cut;
     }
 
     // Most changes leave the best cut where it was, which costs less to see than to find out:
@@ -1018,25 +1070,34 @@ private:
             grow(leaf->prefix[leaf->used - 1], leaf->samples(leaf->used));
             return reshape_leaves(static_cast<Node*>(root_), 0, 1, 2);
         }
-        int depth = path.depth - 1;
-        if (share_with_neighbour(path.node[depth], path.child[depth])) return;
-        while (depth >= 0 && path.node[depth]->used == node_capacity_) --depth;
-        if (depth >= 0) return reshape(path, depth, path.child[depth], 1, 2);
+        for (int depth = path.depth - 1; depth >= 0; --depth) {
+            if (share_with_neighbour(path, depth)) return;
+            if (path.node[depth]->used < node_capacity_)
+                return reshape(path, depth, path.child[depth], 1, 2);
+        }
         const Node* root = static_cast<const Node*>(root_);
         grow(root->sum, root->samples);
         reshape_nodes(static_cast<Node*>(root_), height_, 0, 1, 2);
     }
 
+    // How full a child of the node at some depth is, and could be. Beyond the ends all are full.
+    int capacity_at(const Path& path, int depth) const {
+        return depth == path.depth - 1 ? leaf_capacity_ : node_capacity_;
+    }
+    int used_in(const Path& path, int depth, int child) const {
+        const Node* node = path.node[depth];
+        if (child < 0 || child >= node->used) return capacity_at(path, depth);
+        return depth == path.depth - 1 ? static_cast<const Leaf*>(node->child[child])->used
+                                       : static_cast<const Node*>(node->child[child])->used;
+    }
+
     // Sharing before splitting keeps leaves about four fifths full instead of two thirds.
-    bool share_with_neighbour(Node* node, int child) {
-        const auto used = [&](int i) {
-            return i < 0 || i >= node->used ? leaf_capacity_
-                                            : static_cast<const Leaf*>(node->child[i])->used;
-        };
-        const int left = used(child - 1), right = used(child + 1);
+    bool share_with_neighbour(const Path& path, int depth) {
+        const int child = path.child[depth], capacity = capacity_at(path, depth);
+        const int left = used_in(path, depth, child - 1), right = used_in(path, depth, child + 1);
         // With a single free slot between them, one of the two would stay full.
-        if (std::min(left, right) > leaf_capacity_ - std::max(2, leaf_capacity_ / 8)) return false;
-        reshape_leaves(node, left <= right ? child - 1 : child, 2, 2);
+        if (std::min(left, right) > capacity - std::max(2, capacity / 8)) return false;
+        reshape(path, depth, left <= right ? child - 1 : child, 2, 2);
         return true;
     }
 
@@ -1045,16 +1106,11 @@ private:
     // Merge or share what has become too small, from the leaf upwards.
     LIMEN_APART void shrink(const Path& path) {
         for (int depth = path.depth - 1; depth >= 0; --depth) {
-            const Node* node = path.node[depth];
-            const bool leaves = depth == path.depth - 1;
-            const int capacity = leaves ? leaf_capacity_ : node_capacity_;
-            const auto used = [&](int i) {
-                return leaves ? static_cast<const Leaf*>(node->child[i])->used
-                              : static_cast<const Node*>(node->child[i])->used;
-            };
-            if (used(path.child[depth]) >= fewest(capacity)) break;
+            const int capacity = capacity_at(path, depth);
+            if (used_in(path, depth, path.child[depth]) >= fewest(capacity)) break;
             const int left = std::max(0, path.child[depth] - 1);
-            const bool fits = used(left) + used(left + 1) <= capacity * 3 / 4;
+            const bool fits =
+                used_in(path, depth, left) + used_in(path, depth, left + 1) <= capacity * 3 / 4;
             reshape(path, depth, left, 2, fits ? 1 : 2);
             if (!fits) break;
         }

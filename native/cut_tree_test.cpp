@@ -499,6 +499,47 @@ TEST_CASE("a sample in the place of another is the same as both one after the ot
         }
 }
 
+TEST_CASE(
+    "many scores taken away at once leave what they leave one after the other, in no memory") {
+    for (Capacity capacity : capacities)
+        for (Isa isa : supported())
+            for (std::uint64_t seed = 0; seed < 12; ++seed) {
+                Random random(seed);
+                CutTree at_once(capacity.leaf, capacity.node, isa), singly = at_once.copy();
+                const std::size_t size = 1 + random() % (seed % 2 ? 2000 : 60);
+                std::map<double, std::vector<Held>> samples;
+                for (std::size_t i = 0; i < size; ++i) {
+                    const Held held{static_cast<double>(random() % (2 * size)),
+                                    static_cast<std::int64_t>(random() % 3),
+                                    static_cast<std::int64_t>(1 + random() % 3), 1};
+                    samples[held.score].push_back(held);
+                    for (CutTree* tree : {&at_once, &singly}) tree->add(held);
+                }
+                const std::uint64_t of_ten = seed % 4 == 3 ? 10 : 1 + random() % 9;
+                std::vector<Held> gone;
+                for (const auto& [score, of_score] : samples) {
+                    Held sum{score, 0, 0, 0};
+                    for (const Held& held : of_score)
+                        if (random() % 10 < of_ten)
+                            sum = {score, sum.below + held.below, sum.above + held.above,
+                                   sum.count + 1};
+                    if (sum.count) gone.push_back(sum);
+                }
+                for (const Held& held : gone) CHECK(singly.remove(held, always));
+                at_once.best();
+                CHECK(testing::succeeds_with(
+                    0, [&] { at_once.remove_all(gone.data(), gone.data() + gone.size()); }));
+                at_once.check();
+                std::vector<Held> left, expected;
+                at_once.scan([&](const Held& held) { left.push_back(held); });
+                singly.scan([&](const Held& held) { expected.push_back(held); });
+
+                CHECK(same(at_once.best(), singly.best()) && left.size() == expected.size());
+                CHECK(std::equal(left.begin(), left.end(), expected.begin(), expected.end(),
+                                 [](const Held& a, const Held& b) { return same(a, b); }));
+            }
+}
+
 TEST_CASE("a loaded tree of any size up to 500 holds what it was given and can change") {
     for (const Capacity& capacity : capacities)
         for (int size = 0; size <= 500; size += size < 70 ? 1 : 1 + 12 / thoroughness) {

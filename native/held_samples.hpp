@@ -190,7 +190,8 @@ public:
     HeldSamples copy() const { return HeldSamples(*this, tree_.copy()); }
 
     // The best cut, and its loss in units of the current fineness, where the tree keeps one.
-    const Cut& best() const { return tree_.best(); }
+    const Cut& best() const requires requires(const Tree& tree) { tree.best(); }
+    { return tree_.best(); }
     std::int64_t loss(const Cut& cut) const { return above_ - cut.best; }
 
     // Measure in at least so many places from now on, if there is room. O(n) where that is new.
@@ -277,6 +278,32 @@ public:
         if (places_.fine()) places_.remove(places_of(asked, bits_), samples_);
         forget(1, losses.above, size_of(losses));
         return Refusal::none;
+    }
+
+    // add() and remove() of a labelled sample that weighs 1 where all that is held is whole and
+    // weighs 1, the common case in less time. False where something else is to be done or said:
+    // nothing was changed.
+    LIMEN_INLINE bool add_one(double score, bool label) {
+        const Losses losses = losses_of_one(label);
+        if (!is_one(losses) || !has_plain_room(size_of(losses))) return false;
+        tree_.add(Held{score + 0.0, losses.below, losses.above, 1});
+        summed_ += size_of(losses);
+        squares_.count(square_of(losses.below, losses.above));
+        ++samples_;
+        above_ += losses.above;
+        total_ += size_of(losses);
+        return true;
+    }
+    LIMEN_INLINE bool remove_one(double score, bool label) {
+        const Losses losses = losses_of_one(label);
+        if (!is_one(losses)) return false;
+        const Held asked{score + 0.0, losses.below, losses.above, 1};
+        const auto allows = [&](const Held& held) { return covers(held, asked, true); };
+        if (!tree_.remove(asked, allows)) return false;
+        summed_ -= size_of(losses);
+        squares_.uncount(square_of(losses.below, losses.above));
+        forget(1, losses.above, size_of(losses));
+        return true;
     }
 
     // remove() one sample and add() another, for which memory is reserved, in one go. Both cost
@@ -486,6 +513,25 @@ public:
         const Refusal refusal = remove_rows(rows, one_sided, missing);
         if (refusal != Refusal::none) coarsen();
         return refusal;
+    }
+
+    // The same for samples that cost z_of_0 or z_of_1 each, one-sided, where all that is held
+    // weighs 1 and is whole. False where rows must say what is to be done: nothing was changed.
+    bool remove_many(LabelledScores& samples) {
+        const Wide above = Wide{samples.z_of_0()} * static_cast<Wide>(samples.zeros());
+        const Wide total = above + Wide{samples.z_of_1()} * static_cast<Wide>(samples.ones());
+        if (bits_ != 0 || !squares_.even() || total > total_ || samples.size() > samples_)
+            return false;
+        std::vector<Held> batch;
+        batch.reserve(samples.size());
+        samples.joined([&](const Held& held) { batch.push_back(held); });
+        Wide change = 0;
+        double missing = 0;
+        if (!all_held(batch, total, true, change, missing)) return false;
+        remove_held(batch, change);
+        uncount_ones(above, total);
+        forget(samples.size(), static_cast<std::int64_t>(above), static_cast<std::int64_t>(total));
+        return true;
     }
 
     // Take back one sample that has faded: about these losses, as sums were rounded since it was
@@ -868,31 +914,44 @@ private:
         }
         const std::vector<Held> batch = joined(rows);
         Wide change = 0;
-        for (const Held& asked : batch) {
-            const Held held = tree_.find(asked.score);
-            missing = asked.score;
-            if (!covers(held, asked, one_sided)) return Refusal::not_held;
-            change += growth(held, asked, -1);
-        }
-        if (!leaves_enough(change, total)) return Refusal::not_held;
+        if (!all_held(batch, total, one_sided, change, missing)) return Refusal::not_held;
         const std::vector<Squares> squares = squares_of(rows, batch, bits_);
         const std::vector<Held> before = found(squares.empty() ? std::vector<Held>{} : batch);
-        const Wide summed = summed_ + change;
-        if (batch.size() >= tree_.distinct() / 4)
-            load_with(batch, -1);
-        else
-            for (const Held& held : batch) tree_.remove(held, [](const Held&) { return true; });
-        summed_ = summed;
+        remove_held(batch, change);
         for (std::size_t i = 0; i < before.size(); ++i)
             squares_.remove(before[i], batch[i], squares[i], ones());
-        if (labelled() && before.empty())
-            squares_.count({-static_cast<Wide>(total - above) * ones().below,
-                            -static_cast<Wide>(above) * ones().above});
+        if (before.empty()) uncount_ones(above, total);
         if (places_.fine())
             for (std::size_t i = 0; i < rows.size(); ++i)
                 places_.remove(places_of(rows[i], bits_), samples_ - i);
         forget(rows.size(), static_cast<std::int64_t>(above), static_cast<std::int64_t>(total));
         return Refusal::none;
+    }
+
+    // Whether all of this can be removed; how the absolute sums change by it, or what is missing.
+    bool all_held(const std::vector<Held>& batch, Wide total, bool one_sided, Wide& change,
+                  double& missing) const {
+        for (const Held& asked : batch) {
+            const Held held = tree_.find(asked.score);
+            missing = asked.score;
+            if (!covers(held, asked, one_sided)) return false;
+            change += growth(held, asked, -1);
+        }
+        return leaves_enough(change, total);
+    }
+
+    void remove_held(const std::vector<Held>& batch, Wide change) {
+        const Wide summed = summed_ + change;
+        if (batch.size() >= tree_.distinct() / 4)
+            load_with(batch, -1);
+        else
+            tree_.remove_all(batch.data(), batch.data() + batch.size());
+        summed_ = summed;
+    }
+
+    // Samples of these losses that weigh 1 each are gone.
+    void uncount_ones(Wide above, Wide total) {
+        if (labelled()) squares_.uncount({(total - above) * ones().below, above * ones().above});
     }
 
     // Rebuild the tree from what it holds and a batch, in one pass over both.
@@ -925,6 +984,15 @@ private:
     // ---- squares ----
 
     bool labelled() const { return cost_below_ != 0; }
+
+    // What a labelled sample costs that weighs 1; whether it does so where all is whole.
+    Losses losses_of_one(bool label) const {
+        return {label ? cost_below_ : 0, label ? 0 : cost_above_};
+    }
+    bool is_one(const Losses& losses) const {
+        return unit_.automatic && bits_ == 0 &&
+               !squares_.asks_about(losses.below, losses.above, ones());
+    }
 
     Ones ones(int bits) const {
         Ones made;

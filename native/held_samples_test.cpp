@@ -784,6 +784,90 @@ TEST_CASE("scores alone without memory for them change nothing") {
         }
 }
 
+// What SameWeights cost where samples have labels and weigh 1.
+template <class Online>
+Online with_labels(std::int64_t false_positive, std::int64_t false_negative) {
+    Online made;
+    made.set_costs(false_negative, false_positive);
+    return made;
+}
+
+template <class Online>
+void check_scores_taken_back() {
+    std::uint64_t seed = 5000;
+    for (std::size_t residents : {0u, 5u, 200u, 3000u})
+        for (std::size_t size : {1u, 30u, 600u})
+            for (double spread : {1e-4, 1.0}) {
+                Online by_scores = with_labels<Online>(3, 7), by_rows = with_labels<Online>(3, 7);
+                SameWeights others(residents, spread, 3, 7, ++seed), own(size, spread, 3, 7, ~seed);
+                for (Online* online : {&by_scores, &by_rows})
+                    for (std::vector<SignedRow> rows : {others.rows, own.rows})
+                        CHECK(online->add_many(rows, 0) == Refusal::none);
+                double missing = 0;
+                std::vector<SignedRow> rows = own.rows;
+                CHECK(by_rows.remove_many(rows, 0, true, missing) == Refusal::none);
+                const std::string state = by_scores.state();
+                for (long granted = 0;; ++granted) {
+                    bool done = false;
+                    const bool enough = testing::succeeds_with(
+                        granted, [&] { done = by_scores.remove_many(own.scores); });
+                    by_scores.check();
+                    if (enough) {
+                        CHECK(done);
+                        break;
+                    }
+                    CHECK(by_scores.state() == state);
+                }
+                CHECK(by_scores.state() == by_rows.state());
+                CHECK(!by_scores.remove_many(own.scores) && by_scores.state() == by_rows.state());
+                by_scores.check();
+            }
+}
+
+TEST_CASE("scores alone are taken back as rows are, all or nothing, and not without memory") {
+    check_scores_taken_back<OnlineCut>();
+    check_scores_taken_back<OnlineHull>();
+}
+
+template <class Online>
+void check_single_ones() {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        Random random(seed);
+        Online quick = with_labels<Online>(3, 7), usual = with_labels<Online>(3, 7);
+        for (int i = 0; i < 300; ++i) {
+            const double score = double(random() % 40);
+            const bool label = random() % 2;
+            const Losses losses{label ? 7 : 0, label ? 0 : 3};
+            if (random() % 3) {
+                CHECK(quick.add_one(score, label));
+                CHECK(usual.add(score, losses, 0, true) == Refusal::none);
+            } else {
+                CHECK(quick.remove_one(score, label) ==
+                      (usual.remove(score, losses, 0, true) == Refusal::none));
+            }
+        }
+        quick.check();
+        CHECK(quick.state() == usual.state() && quick.total() == usual.total());
+        // Another weight, or places, and it is no longer that simple.
+        CHECK(quick.add(0.5, {14, 0}, 0, true) == Refusal::none);
+        CHECK(!quick.add_one(0.5, true) && !quick.remove_one(0.5, true));
+        CHECK(usual.add(0.5, {7, 0}, 1, true) == Refusal::none);
+        CHECK(!usual.add_one(0.5, true) && !usual.remove_one(0.5, true));
+    }
+    Online fixed(Unit{false, 1, 2});
+    fixed.set_costs(1, 1);
+    CHECK(!fixed.add_one(0.5, true) && fixed.samples() == 0);
+    Online full = with_labels<Online>(1, most_units - 1);
+    CHECK(full.add_one(0.5, true) && !full.add_one(0.5, true) && full.samples() == 1);
+    Online most = with_labels<Online>(most_units, 1);  // no sample of label 0 weighs 1
+    CHECK(!most.add_one(0.5, false) && !most.add_one(0.5, true) && most.samples() == 0);
+}
+
+TEST_CASE("single samples that weigh 1 take a short way to the same state") {
+    check_single_ones<OnlineCut>();
+    check_single_ones<OnlineHull>();
+}
+
 TEST_CASE("zeros of either sign are one score, alone and in batches") {
     OnlineCut cut;
     CHECK(add(cut, {-0.0, 1, 0}) == Refusal::none);

@@ -232,6 +232,11 @@ public:
         return true;
     }
 
+    // The same for many scores, all of which are held so: nothing can fail.
+    void remove_all(const Held* first, const Held* last) {
+        for (; first != last; ++first) remove(*first, [](const Held&) { return true; });
+    }
+
     // The cut that costs least when an answer of 1 to a sample above it costs false_positive
     // per unit of `above` and one of 0 below it false_negative per unit of `below`, both at
     // least 0; the highest of equals.

@@ -25,9 +25,11 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define LIMEN_INLINE inline __attribute__((always_inline))
 #define LIMEN_APART __attribute__((noinline))
+#define LIMEN_WHOLE __attribute__((flatten))  // with all that it calls, but what is apart
 #else
 #define LIMEN_INLINE inline
 #define LIMEN_APART
+#define LIMEN_WHOLE
 #endif
 
 namespace limen {

@@ -39,7 +39,7 @@ namespace limen {
 #endif
 
 inline constexpr int leaf_slots = 48;
-inline constexpr int node_slots = 16;
+inline constexpr int node_slots = 32;
 
 inline constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
 

@@ -139,6 +139,20 @@ public:
         zeros_ += !label;
     }
 
+    // What they cost may be known later than the scores, but before anything else is asked.
+    void set_losses(std::int64_t z_of_0, std::int64_t z_of_1) {
+        z_of_0_ = z_of_0;
+        z_of_1_ = z_of_1;
+    }
+
+    // All are there. joined() does so as well, unless it is done.
+    void sort() {
+        if (sorted_zeros_) return;
+        std::uint64_t* const other = orders_.get() + size_;
+        sorted_zeros_ = sort_rows(orders_.get(), other, zeros_);
+        sorted_ones_ = sort_rows(orders_.get() + zeros_, other + zeros_, ones());
+    }
+
     std::vector<SignedRow> rows() const {
         std::vector<SignedRow> all;
         all.reserve(size_);
@@ -150,9 +164,8 @@ public:
     // Every score in ascending order with the sums of its samples: visit(held).
     template <class Visit>
     void joined(Visit&& visit) {
-        std::uint64_t* const other = orders_.get() + size_;
-        const std::uint64_t* zero = sort_rows(orders_.get(), other, zeros_);
-        const std::uint64_t* one = sort_rows(orders_.get() + zeros_, other + zeros_, ones());
+        sort();
+        const std::uint64_t *zero = sorted_zeros_, *one = sorted_ones_;
         const std::uint64_t *const zeros_end = zero + zeros(), *const ones_end = one + ones();
         constexpr std::uint64_t past_all = ~std::uint64_t{0};
         while (zero != zeros_end || one != ones_end) {
@@ -173,6 +186,7 @@ private:
     Chunk<std::uint64_t> orders_;          // and as much room for sorting
     std::size_t zeros_ = 0, ones_, size_;  // zeros lie below zeros_, ones from ones_ on
     std::int64_t z_of_0_, z_of_1_;
+    const std::uint64_t *sorted_zeros_ = nullptr, *sorted_ones_ = nullptr;
 };
 
 }  // namespace limen

@@ -89,6 +89,7 @@ public:
 
     // What is kept of a score, if anything.
     const Squares* kept(double score) const {
+        if (ties_.empty()) return nullptr;
         const auto at = ties_.find(score);
         return at == ties_.end() ? nullptr : &at->second;
     }
@@ -96,8 +97,7 @@ public:
     // The sums of squares over the samples of a score.
     Squares of(const Held& held, const Ones& ones) const {
         if (held.count <= 1) return square_of(held.below, held.above);
-        if (uneven_)
-            if (const auto at = ties_.find(held.score); at != ties_.end()) return at->second;
+        if (const Squares* own = kept(held.score)) return *own;
         if (ones.may_be(held)) return ones.squares(held);
         // Not known: as if all weighed the same.
         const Wide low = Wide{held.below} * ones.above, high = Wide{held.above} * ones.below;
@@ -113,6 +113,7 @@ public:
 
     // Samples of this sum that all weigh 1, where only such are held.
     void count(const Squares& more) { all_ += more; }
+    void uncount(const Squares& less) { all_ -= less; }
 
     // A score that held `before` has these sums, and squares, from now on.
     // No samples have more than the square of their sum: what faded was rounded.
@@ -177,7 +178,7 @@ private:
 
     Squares set(const Held& held, const Squares& squares, const Ones& ones) noexcept {
         if (held.count <= 1 || (ones.may_be(held) && ones.squares(held) == squares)) {
-            if (uneven_) ties_.erase(held.score);
+            if (!ties_.empty()) ties_.erase(held.score);
             return held.count == 0 ? Squares{} : of(held, ones);
         }
         if (const auto at = ties_.find(held.score); at != ties_.end()) return at->second = squares;

@@ -61,7 +61,7 @@ NewArray<double> probabilities_of(nb::handle self, Array<double> scores, bool li
     auto values = new_array<double>(scores.shape(0));
     double* out = values.data();
     {
-        ObjectLock::LongGuard guard(model.lock);
+        const auto guard = model.for_long();
         probabilities(model.held.tree(), scores.data(), scores.shape(0), between(linear), out);
     }
     return values;
@@ -92,7 +92,7 @@ nb::tuple intervals_of(nb::handle self, Array<double> scores, double weight) {
     auto low = new_array<double>(n), high = new_array<double>(n);
     Refusal refusal;
     {
-        ObjectLock::LongGuard guard(model.lock);
+        const auto guard = model.for_long();
         Trial trial;
         refusal = measure_trial(model.held, weight, trial);
         if (refusal == Refusal::none)
@@ -261,6 +261,7 @@ void bind_calibrator(nb::module_& module) {
         .def("_hull", method<Calibrator>([](Calibrator& model) { return hull_cuts(model); }))
         .def("_cuts", method<Calibrator>([](Calibrator& model) { return all_cuts(model); }))
         .def("_confusion", &confusion_at, nb::arg().none());
+    bind_slots(calibrator, calibrator_methods);
     bind_labelled(calibrator);
     bind_shared(calibrator);
     module.def("isotonic_blocks", &isotonic_blocks, nb::arg(), nb::arg(), nb::arg().none(),

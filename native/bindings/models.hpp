@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 
@@ -31,6 +32,33 @@ struct Belonging {
     nb::object lock_owner;
 };
 
+// The answers that were true before long work began, for those who ask meanwhile: asked as the
+// samples themselves.
+class Before {
+public:
+    Before() = default;
+    template <class Samples>
+    explicit Before(const Samples& held) : samples_(held.samples()), bits_(held.bits()) {
+        if constexpr (requires { held.best(); }) {
+            cut_ = held.best();
+            loss_ = held.loss(cut_);
+        }
+        if constexpr (requires { held.bound(); }) bound_ = held.bound();
+    }
+
+    std::size_t samples() const { return samples_; }
+    int bits() const { return bits_; }
+    const Cut& best() const { return cut_; }
+    std::int64_t loss(const Cut&) const { return loss_; }
+    std::int64_t bound() const { return bound_; }
+
+private:
+    std::size_t samples_ = 0;
+    int bits_ = 0;
+    Cut cut_;
+    std::int64_t loss_ = 0, bound_ = 0;
+};
+
 template <class Samples>
 class Model : public Belonging {
 public:
@@ -45,10 +73,24 @@ public:
         return body(held);
     }
 
-    // The same for what takes long: other threads run meanwhile.
+    // The same for what Before knows as well, without waiting for long work. Both are written with
+    // the interpreter held, and `at_work_` ends before the object is free: whoever sees it set is
+    // asking while that work is under way.
+    template <class Body>
+    LIMEN_INLINE auto read(Body&& body) {
+#ifndef Py_GIL_DISABLED
+        if (at_work_.load(std::memory_order_relaxed)) return body(before_);
+#endif
+        return locked(body);
+    }
+
+    // What takes long: other threads run meanwhile, and read() what was true before.
+    ObjectLock::LongGuard for_long() {
+        return ObjectLock::LongGuard(lock, at_work_, [&] { before_ = Before(held); });
+    }
     template <class Body>
     auto locked_for_long(Body&& body) {
-        ObjectLock::LongGuard guard(lock);
+        const auto guard = for_long();
         return body(held);
     }
 
@@ -91,6 +133,10 @@ protected:
         if (refusal == Refusal::none) return {};
         return denial(refusal, score, bits, size);
     }
+
+private:
+    Before before_;
+    std::atomic<bool> at_work_{false};
 };
 
 // A model of labelled samples: each costs its weight times the cost of its label.
@@ -106,15 +152,18 @@ public:
         held.set_costs(costs.false_negative, costs.false_positive);
     }
 
-    void one(PyObject* const* args, bool adding) {
+    LIMEN_INLINE void one(PyObject* const* args, bool adding) {
         const char* outcome = adding ? nothing_added : nothing_changed;
         const double score = to_double(args[0], "score");
         const bool label = to_label(args[1], score, outcome);
         if (score != score) refuse_nan(outcome);
-        if (!args[2]) {
-            if (adding && add_one(score, label)) return;
-            return apply(score, label, std::int64_t{1}, adding);
-        }
+        if (!args[2] && one_of_one(score, label, adding)) return;
+        weighed(args, score, label, adding);
+    }
+
+    LIMEN_APART void weighed(PyObject* const* args, double score, bool label, bool adding) {
+        const char* outcome = adding ? nothing_added : nothing_changed;
+        if (!args[2]) return apply(score, label, std::int64_t{1}, adding);
         const Number weight = to_number(args[2], "weight");
         if (!(weight.real >= 0) || std::isinf(weight.real))
             refuse_number("weight", shown(args[2]), wanted_weight, outcome);
@@ -144,10 +193,13 @@ private:
     }
 
     // The common case, a weight of 1 in the unit of whole numbers, without any conversion.
-    LIMEN_INLINE bool add_one(double score, bool label) {
-        const Losses sample = losses(label, cost(label));
+    LIMEN_INLINE bool one_of_one(double score, bool label, bool adding) {
         ObjectLock::Guard guard(lock);
-        if (owner || !held.unit().automatic || held.bits() != 0) return false;
+        if (owner) return false;
+        if constexpr (requires { held.add_one(score, label); })
+            return adding ? held.add_one(score, label) : held.remove_one(score, label);
+        const Losses sample = losses(label, cost(label));
+        if (!adding || !held.unit().automatic || held.bits() != 0) return false;
         return held.add(score, sample, 0, true) == Refusal::none;
     }
 

@@ -14,8 +14,7 @@ namespace limen::bindings {
 
 namespace {
 
-// Small whole numbers are single objects.
-PyObject *small_zero = nullptr, *small_one = nullptr, *long_double = nullptr;
+PyObject* long_double = nullptr;
 
 [[noreturn]] void refuse_inexact(PyObject* number, const char* name) {
     refuse(PyExc_ValueError, std::string(name) + " " + nb::str(nb::handle(number)).c_str() +
@@ -81,7 +80,7 @@ void parse(const Parameters& parameters, PyObject* const* given, Py_ssize_t coun
         if (!args[i]) wrong(std::string("needs ") + names[i]);
 }
 
-double to_double(PyObject* object, const char* name) {
+double any_to_double(PyObject* object, const char* name) {
     if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
     if (PyLong_Check(object)) return exact_double(object, name);
     if (PyIndex_Check(object)) {
@@ -96,10 +95,7 @@ double to_double(PyObject* object, const char* name) {
     return value;
 }
 
-bool to_label(PyObject* object, double score, const char* outcome) {
-    // One test for both labels, because which of the two it is cannot be predicted.
-    const bool yes = (object == Py_True) | (object == small_one);
-    if (yes | (object == Py_False) | (object == small_zero)) return yes;
+bool any_to_label(PyObject* object, double score, const char* outcome) {
     double value = PyLong_Check(object) ? PyLong_AsDouble(object) : PyFloat_AsDouble(object);
     if (value == -1.0 && PyErr_Occurred()) PyErr_Clear();  // -1 is no label either
     if (value == 1.0) return true;

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "../cut.hpp"
+#include "../isa.hpp"
 #include "../units.hpp"
 #include "../wide.hpp"
 
@@ -32,8 +33,22 @@ void parse(const Parameters& parameters, PyObject* const* given, Py_ssize_t coun
            PyObject* keywords, PyObject** args);
 
 // A score: refused where no double is the same number.
-double to_double(PyObject* object, const char* name);
-bool to_label(PyObject* object, double score, const char* outcome);
+double any_to_double(PyObject* object, const char* name);
+LIMEN_INLINE double to_double(PyObject* object, const char* name) {
+#ifndef Py_LIMITED_API
+    if (PyFloat_CheckExact(object)) return PyFloat_AS_DOUBLE(object);
+#endif
+    return any_to_double(object, name);
+}
+
+bool any_to_label(PyObject* object, double score, const char* outcome);
+inline PyObject *small_zero = nullptr, *small_one = nullptr;  // such numbers are single objects
+LIMEN_INLINE bool to_label(PyObject* object, double score, const char* outcome) {
+    // One test for both labels, because which of the two it is cannot be predicted.
+    const bool yes = (object == Py_True) | (object == small_one);
+    if (yes | (object == Py_False) | (object == small_zero)) return yes;
+    return any_to_label(object, score, outcome);
+}
 
 // A weight or loss: whole numbers stay whole.
 struct Number {

@@ -49,8 +49,8 @@ public:
     // For as long as the interpreter is held.
     class Guard {
     public:
-        explicit Guard(const Place& place) : lock_(acquired(place)) {}
-        ~Guard() { lock_.release(); }
+        LIMEN_INLINE explicit Guard(const Place& place) : lock_(acquired(place)) {}
+        LIMEN_INLINE ~Guard() { lock_.release(); }
         Guard(const Guard&) = delete;
         Guard& operator=(const Guard&) = delete;
 
@@ -59,14 +59,20 @@ public:
     };
 
     // For long work, without the interpreter, which is taken back only after the object is free:
-    // whoever holds the one may wait for the other.
+    // whoever holds the one may wait for the other. `first` is done with both, and `at_work` is
+    // true from then on until the object is about to be free.
     class LongGuard {
     public:
-        explicit LongGuard(const Place& place) : lock_(acquired(place)) {
-            ++working;
-            thread_ = PyEval_SaveThread();
+        explicit LongGuard(const Place& place) : lock_(acquired(place)) { leave(); }
+        template <class First>
+        LongGuard(const Place& place, std::atomic<bool>& at_work, First&& first)
+            : lock_(acquired(place)), at_work_(&at_work) {
+            first();
+            at_work.store(true, std::memory_order_relaxed);
+            leave();
         }
         ~LongGuard() {
+            if (at_work_) at_work_->store(false, std::memory_order_relaxed);
             lock_.release_alone();
             --working;
             working.notify_all();
@@ -76,7 +82,13 @@ public:
         LongGuard& operator=(const LongGuard&) = delete;
 
     private:
+        void leave() {
+            ++working;
+            thread_ = PyEval_SaveThread();
+        }
+
         ObjectLock& lock_;
+        std::atomic<bool>* at_work_ = nullptr;
         PyThreadState* thread_;
     };
 
@@ -105,7 +117,7 @@ private:
 #else
     // The interpreter's lock is held, so no other thread takes it or begins to wait meanwhile.
     // It may have been released without, and what was changed then must be seen.
-    bool take() {
+    LIMEN_INLINE bool take() {
         if (taken_.load(std::memory_order_acquire)) return false;
         taken_.store(true, std::memory_order_relaxed);
         return true;
@@ -123,7 +135,7 @@ private:
     LIMEN_INLINE void acquire() {
         if (!take()) wait();
     }
-    void wait() {
+    LIMEN_APART void wait() {
         do {
             ++waiting_;
             {

@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,23 +18,38 @@
 
 namespace limen::bindings {
 
-// Measure rows by `make` and hold or forget them, without the interpreter but with the object.
+// Whether samples may be sorted before they are added: where nothing depends on their order.
+template <class T>
+concept Sortable = requires(T& model, LabelledScores& given) {
+    model.held.add_many(given, 0);
+};
+
+// Measure rows by `make` and hold or forget them, without the interpreter. They are made and sorted
+// before the object is taken; where its places changed meanwhile, they are made again.
 template <class Row, class T, class Make>
 void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
     Trouble trouble;
     Denial denial;
+    std::vector<Row> rows;
+    const Measure seen = model.locked([](const Measure& held) { return held; });
+    int bits = seen.bits();
+    {
+        nb::gil_scoped_release released;
+        trouble = make(seen, bits, rows);
+        if (Sortable<T> && adding && !trouble) sort_rows(rows);
+    }
     const auto work = [&] {
         if (model.owner) {
             denial = model.owned();
             return;
         }
-        int bits = model.held.bits();
-        std::vector<Row> rows;
-        trouble = make(bits, rows);
-        if (trouble.kind == Trouble::too_large && model.held.coarsen()) {
+        const auto make_again = [&] {
+            rows.clear();
             bits = model.held.bits();
-            trouble = make(bits, rows);
-        }
+            trouble = make(model.held, bits, rows);
+        };
+        if (model.held.bits() != seen.bits()) make_again();
+        if (trouble.kind == Trouble::too_large && model.held.coarsen()) make_again();
         double missing = 0;
         Refusal refusal = Refusal::none;
         if (!trouble) {
@@ -45,9 +61,10 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
         }
         if (refusal != Refusal::none)
             denial = model.denial(refusal, missing, bits, size_of(rows, model.held.unit(), bits));
+        rows = {};  // which takes a while as well
     };
     {
-        ObjectLock::LongGuard guard(model.lock);
+        const auto guard = model.for_long();
         work();
     }
     const char* outcome = adding ? nothing_added : nothing_changed;
@@ -58,13 +75,23 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
 // Samples that weigh 1 each, the common batch, in less memory and time; false when it takes a row
 // for each of them to see what is to be done or said.
 template <class T>
-bool hold_scores(T& model, const Array<double>& scores, const Array<std::uint8_t>& labels) {
-    ObjectLock::LongGuard guard(model.lock);
+bool apply_scores(T& model, const Array<double>& scores, const Array<std::uint8_t>& labels,
+                  bool adding) {
+    std::optional<LabelledScores> given;
+    {
+        nb::gil_scoped_release released;
+        given = labelled_scores(scores.data(), labels.data(), scores.shape(0));
+        if (!given) return false;
+        given->sort();
+    }
+    const auto guard = model.for_long();
     if (model.owner) return false;  // which apply_rows refuses
     const int bits = model.held.bits();
-    auto given = labelled_scores(scores.data(), labels.data(), scores.shape(0), model.costs,
-                                 model.held, bits);
-    return given && model.held.add_many(*given, bits) == Refusal::none;
+    const bool done = measure_ones(*given, model.costs, model.held, bits) &&
+                      (adding ? model.held.add_many(*given, bits) == Refusal::none
+                              : model.held.remove_many(*given));
+    given.reset();  // which takes a while as well
+    return done;
 }
 
 template <class T>
@@ -73,13 +100,13 @@ void labelled_many(nb::handle self, Array<double> scores, Array<std::uint8_t> la
     T& model = checked<T>(self);
     const OwnedColumn owned(weights, "weights");
     // Where the order of arrival matters, rows stay in it.
-    if constexpr (requires(LabelledScores & given) { model.held.add_many(given, 0); })
-        if (adding && owned.column.ones() && hold_scores(model, scores, labels)) return;
-    apply_rows<SignedRow>(
-        model, scores.data(), adding, [&](int& bits, std::vector<SignedRow>& rows) {
-            return labelled_rows(scores.data(), labels.data(), scores.shape(0), owned.column,
-                                 model.costs, model.held, bits, rows);
-        });
+    if constexpr (Sortable<T>)
+        if (owned.column.ones() && apply_scores(model, scores, labels, adding)) return;
+    apply_rows<SignedRow>(model, scores.data(), adding,
+                          [&](const Measure& in, int& bits, auto& rows) {
+                              return labelled_rows(scores.data(), labels.data(), scores.shape(0),
+                                                   owned.column, model.costs, in, bits, rows);
+                          });
 }
 
 // The threshold of every cut, and the losses on its two sides, in units, summed up by `sum`.
@@ -115,7 +142,7 @@ void merge(T& model, nb::list others) {
     int bits = 0;
     for (nb::handle other : others) {
         T& from = checked<T>(other);
-        ObjectLock::LongGuard guard(from.lock);
+        const auto guard = from.for_long();
         parts.push_back(from.held.part());
         bits = std::max(bits, parts.back().bits);
         size += static_cast<double>(parts.back().total) *
@@ -123,7 +150,7 @@ void merge(T& model, nb::list others) {
     }
     Denial denial;
     {
-        ObjectLock::LongGuard guard(model.lock);
+        const auto guard = model.for_long();
         bits = std::max(bits, model.held.bits());
         if (model.owner)
             denial = model.owned();

@@ -57,10 +57,31 @@ Py_ssize_t get_length(PyObject* self) {
     Py_ssize_t length = -1;
     guarded([&]() -> PyObject* {
         length = static_cast<Py_ssize_t>(
-            instance<T>(self).locked([](const auto& held) { return held.samples(); }));
+            instance<T>(self).read([](const auto& held) { return held.samples(); }));
         return nullptr;
     });
     return length;
+}
+
+// The class that Python extends the native one by gets its methods and properties as its own. The
+// interpreter calls a method at once where an object is of the very class that the method belongs
+// to; an inherited one it looks for and checks at every call.
+inline void give_slots(nb::handle type, PyMethodDef* methods, PyGetSetDef* properties) {
+    auto* owner = reinterpret_cast<PyTypeObject*>(type.ptr());
+    const auto give = [&](const char* name, PyObject* made) {
+        const nb::object slot = nb::steal(made);
+        if (!slot.is_valid() || PyObject_SetAttrString(type.ptr(), name, made) != 0)
+            throw nb::python_error();
+    };
+    for (; methods->ml_name; ++methods) give(methods->ml_name, PyDescr_NewMethod(owner, methods));
+    for (; properties && properties->name; ++properties)
+        give(properties->name, PyDescr_NewGetSet(owner, properties));
+}
+
+template <class T>
+void bind_slots(nb::class_<T>& type, PyMethodDef* methods, PyGetSetDef* properties = nullptr) {
+    type.def_static("_give_slots",
+                    [=](nb::type_object_t<T> to) { give_slots(to, methods, properties); });
 }
 
 #define LIMEN_METHOD(NAME, FACE, ADDING, DOC)                                             \

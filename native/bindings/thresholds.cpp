@@ -29,24 +29,25 @@ void cut_many(nb::handle self, Array<double> scores, nb::object below, nb::objec
     T& model = checked<T>(self);
     const OwnedColumn low(below, "below"), high(above, "above");
     const Column columns[2] = {low.column, high.column};
-    apply_rows<LossRow>(model, scores.data(), adding, [&](int& bits, std::vector<LossRow>& rows) {
-        return loss_rows(scores.data(), scores.shape(0), columns, model.held, bits, rows);
-    });
+    apply_rows<LossRow>(
+        model, scores.data(), adding, [&](const Measure& in, int& bits, auto& rows) {
+            return loss_rows(scores.data(), scores.shape(0), columns, in, bits, rows);
+        });
 }
 
 template <class T>
 PyObject* get_threshold(PyObject* self, void*) {
     return guarded([&] {
         return PyFloat_FromDouble(
-            instance<T>(self).locked([](const auto& held) { return threshold_of(held.best()); }));
+            instance<T>(self).read([](const auto& held) { return threshold_of(held.best()); }));
     });
 }
 
 // The cheapest cut, and its loss.
 template <class T>
 std::pair<Cut, double> best_of(T& model) {
-    const auto [cut, units, bits] = model.locked([](const auto& held) {
-        return std::tuple(held.best(), held.loss(held.best()), held.bits());
+    const auto [cut, units, bits] = model.read([](const auto& held) {
+        return std::tuple(Cut(held.best()), held.loss(held.best()), held.bits());
     });
     return {cut, model.scale(units, bits)};
 }
@@ -167,7 +168,7 @@ PyObject* get_loss_bound(PyObject* self, void*) {
     return guarded([&] {
         T& model = instance<T>(self);
         const auto [units, bits] =
-            model.locked([](const auto& held) { return std::pair(held.bound(), held.bits()); });
+            model.read([](const auto& held) { return std::pair(held.bound(), held.bits()); });
         return PyFloat_FromDouble(model.scale(units, bits));
     });
 }
@@ -227,6 +228,7 @@ void bind_thresholds(nb::module_& module) {
     nb::class_<Threshold> threshold(module, "Threshold", nb::type_slots(threshold_slots));
     threshold.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
                            std::int64_t, int, int>());
+    bind_slots(threshold, threshold_methods, Properties<Threshold>::table);
     bind_labelled(threshold);
     bind_cut(threshold);
 
@@ -236,6 +238,7 @@ void bind_thresholds(nb::module_& module) {
         .def("_withdraw", [](nb::handle self, double score, double below, double above) {
             return checked<AnyCut>(self).withdraw(score, below, above);
         });
+    bind_slots(cut, cut_methods, Properties<AnyCut>::table);
     bind_cut(cut);
 
     nb::class_<BoundedThreshold> bounded(module, "BoundedThreshold",
@@ -247,12 +250,14 @@ void bind_thresholds(nb::module_& module) {
              nb::arg().none(), nb::arg())
         .def("_optimum",
              method<BoundedThreshold>([](BoundedThreshold& model) { return get_optimum(model); }));
+    bind_slots(bounded, bounded_threshold_methods, BoundedProperties<BoundedThreshold>::table);
     bind_stored(bounded);
 
     nb::class_<BoundedCut> bounded_cut(module, "BoundedCut", nb::type_slots(bounded_cut_slots));
     bounded_cut.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::size_t>())
         .def("_many", &cut_many<BoundedCut>)
         .def("_optimum", method<BoundedCut>([](BoundedCut& model) { return get_optimum(model); }));
+    bind_slots(bounded_cut, bounded_cut_methods, BoundedProperties<BoundedCut>::table);
     bind_stored(bounded_cut);
 
     module.attr("leaf_slots") = leaf_slots;

@@ -109,7 +109,15 @@ class Held(Storable):
     takes_costs: ClassVar[bool] = False
 
     # The native class: what two models must share to hold samples of one kind.
-    _native: ClassVar[type]
+    _native: ClassVar[Any]
+    # The class that names it, which has the native methods as its own.
+    _plain: ClassVar[type]
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "_native" in vars(cls):
+            cls._native._give_slots(cls)
+            cls._plain = cls
 
     if TYPE_CHECKING:
         _given: dict[str, Any]

@@ -85,7 +85,7 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
     the first sample the threshold is ``inf`` and the loss 0.
 
     `update` and `revert` take O(log n), where n is the number of distinct scores, and about
-    40 bytes per distinct score. Any order of arrival leaves the same state. Several threads
+    23 bytes per distinct score. Any order of arrival leaves the same state. Several threads
     may share one object.
 
     Examples

@@ -198,7 +198,7 @@ def require_plain(model: Any) -> None:
             f"model must be an OnlineThreshold, OnlineCut or OnlineCalibrator, got {model!r}."
         )
     for name in ("update", "revert"):
-        if getattr(type(model), name) is not getattr(model._native, name):
+        if getattr(type(model), name) is not getattr(model._plain, name):
             raise TypeError(
                 f"{type(model).__name__} has its own {name}(), which would never be called: "
                 "samples are held without it. Give a model that does not override it."
