@@ -255,7 +255,7 @@ public:
 };
 
 // The same two in bounded memory.
-class BoundedThreshold : public Labelled<BoundedSamples<>> {
+class BoundedThreshold : public Labelled<BoundedHeld> {
 public:
     BoundedThreshold(std::int64_t false_positive, std::int64_t false_negative,
                      std::int64_t unit_numerator, std::int64_t unit_denominator,
@@ -265,7 +265,7 @@ public:
                    LossScale{loss_numerator, loss_denominator}, capacity) {}
 };
 
-class BoundedCut : public AnyLosses<BoundedSamples<>> {
+class BoundedCut : public AnyLosses<BoundedHeld> {
 public:
     BoundedCut(std::int64_t unit_numerator, std::int64_t unit_denominator,
                std::int64_t loss_numerator, std::int64_t loss_denominator, std::size_t capacity)
