@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "held_samples.hpp"
+#include "run_bytes.hpp"
 #include "run_tree.hpp"
 #include "score_grid.hpp"
 
@@ -107,18 +108,21 @@ public:
     // The same for one sample in the places in use, nothing negative.
     bool has_plain_room(std::int64_t size) const { return size < most_seen - seen_; }
 
-    // After this, so many calls of add(), remove() and withdraw() find memory.
+    // After this, so many calls of add(), remove() and withdraw() find memory; what was promised
+    // before is not kept.
     void reserve(std::size_t samples, bool = true) {
+        promised_ = 0;
         tree_.reserve(samples, limit());
         if (grid_) grid_->tree().reserve(samples, most_buckets());
-        const bool many = samples > 1;  // then runs may have to move within the tree
-        if (many || tree_.size() + samples >= limit() ||
+        if (samples > Tree::few || tree_.size() + samples >= limit() ||
             (grid_ && grid_->tree().size() + samples >= most_buckets())) {
             runs_.reserve(capacity_);
             fewer_.reserve(goal(limit()));
+        } else {
+            release();
         }
         if (!grid_ && with_grid() && tree_.size() + samples >= capacity_) reserve_grid(samples);
-        promised_ = std::max(promised_, samples);
+        promised_ = samples;
     }
 
     Refusal add(double score, const Losses& losses, int bits, bool = false) {
@@ -145,6 +149,10 @@ public:
         count({-losses.above, -losses.above}, size_of(losses), -1);
         return Refusal::none;
     }
+
+    void warm(double) const {}
+    // One sample for another: nothing is gained here.
+    bool replace(double, const Losses&, double, const Losses&) { return false; }
 
     // ---- samples that fade ----
 
@@ -193,10 +201,11 @@ public:
         Wide size = 0;
         for (const Row& row : rows) size += size_of({row.below(), row.above()});
         if (!fits(size, bits, most_seen)) return Refusal::too_large;
-        reserve(rows.size());
+        const bool alone = promised_ == 0;
+        if (promised_ < rows.size()) reserve(rows.size());
         for (const Row& row : rows) add(score_of(row.order), {row.below(), row.above()}, bits);
-        promised_ = 0;
-        release();
+        if (alone) promised_ = 0;
+        if (promised_ == 0) release();
         return Refusal::none;
     }
     // The same; what fails, fails on a copy.
@@ -277,13 +286,13 @@ public:
     // Everything in words of 64 bits, the same for all who saw the same samples in the same order.
     std::string state() const {
         std::string bytes;
-        put(bytes, static_cast<std::uint64_t>(bits_));
-        put(bytes, samples_);
+        put_word(bytes, static_cast<std::uint64_t>(bits_));
+        put_word(bytes, samples_);
         for (const std::int64_t number :
              {seen_, above_.low, above_.high, changes_, std::int64_t{step_}})
-            put(bytes, static_cast<std::uint64_t>(number));
-        put(bytes, tree_.size());
-        put(bytes, grid_ ? static_cast<std::uint64_t>(grid_->shift()) : 64);
+            put_word(bytes, static_cast<std::uint64_t>(number));
+        put_word(bytes, tree_.size());
+        put_word(bytes, grid_ ? static_cast<std::uint64_t>(grid_->shift()) : 64);
         put_runs(bytes, tree_);
         if (grid_) put_runs(bytes, grid_->tree());
         return bytes;
@@ -291,7 +300,8 @@ public:
 
     bool restore(const std::string& bytes, bool = false) {
         if (bytes.size() % 8 != 0 || bytes.size() < 8 * head) return false;
-        const std::uint64_t bits = get(bytes, 0), size = get(bytes, 7), shift = get(bytes, 8);
+        const std::uint64_t bits = get_word(bytes, 0), size = get_word(bytes, 7),
+                            shift = get_word(bytes, 8);
         const std::size_t words = bytes.size() / 8 - head, each = words_of_a_run;
         if (bits > (unit_.automatic ? finest_bits : 0) || words % each || size > words / each ||
             shift > 64 || (shift == 64 && size != words / each) ||
@@ -299,12 +309,12 @@ public:
             return false;
         BoundedSamples read(unit_, capacity_);
         read.bits_ = static_cast<int>(bits);
-        read.samples_ = get(bytes, 1);
-        read.seen_ = static_cast<std::int64_t>(get(bytes, 2));
-        read.above_ = {static_cast<std::int64_t>(get(bytes, 3)),
-                       static_cast<std::int64_t>(get(bytes, 4))};
-        read.changes_ = static_cast<std::int64_t>(get(bytes, 5));
-        const auto step = static_cast<std::int64_t>(get(bytes, 6));
+        read.samples_ = get_word(bytes, 1);
+        read.seen_ = static_cast<std::int64_t>(get_word(bytes, 2));
+        read.above_ = {static_cast<std::int64_t>(get_word(bytes, 3)),
+                       static_cast<std::int64_t>(get_word(bytes, 4))};
+        read.changes_ = static_cast<std::int64_t>(get_word(bytes, 5));
+        const auto step = static_cast<std::int64_t>(get_word(bytes, 6));
         if (read.seen_ < 0 || read.seen_ >= 2 * most_seen || !read.within(read.above_.low) ||
             !read.within(read.above_.high) || read.above_.low > read.above_.high ||
             read.changes_ < 0 || step < -Closeness::most || step > Closeness::most)
@@ -590,11 +600,8 @@ private:
     bool plausible(const std::vector<Run>& runs) const {
         const auto in_range = [&](std::int64_t sum) { return within(sum); };
         std::int64_t up = 0, low = 0;
-        for (std::size_t i = 0; i < runs.size(); ++i) {
-            const Run& run = runs[i];
-            if (!(run.first <= run.last) || (i && !(runs[i - 1].last < run.first))) return false;
-            for (const double end : {run.first, run.last})
-                if (end == 0 && std::signbit(end)) return false;
+        if (!in_order(runs)) return false;
+        for (const Run& run : runs) {
             for (const std::int64_t part : {run.up, run.low, run.highest, run.lowest})
                 if (part > 2 * seen_ || part < -2 * seen_) return false;
             if (run.single() ? run.highest < 0 || run.lowest != 0
@@ -609,37 +616,6 @@ private:
     }
 
     static constexpr std::size_t head = 9;  // the words before the runs in state()
-
-    static void put(std::string& bytes, std::uint64_t word) {
-        for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(word >> (8 * i) & 255));
-    }
-    static std::uint64_t get(const std::string& bytes, std::size_t word) {
-        std::uint64_t value = 0;
-        for (std::size_t i = 8; i-- > 0;)
-            value = value << 8 | static_cast<unsigned char>(bytes[8 * word + i]);
-        return value;
-    }
-    static void put_runs(std::string& bytes, const Tree& tree) {
-        tree.scan([&](const Run& run) {
-            for (const double end : {run.first, run.last})
-                put(bytes, std::bit_cast<std::uint64_t>(end));
-            for (const std::int64_t part : {run.up, run.low, run.highest, run.lowest})
-                put(bytes, static_cast<std::uint64_t>(part));
-        });
-    }
-    static std::vector<Run> get_runs(const std::string& bytes, std::size_t from, std::size_t size) {
-        std::vector<Run> runs;
-        runs.reserve(size);
-        const auto whole = [&](std::size_t at) {
-            return static_cast<std::int64_t>(get(bytes, at));
-        };
-        for (std::size_t at = from; runs.size() < size; at += words_of_a_run)
-            runs.push_back({std::bit_cast<double>(get(bytes, at)),
-                            std::bit_cast<double>(get(bytes, at + 1)), whole(at + 2), whole(at + 3),
-                            whole(at + 4), whole(at + 5)});
-        return runs;
-    }
-    static constexpr std::size_t words_of_a_run = 6;
 
     Tree tree_;
     std::optional<ScoreGrid<Tree>> grid_;

@@ -167,16 +167,21 @@ public:
             reserve_branches(branches_.size() + 1);
     }
     // The same for so many calls of insert(), wherever they are, as long as there are never more
-    // than `most` runs. Where has_room() is false, load() of what is held makes room.
+    // than `most` runs. Where has_room() is false after more than a few of them, load() of what is
+    // held makes room.
+    static constexpr std::size_t few = 16;
     void reserve(std::size_t inserts, std::size_t most) {
         if (size_ > 0 && size_ + inserts <= leaf_slots) return;
         const std::size_t in_use = leaves_in_use();
         const std::size_t leaves =
-            std::min(in_use + inserts, std::max(in_use, leaves_for(most)) + 1);
+            inserts <= few ? in_use + inserts
+                           : std::min(in_use + inserts, std::max(in_use, leaves_for(most)) + 1);
         reserve_leaves(leaves);
         if (in_use > 0 && leaves <= branch_slots) return;
-        reserve_branches(std::min(branches_.size() + inserts,
-                                  std::max(branches_.size(), branches_for(leaves)) + 1));
+        const std::size_t branches = branches_.size();
+        reserve_branches(inserts <= few ? branches + inserts
+                                        : std::min(branches + inserts,
+                                                   std::max(branches, branches_for(leaves)) + 1));
     }
     // The same for load() of so many runs.
     void reserve_runs(std::size_t runs) {

@@ -22,6 +22,7 @@ NAMES = {
     "Bank",
     "BestCut",
     "Blocks",
+    "BoundedCalibrator",
     "BoundedCut",
     "BoundedThreshold",
     "Budget",

@@ -12,6 +12,7 @@
 
 #include "../batch.hpp"
 #include "../bounded_samples.hpp"
+#include "../class_grid.hpp"
 #include "../held_samples.hpp"
 #include "numbers.hpp"
 #include "object_lock.hpp"
@@ -254,7 +255,7 @@ public:
                     LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
 };
 
-// The same two in bounded memory.
+// The same three in bounded memory.
 class BoundedThreshold : public Labelled<BoundedHeld> {
 public:
     BoundedThreshold(std::int64_t false_positive, std::int64_t false_negative,
@@ -271,6 +272,15 @@ public:
                std::int64_t loss_numerator, std::int64_t loss_denominator, std::size_t capacity)
         : AnyLosses(unit_of(unit_numerator, unit_denominator),
                     LossScale{loss_numerator, loss_denominator}, capacity) {}
+};
+
+class BoundedCalibrator : public Labelled<ClassGrid> {
+public:
+    BoundedCalibrator(std::int64_t unit_numerator, std::int64_t unit_denominator,
+                      std::int64_t weight_numerator, std::int64_t weight_denominator,
+                      std::size_t capacity)
+        : Labelled({1, 1}, unit_of(unit_numerator, unit_denominator),
+                   LossScale{weight_numerator, weight_denominator}, capacity) {}
 };
 
 template <class T>
