@@ -188,7 +188,7 @@ public:
         if (!covers(score)) return false;
         const std::int64_t size = size_of(losses), unsure = (size >> 40) + 2;
         const std::int64_t z = losses.above - losses.below;
-        change(score, {-z - unsure, -z + unsure}, bits_, -1, false);
+        change(score, {-z - unsure, -z + unsure}, bits_, -1);
         count({-losses.above - unsure, -losses.above + unsure}, size + unsure, -1);
         return true;
     }
@@ -435,8 +435,8 @@ private:
     }
 
     // z at every cut above the score, for one sample more or less. Nothing fails once memory and
-    // places have been found. `certain`: a score without samples can be given up.
-    void change(double score, const Interval& z, int bits, int sign, bool certain = true) {
+    // places have been found.
+    void change(double score, const Interval& z, int bits, int sign) {
         if (tree_.size() >= limit()) hold_fewer();
         if (grid_ && grid_->tree().size() >= most_buckets()) {
             runs_.reserve(capacity_);
@@ -450,7 +450,7 @@ private:
         } else {
             refine(bits);
         }
-        apply(place, score, z, sign, certain);
+        apply(place, score, z, sign);
         if (promised_ == 0 || --promised_ == 0) release();
     }
 
@@ -475,8 +475,7 @@ private:
         if (grid_) grid_->tree().trim();
     }
 
-    void apply(const typename Tree::Place& place, double score, const Interval& z, int sign,
-               bool certain) {
+    void apply(const typename Tree::Place& place, double score, const Interval& z, int sign) {
         if (place.before_all() || score > tree_.last_at(place))
             return tree_.insert(place, {score, score, z.high, z.low, 1, 0});
         Run run = tree_.at(place);
@@ -487,10 +486,7 @@ private:
         run.up += z.high;
         run.low += z.low;
         if (run.single()) {
-            if (!certain)
-                run.highest = 0;
-            else if (run.highest && (run.highest += sign) == 0)
-                return tree_.erase(place);
+            if (run.highest && (run.highest += sign) == 0) return tree_.erase(place);
         } else if (score == run.first) {
             run.highest += z.high;
             run.lowest += z.low;

@@ -481,39 +481,51 @@ TEST_CASE("bounds of weights that fade hold against exact fractions") {
     }
 }
 
-TEST_CASE("changes that were promised find memory") {
-    for (std::size_t capacity : {8u, 40u, 1024u}) {
-        std::mt19937_64 random(capacity);
-        Small bounded(Unit{}, capacity);
-        Oracle oracle;
-        std::vector<Sample> held;
-        for (int round = 0; round < (capacity > 40 ? effort(40, 200) : effort(200, 1000));
-             ++round) {
-            const std::size_t count = round % 4 ? 1 + random() % 3 : random() % (2 * capacity);
-            bounded.reserve(count);
-            const bool found = succeeds_with(0, [&] {
-                for (std::size_t i = 0; i < count; ++i) {
-                    if (!held.empty() && random() % 3 == 0) {
-                        std::swap(held[random() % held.size()], held.back());
-                        const Sample sample = held.back();
-                        held.pop_back();
-                        bounded.remove(sample.score, sample.losses, 0, false);
-                        limen::testing::allocations_left = -1;  // the oracle may
-                        oracle.add(sample.score, sample.losses, -1);
-                    } else {
-                        const Sample sample{static_cast<double>(random()) * 0x1p-64,
-                                            random() % 2 ? Losses{0, 3} : Losses{2, 0}};
-                        bounded.add(sample.score, sample.losses, 0);
-                        limen::testing::allocations_left = -1;
-                        held.push_back(sample);
-                        oracle.add(sample.score, sample.losses, 1);
-                    }
-                    limen::testing::allocations_left = 0;
+namespace {
+
+template <class Bounded>
+void keep_promises(std::size_t capacity) {
+    std::mt19937_64 random(capacity);
+    Bounded bounded(Unit{}, capacity);
+    Oracle oracle;
+    std::vector<Sample> held;
+    double highest = 0;
+    for (int round = 0; round < (capacity > 40 ? effort(40, 200) : effort(200, 1000)); ++round) {
+        const std::size_t count = round % 4 ? 1 + random() % 3 : random() % (2 * capacity);
+        const unsigned back = round % 3 ? 3 : 2;
+        bounded.reserve(count);
+        const bool found = succeeds_with(0, [&] {
+            for (std::size_t i = 0; i < count; ++i) {
+                if (!held.empty() && random() % back == 0) {
+                    std::swap(held[random() % held.size()], held.back());
+                    const Sample sample = held.back();
+                    held.pop_back();
+                    bounded.remove(sample.score, sample.losses, 0, false);
+                    limen::testing::allocations_left = -1;  // the oracle may
+                    oracle.add(sample.score, sample.losses, -1);
+                } else {
+                    const double drawn = static_cast<double>(random()) * 0x1p-64;
+                    const double score = round % 8 < 5 ? highest += drawn : highest * drawn;
+                    const Sample sample{score, random() % 2 ? Losses{0, 3} : Losses{2, 0}};
+                    bounded.add(sample.score, sample.losses, 0);
+                    limen::testing::allocations_left = -1;
+                    held.push_back(sample);
+                    oracle.add(sample.score, sample.losses, 1);
                 }
-            });
-            CHECK(found);
-            if (capacity <= 40 || round % 10 == 0) require_all(bounded, oracle);
-        }
+                limen::testing::allocations_left = 0;
+            }
+        });
+        CHECK(found);
+        if (capacity <= 40 || round % 10 == 0) require_all(bounded, oracle);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("changes that were promised find memory") {
+    for (std::size_t capacity : {8u, 40u, 64u, 1024u}) {
+        keep_promises<Small>(capacity);
+        keep_promises<BoundedSamples<>>(capacity);
     }
 }
 
@@ -531,7 +543,7 @@ TEST_CASE("the certificate holds at every look of long walks") {
         BoundedSamples<> bounded(Unit{}, capacity);
         Oracle oracle;
         std::vector<Sample> held;
-        for (int step = 0; step < steps; ++step, ++looks) {
+        for (int step = 0; step < steps; ++step) {
             if (!held.empty() && random() % back == 0) {
                 std::swap(held[random() % held.size()], held.back());
                 const Sample sample = held.back();
@@ -559,6 +571,7 @@ TEST_CASE("the certificate holds at every look of long walks") {
                 oracle.add(sample.score, sample.losses, 1);
             }
             require_certificate(bounded, oracle);
+            ++looks;
         }
     }
 }

@@ -336,7 +336,7 @@ public:
     }
     // Give back memory that will not be needed soon.
     void trim() {
-        const std::size_t spare = std::max<std::size_t>(1, leaves_in_use() / 2);
+        const std::size_t spare = leaves_in_use() / 8;
         for (; spare_leaves_.size() > spare; --leaves_) spare_leaves_.pop_back();
     }
     static RunTree of(const std::vector<Run>& runs) {
@@ -382,7 +382,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t leaf_fill = std::max(1, leaf_slots * 3 / 4);
+    // So that leaves are full when runs are joined the next time, and few are split until then.
+    static constexpr std::size_t leaf_fill = std::max(1, leaf_slots * 5 / 8);
     static constexpr std::size_t branch_fill = std::max(1, branch_slots * 3 / 4);
     static constexpr std::size_t block = 16;  // so many branches share a sum
 

@@ -211,7 +211,7 @@ class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="Boun
     >>> calibrator = limen.OnlineCalibrator(capacity=64)
     >>> calibrator.update_many([i / 100 for i in range(100)], [i > 60 for i in range(100)])
     >>> calibrator.threshold(false_negative=5), calibrator.loss_bound(false_negative=5)
-    (0.605, 0.0)
+    (0.595, 1.0)
     """
 
     __slots__ = ()
