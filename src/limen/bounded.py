@@ -101,7 +101,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
     Parameters
     ----------
     capacity
-        How many scores and runs of scores are held at most, from 8 to 65,536; about 70 bytes each.
+        How many scores and runs of scores are held at most, from 8 to 65,536; about 80 bytes each.
     false_positive, false_negative, unit
         As for `limen.OnlineThreshold`.
 
@@ -196,7 +196,7 @@ class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="Boun
     Parameters
     ----------
     capacity
-        How many buckets of scores are held at most, from 8 to 65,536; about 70 bytes each.
+        How many buckets of scores are held at most, from 8 to 65,536; about 80 bytes each.
     unit
         As for `limen.OnlineCalibrator`.
 
