@@ -183,7 +183,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
         (OnlineThreshold.revert, ["self", "score", "label", "weight"]),
         (OnlineThreshold.update_many, ["self", "scores", "labels", "weights"]),
         (OnlineThreshold.revert_many, ["self", "scores", "labels", "weights"]),
-        (OnlineCalibrator.__init__, ["self", "unit"]),
+        (OnlineCalibrator.__init__, ["self", "unit", "capacity"]),
         (OnlineCalibrator.update, ["self", "score", "label", "weight"]),
         (OnlineCalibrator.revert, ["self", "score", "label", "weight"]),
         (OnlineCalibrator.update_many, ["self", "scores", "labels", "weights"]),
