@@ -33,13 +33,25 @@
 #include <vector>
 
 #include "held_samples.hpp"
+#include "run_bytes.hpp"
 #include "run_tree.hpp"
 #include "score_grid.hpp"
 
 namespace limen {
 
+// What is known of all samples together.
+struct BoundedSums {
+    std::size_t samples_ = 0;
+    Interval above_{0, 0};      // the loss when everything lies above the cut
+    std::int64_t seen_ = 0;     // the sum of all absolute losses that came and went
+    std::int64_t changes_ = 0;  // how many these were
+    int step_ = 0;              // how far runs were joined last time; see fewer()
+};
+
 template <class Tree = RunTree<>>
-class BoundedSamples : public Measure {
+class BoundedSamples : public Measure, private BoundedSums {
+    using Sums = BoundedSums;
+
 public:
     static constexpr std::size_t least_capacity = 8, most_capacity = std::size_t{1} << 16;
     static constexpr std::size_t least_for_grid = 1024;
@@ -55,7 +67,9 @@ public:
     // How many runs are held, those of the grid included.
     std::size_t distinct() const { return tree_.size() + (grid_ ? grid_->tree().size() : 0); }
     std::size_t memory() const {
-        return sizeof *this + tree_.memory() + (grid_ ? grid_->tree().memory() : 0);
+        return sizeof *this + tree_.memory() + (grid_ ? grid_->tree().memory() : 0) +
+               (spare_grid_ ? spare_grid_->tree().memory() : 0) +
+               (runs_.capacity() + fewer_.capacity()) * sizeof(Run);
     }
     std::int64_t total() const { return seen_; }
     const Tree& tree() const { return tree_; }
@@ -74,25 +88,49 @@ public:
         return cut;
     }
     // The most that its loss can be.
-    std::int64_t loss(const Cut& cut) const { return above_ - cut.best; }
-    // By how much its loss can at most be above that of the best cut.
+    std::int64_t loss(const Cut& cut) const { return above_.high - cut.best; }
+    // By how much that can at most be above the loss of the best cut.
     std::int64_t bound() const {
         std::int64_t most = highest(tree_), worth = offer(tree_);
         if (grid_) {
             most = std::min(most, highest(grid_->tree()));
             worth = std::max(worth, offer(grid_->tree()));
         }
-        return most - worth;
+        return most - worth + (above_.high - above_.low);
     }
 
     bool coarsen() { return false; }
 
+    // Whether so many samples of this size in all can be added without a refusal.
+    bool has_room(Wide size, int bits, std::size_t = 0) const {
+        return fits(size, bits, most_seen);
+    }
+    // The same for one sample in the places in use, nothing negative.
+    bool has_plain_room(std::int64_t size) const { return size < most_seen - seen_; }
+
+    // After this, so many calls of add(), remove() and withdraw() find memory; what was promised
+    // before is not kept.
+    void reserve(std::size_t samples, bool = true) {
+        promised_ = 0;
+        tree_.reserve(samples, limit());
+        if (grid_) grid_->tree().reserve(samples, most_buckets());
+        if (samples > Tree::few || tree_.size() + samples >= limit() ||
+            (grid_ && grid_->tree().size() + samples >= most_buckets())) {
+            runs_.reserve(capacity_);
+            fewer_.reserve(goal(limit()));
+        } else {
+            release();
+        }
+        if (!grid_ && with_grid() && tree_.size() + samples >= capacity_) reserve_grid(samples);
+        promised_ = samples;
+    }
+
     Refusal add(double score, const Losses& losses, int bits, bool = false) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
-        if (!fits(size_of(losses), bits)) return Refusal::too_large;
-        score += 0.0;
-        change(score, losses.above - losses.below, bits, 1);
-        count(losses, 1);
+        if (!fits(size_of(losses), bits, most_seen)) return Refusal::too_large;
+        const std::int64_t z = losses.above - losses.below;
+        change(score + 0.0, {z, z}, bits, 1);
+        count({losses.above, losses.above}, size_of(losses), 1);
         return Refusal::none;
     }
 
@@ -101,44 +139,95 @@ public:
     Refusal remove(double score, const Losses& losses, int bits, bool) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
         score += 0.0;
-        const auto place = tree_.place(score);
-        if (place.before_all() || score > tree_.at(place).last || samples_ == 0)
-            return Refusal::not_held;
-        if (!fits(size_of(losses), bits)) return Refusal::too_large;
-        const Run& run = tree_.at(place);
+        if (!covers(score)) return Refusal::not_held;
+        if (!fits(size_of(losses), bits, 2 * most_seen)) return Refusal::too_large;
+        const Run run = tree_.at(tree_.place(score));
         const std::int64_t z = losses.above - losses.below;
         const Wide factor = Wide{1} << (bits > bits_ ? bits - bits_ : 0);
         if (run.single() && run.highest == 1 && run.up * factor != z) return Refusal::not_held;
-        change(score, -z, bits, -1);
-        count(losses, -1);
+        change(score, {-z, -z}, bits, -1);
+        count({-losses.above, -losses.above}, size_of(losses), -1);
         return Refusal::none;
     }
 
-    // All rows in the order given, or on an error none: what fails, fails on a copy.
+    void warm(double) const {}
+    // One sample for another: nothing is gained here.
+    bool replace(double, const Losses&, double, const Losses&, bool) { return false; }
+
+    // ---- samples that fade ----
+
+    void set_fading() {}
+
+    // Measure in at least so many places from now on, if there is room. O(n) where that is new.
+    void refine_to(int bits) {
+        if (samples_ && fits(0, bits, most_seen)) refine(bits);
+    }
+
+    // Divide every loss by 2^bits. Running sums are rounded away from one another, so that they
+    // still bound what was divided exactly. Where all of it together is less than one unit, it is
+    // dropped. O(n).
+    void fade(int bits) {
+        if (bits <= 0 || samples_ == 0) return;
+        // As many places as there are left cost no rounding: the same units, each worth less.
+        const int finer = unit_.automatic ? std::min(finest_bits - bits_, bits) : 0;
+        bits -= finer;
+        bits_ += finer;
+        if (bits == 0) return;
+        if (bits > 62 || seen_ >> bits == 0) return clear();
+        divide(tree_, bits);
+        if (grid_) divide(grid_->tree(), bits);
+        above_ = {floored(above_.low, bits), raised(above_.high, bits)};
+        seen_ = raised(seen_, bits);
+        changes_ = raised(changes_, bits);
+    }
+
+    // Take back one sample that has faded, which costs about so much by now: `position` and powers
+    // of two are rounded, so what it was added with is known to less than 2^-40 and two units.
+    bool withdraw(double score, const Losses& losses, bool) {
+        score += 0.0;
+        if (!covers(score)) return false;
+        const std::int64_t size = size_of(losses), unsure = (size >> 40) + 2;
+        const std::int64_t z = losses.above - losses.below;
+        change(score, {-z - unsure, -z + unsure}, bits_, -1);
+        count({-losses.above - unsure, -losses.above + unsure}, size + unsure, -1);
+        return true;
+    }
+
+    // ---- many ----
+
+    // All rows in the order given, or on an error none.
     template <class Row>
     Refusal add_many(const std::vector<Row>& rows, int bits) {
-        return all_or_none(rows, bits, [](BoundedSamples& changed, const Row& row, int places) {
-            return changed.add(score_of(row.order), {row.below(), row.above()}, places);
-        });
+        Wide size = 0;
+        for (const Row& row : rows) size += size_of({row.below(), row.above()});
+        if (!fits(size, bits, most_seen)) return Refusal::too_large;
+        const bool alone = promised_ == 0;
+        if (promised_ < rows.size()) reserve(rows.size());
+        for (const Row& row : rows) add(score_of(row.order), {row.below(), row.above()}, bits);
+        if (alone) promised_ = 0;
+        if (promised_ == 0) release();
+        return Refusal::none;
     }
+    // The same; what fails, fails on a copy.
     template <class Row>
     Refusal remove_many(const std::vector<Row>& rows, int bits, bool one_sided, double& missing) {
-        return all_or_none(rows, bits, [&](BoundedSamples& changed, const Row& row, int places) {
+        BoundedSamples changed = copy();
+        for (const Row& row : rows) {
             missing = score_of(row.order);
-            return changed.remove(missing, {row.below(), row.above()}, places, one_sided);
-        });
+            const Refusal refusal =
+                changed.remove(missing, {row.below(), row.above()}, bits, one_sided);
+            if (refusal != Refusal::none) return refusal;
+        }
+        *this = std::move(changed);
+        return Refusal::none;
     }
 
     BoundedSamples copy() const {
         BoundedSamples other(unit_, capacity_);
         static_cast<Measure&>(other) = *this;
+        static_cast<Sums&>(other) = *this;
         other.tree_ = Tree::of(runs_of(tree_));
         if (grid_) other.grid_ = ScoreGrid<Tree>::of(grid_->runs(), grid_->shift(), most_buckets());
-        other.samples_ = samples_;
-        other.above_ = above_;
-        other.seen_ = seen_;
-        other.changes_ = changes_;
-        other.step_ = step_;
         return other;
     }
 
@@ -147,12 +236,35 @@ public:
         std::vector<Run> buckets;
         int shift = -1;  // without a grid
         std::size_t samples = 0;
-        std::int64_t total = 0, above = 0, changes = 0;
+        std::int64_t total = 0, changes = 0;
+        Interval above{0, 0};
         int bits = 0;
+
+        // All of it times a factor that is known to 2^-40, in units of so many places.
+        Part times(double factor, int places) const {
+            const auto about = [=](std::int64_t value) {
+                return static_cast<double>(value) * factor;
+            };
+            const auto unsure = [](double value) { return 2 + std::fabs(value) * 0x1p-40; };
+            const auto up = [=](std::int64_t value) {
+                return std::llround(about(value) + unsure(about(value)));
+            };
+            const auto down = [=](std::int64_t value) {
+                return std::llround(about(value) - unsure(about(value)));
+            };
+            Part made = *this;
+            std::transform(runs.begin(), runs.end(), made.runs.begin(), Rescaled(up, down));
+            std::transform(buckets.begin(), buckets.end(), made.buckets.begin(),
+                           Rescaled(up, down));
+            made.total = up(total);
+            made.above = {down(above.low), up(above.high)};
+            made.bits = places;
+            return made;
+        }
     };
 
-    Part part() const {
-        Part taken{runs_of(tree_), {}, -1, samples_, seen_, above_, changes_, bits_};
+    Part part(bool = false) const {
+        Part taken{runs_of(tree_), {}, -1, samples_, seen_, changes_, above_, bits_};
         if (grid_) taken.buckets = grid_->runs(), taken.shift = grid_->shift();
         return taken;
     }
@@ -174,12 +286,13 @@ public:
     // Everything in words of 64 bits, the same for all who saw the same samples in the same order.
     std::string state() const {
         std::string bytes;
-        put(bytes, static_cast<std::uint64_t>(bits_));
-        put(bytes, samples_);
-        for (const std::int64_t number : {seen_, above_, changes_, std::int64_t{step_}})
-            put(bytes, static_cast<std::uint64_t>(number));
-        put(bytes, tree_.size());
-        put(bytes, grid_ ? static_cast<std::uint64_t>(grid_->shift()) : 64);
+        put_word(bytes, static_cast<std::uint64_t>(bits_));
+        put_word(bytes, samples_);
+        for (const std::int64_t number :
+             {seen_, above_.low, above_.high, changes_, std::int64_t{step_}})
+            put_word(bytes, static_cast<std::uint64_t>(number));
+        put_word(bytes, tree_.size());
+        put_word(bytes, grid_ ? static_cast<std::uint64_t>(grid_->shift()) : 64);
         put_runs(bytes, tree_);
         if (grid_) put_runs(bytes, grid_->tree());
         return bytes;
@@ -187,7 +300,8 @@ public:
 
     bool restore(const std::string& bytes, bool = false) {
         if (bytes.size() % 8 != 0 || bytes.size() < 8 * head) return false;
-        const std::uint64_t bits = get(bytes, 0), size = get(bytes, 6), shift = get(bytes, 7);
+        const std::uint64_t bits = get_word(bytes, 0), size = get_word(bytes, 7),
+                            shift = get_word(bytes, 8);
         const std::size_t words = bytes.size() / 8 - head, each = words_of_a_run;
         if (bits > (unit_.automatic ? finest_bits : 0) || words % each || size > words / each ||
             shift > 64 || (shift == 64 && size != words / each) ||
@@ -195,12 +309,14 @@ public:
             return false;
         BoundedSamples read(unit_, capacity_);
         read.bits_ = static_cast<int>(bits);
-        read.samples_ = get(bytes, 1);
-        read.seen_ = static_cast<std::int64_t>(get(bytes, 2));
-        read.above_ = static_cast<std::int64_t>(get(bytes, 3));
-        read.changes_ = static_cast<std::int64_t>(get(bytes, 4));
-        const auto step = static_cast<std::int64_t>(get(bytes, 5));
-        if (read.seen_ < 0 || read.seen_ >= most_seen || magnitude(read.above_) > read.seen_ ||
+        read.samples_ = get_word(bytes, 1);
+        read.seen_ = static_cast<std::int64_t>(get_word(bytes, 2));
+        read.above_ = {static_cast<std::int64_t>(get_word(bytes, 3)),
+                       static_cast<std::int64_t>(get_word(bytes, 4))};
+        read.changes_ = static_cast<std::int64_t>(get_word(bytes, 5));
+        const auto step = static_cast<std::int64_t>(get_word(bytes, 6));
+        if (read.seen_ < 0 || read.seen_ >= 2 * most_seen || !read.within(read.above_.low) ||
+            !read.within(read.above_.high) || read.above_.low > read.above_.high ||
             read.changes_ < 0 || step < -Closeness::most || step > Closeness::most)
             return false;
         read.step_ = static_cast<int>(step);
@@ -258,104 +374,170 @@ private:
     static std::int64_t size_of(const Losses& losses) {
         return magnitude(losses.below) + magnitude(losses.above);
     }
-    static std::int64_t above(std::int64_t value, int bits) { return -(-value >> bits); }
-    static std::int64_t below(std::int64_t value, int bits) { return value >> bits; }
+    // Divided by 2^bits, rounded up and down.
+    static std::int64_t raised(std::int64_t value, int bits) { return -(-value >> bits); }
+    static std::int64_t floored(std::int64_t value, int bits) { return value >> bits; }
+    static void divide(Tree& tree, int bits) {
+        tree.transform(Rescaled([=](std::int64_t sum) { return raised(sum, bits); },
+                                [=](std::int64_t sum) { return floored(sum, bits); }));
+    }
 
+    static void tree_runs(const Tree& tree, std::vector<Run>& runs) {
+        runs.clear();
+        tree.scan([&](const Run& run) { runs.push_back(run); });
+    }
     static std::vector<Run> runs_of(const Tree& tree) {
         std::vector<Run> runs;
         runs.reserve(tree.size());
-        tree.scan([&](const Run& run) { runs.push_back(run); });
+        tree_runs(tree, runs);
         return runs;
     }
+    bool within(std::int64_t sum) const { return magnitude(sum) <= seen_; }
 
+    bool with_grid() const { return capacity_ >= least_for_grid; }
     std::size_t most_buckets() const { return capacity_ / 4; }
     std::size_t limit() const { return grid_ ? capacity_ - most_buckets() : capacity_; }
-    bool fits(Wide more, int bits) const {
+    // To how many runs the tree is reduced, or a few less.
+    static std::size_t goal(std::size_t limit) {
+        return limit - std::max<std::size_t>(2, limit / 4);
+    }
+    bool fits(Wide more, int bits, std::int64_t most) const {
         const int finer = bits > bits_ ? bits - bits_ : 0;
-        return (Wide{seen_} << finer) + more < most_seen;
+        return (Wide{seen_} << finer) + more < most;
+    }
+    bool covers(double score) const {
+        const auto place = tree_.place(score);
+        return samples_ > 0 && !place.before_all() && score <= tree_.last_at(place);
     }
 
     // Measure in more places from now on.
     void refine(int bits) {
         if (bits <= bits_) return;
         const std::int64_t factor = std::int64_t{1} << (bits - bits_);
-        Tree tree = Tree::of(times(runs_of(tree_), factor));
-        if (grid_)
-            grid_ =
-                ScoreGrid<Tree>::of(times(grid_->runs(), factor), grid_->shift(), most_buckets());
-        tree_ = std::move(tree);
-        above_ *= factor;
+        const auto finer = [=](const Run& run) { return times(run, factor); };
+        tree_.transform(finer);
+        if (grid_) grid_->tree().transform(finer);
+        above_ = {above_.low * factor, above_.high * factor};
         seen_ *= factor;
         bits_ = bits;
     }
+    static Run times(Run run, std::int64_t factor) {
+        run.up *= factor;
+        run.low *= factor;
+        if (run.single()) return run;
+        run.highest *= factor;
+        run.lowest *= factor;
+        return run;
+    }
     static std::vector<Run> times(std::vector<Run> runs, std::int64_t factor) {
-        for (Run& run : runs) {
-            run.up *= factor;
-            run.low *= factor;
-            if (run.single()) continue;
-            run.highest *= factor;
-            run.lowest *= factor;
-        }
+        for (Run& run : runs) run = times(run, factor);
         return runs;
     }
 
     // z at every cut above the score, for one sample more or less. Nothing fails once memory and
     // places have been found.
-    void change(double score, std::int64_t z, int bits, int sign) {
-        if (tree_.size() >= limit()) hold(runs_of(tree_));
-        refine(bits);
-        if (grid_) grid_->make_room(most_buckets());
-        const auto place = tree_.place(score);
-        tree_.reserve(place);
-        if (grid_) grid_->add(grid_->reserve(score), score, z);
+    void change(double score, const Interval& z, int bits, int sign) {
+        if (tree_.size() >= limit()) hold_fewer();
+        if (grid_ && grid_->tree().size() >= most_buckets()) {
+            runs_.reserve(capacity_);
+            grid_->make_room(most_buckets(), runs_);
+        }
+        const auto place = room_for(tree_, score);
+        if (grid_) {
+            const auto bucket = room_for(grid_->tree(), score);
+            refine(bits);
+            grid_->add(bucket, score, z);
+        } else {
+            refine(bits);
+        }
         apply(place, score, z, sign);
+        if (promised_ == 0 || --promised_ == 0) release();
     }
 
-    void apply(const typename Tree::Place& place, double score, std::int64_t z, int sign) {
-        if (place.before_all() || score > tree_.at(place).last)
-            return tree_.insert(place, {score, score, z, z, 1, 0});
-        Run& run = tree_.at(place);
+    // Where a score belongs, with memory for a run that is put there.
+    typename Tree::Place room_for(Tree& tree, double score) {
+        const auto place = tree.place(score);
+        if (tree.has_room(place)) return place;
+        if (promised_ == 0) {
+            tree.reserve(place);
+            return place;
+        }
+        tree_runs(tree, runs_);
+        tree.load(runs_);
+        return tree.place(score);
+    }
+    void release() {
+        if (runs_.capacity() == 0 && !spare_grid_) return;
+        runs_ = std::vector<Run>();
+        fewer_ = std::vector<Run>();
+        spare_grid_.reset();
+        tree_.trim();
+        if (grid_) grid_->tree().trim();
+    }
+
+    void apply(const typename Tree::Place& place, double score, const Interval& z, int sign) {
+        if (place.before_all() || score > tree_.last_at(place))
+            return tree_.insert(place, {score, score, z.high, z.low, 1, 0});
+        Run run = tree_.at(place);
         if (!run.single() && score != run.first && score != run.last) {
-            if (z) part_run(place, score, z);
+            if (z.low || z.high) part_run(place, run, score, z);
             return;
         }
-        run.up += z;
-        run.low += z;
+        run.up += z.high;
+        run.low += z.low;
         if (run.single()) {
             if (run.highest && (run.highest += sign) == 0) return tree_.erase(place);
         } else if (score == run.first) {
-            run.highest += z;
-            run.lowest += z;
+            run.highest += z.high;
+            run.lowest += z.low;
         }
-        tree_.changed(place);
+        tree_.put(place, run);
     }
 
     // The cut next to the score, above it for z > 0 and else below it, was inside the run, so its
     // bounds are known.
-    void part_run(const typename Tree::Place& place, double score, std::int64_t z) {
-        auto [left, right] = split(tree_.at(place), z > 0 ? next_above(score) : score);
-        Run& changed = z > 0 ? left : right;
-        changed.up += z;
-        changed.low += z;
-        if (z < 0) right.highest = right.lowest = z;
-        tree_.at(place) = left;
+    void part_run(const typename Tree::Place& place, const Run& run, double score,
+                  const Interval& z) {
+        const bool above = z.high > 0;
+        auto [left, right] = split(run, above ? next_above(score) : score);
+        Run& changed = above ? left : right;
+        changed.up += z.high;
+        changed.low += z.low;
+        if (!above && !right.single()) right.highest = z.high, right.lowest = z.low;
+        tree_.put(place, left);
         tree_.insert(place, right);
     }
 
-    // Hold these runs, joined where they are too many. The first time, a grid of them is made.
-    void hold(std::vector<Run> runs) {
-        std::optional<ScoreGrid<Tree>> grid;
-        Closeness how{best_of(runs), static_cast<double>(seen_) / static_cast<double>(changes_),
-                      step_};
-        if (runs.size() >= limit()) {
-            const bool first = !grid_ && capacity_ >= least_for_grid;
-            if (first) grid = ScoreGrid<Tree>::of(runs, 0, most_buckets() * 3 / 4);
-            const std::size_t most = first ? capacity_ - most_buckets() : limit();
-            runs = fewer(runs, most * 3 / 4, how);
-        }
-        tree_ = Tree::of(runs);
-        if (grid) grid_ = std::move(grid);
+    void reserve_grid(std::size_t samples) {
+        ScoreGrid<Tree> grid = spare_grid_ ? std::move(*spare_grid_) : ScoreGrid<Tree>();
+        spare_grid_.reset();
+        grid.tree().reserve_runs(most_buckets());
+        grid.tree().reserve(samples, most_buckets());
+        spare_grid_ = std::move(grid);
+    }
+
+    // Join runs where there are too many. The first time, a grid of them is made.
+    void hold_fewer() {
+        runs_.reserve(capacity_);
+        tree_runs(tree_, runs_);
+        hold(runs_);
+    }
+    void hold(std::vector<Run>& runs) {
+        if (runs.size() < limit()) return tree_.load(runs);
+        const bool first = !grid_ && with_grid();
+        const std::size_t most = goal(first ? capacity_ - most_buckets() : limit());
+        fewer_.reserve(most);
+        if (first) reserve_grid(0);
+        // What cannot fail.
+        const double mean = static_cast<double>(seen_) / static_cast<double>(changes_);
+        Closeness how{best_of(runs), std::max(mean, 0x1p-20), step_};
+        fewer(runs, most, how, fewer_);
+        tree_.load(fewer_);
         step_ = how.step;
+        if (!first) return;
+        spare_grid_->load(runs, 0, most_buckets() * 3 / 4);
+        grid_ = std::move(spare_grid_);
+        spare_grid_.reset();
     }
     // What the best cut is known to be worth.
     std::int64_t best_of(const std::vector<Run>& runs) const {
@@ -379,31 +561,43 @@ private:
             grid_ = ScoreGrid<Tree>::merged(grid_ ? std::move(*grid_) : grid_of(mine), their_grid,
                                             most_buckets());
         }
-        hold(overlaid(mine, theirs));
+        std::vector<Run> both = overlaid(mine, theirs);
+        tree_.reserve_runs(std::min(both.size(), limit()));
+        hold(both);
+        release();
         samples_ += part.samples;
-        above_ += part.above * factor;
+        above_ = {above_.low + part.above.low * factor, above_.high + part.above.high * factor};
         seen_ += part.total * factor;
         changes_ += part.changes;
     }
 
-    void count(const Losses& losses, int sign) {
+    void count(const Interval& above, std::int64_t size, int sign) {
         samples_ = sign > 0 ? samples_ + 1 : samples_ - 1;
-        above_ += sign * losses.above;
-        seen_ += size_of(losses);
+        above_ = {above_.low + above.low, above_.high + above.high};
+        seen_ += size;
         ++changes_;
-        if (samples_ == 0) *this = BoundedSamples(unit_, capacity_);
+        if (samples_ == 0) clear();
+    }
+    // Be like new, but keep what was promised.
+    void clear() {
+        bits_ = 0;
+        static_cast<Sums&>(*this) = {};
+        tree_.clear();
+        if (grid_) grid_->tree().clear();
+        if (promised_ && !spare_grid_)
+            spare_grid_ = std::move(grid_);
+        else if (!promised_)
+            tree_ = {};
+        grid_.reset();
     }
 
     // Whether samples could have left runs like these: in order, and every lower bound below its
     // upper one and no larger than all that was seen.
     bool plausible(const std::vector<Run>& runs) const {
-        const auto in_range = [&](std::int64_t sum) { return magnitude(sum) <= seen_; };
+        const auto in_range = [&](std::int64_t sum) { return within(sum); };
         std::int64_t up = 0, low = 0;
-        for (std::size_t i = 0; i < runs.size(); ++i) {
-            const Run& run = runs[i];
-            if (!(run.first <= run.last) || (i && !(runs[i - 1].last < run.first))) return false;
-            for (const double end : {run.first, run.last})
-                if (end == 0 && std::signbit(end)) return false;
+        if (!in_order(runs)) return false;
+        for (const Run& run : runs) {
             for (const std::int64_t part : {run.up, run.low, run.highest, run.lowest})
                 if (part > 2 * seen_ || part < -2 * seen_) return false;
             if (run.single() ? run.highest < 0 || run.lowest != 0
@@ -417,57 +611,30 @@ private:
         return true;
     }
 
-    template <class Row, class Change>
-    Refusal all_or_none(const std::vector<Row>& rows, int bits, Change&& change) {
-        BoundedSamples changed = copy();
-        for (const Row& row : rows)
-            if (const Refusal refusal = change(changed, row, bits); refusal != Refusal::none)
-                return refusal;
-        *this = std::move(changed);
-        return Refusal::none;
-    }
-
-    static constexpr std::size_t head = 8;  // the words before the runs in state()
-
-    static void put(std::string& bytes, std::uint64_t word) {
-        for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(word >> (8 * i) & 255));
-    }
-    static std::uint64_t get(const std::string& bytes, std::size_t word) {
-        std::uint64_t value = 0;
-        for (std::size_t i = 8; i-- > 0;)
-            value = value << 8 | static_cast<unsigned char>(bytes[8 * word + i]);
-        return value;
-    }
-    static void put_runs(std::string& bytes, const Tree& tree) {
-        tree.scan([&](const Run& run) {
-            for (const double end : {run.first, run.last})
-                put(bytes, std::bit_cast<std::uint64_t>(end));
-            for (const std::int64_t part : {run.up, run.low, run.highest, run.lowest})
-                put(bytes, static_cast<std::uint64_t>(part));
-        });
-    }
-    static std::vector<Run> get_runs(const std::string& bytes, std::size_t from, std::size_t size) {
-        std::vector<Run> runs;
-        runs.reserve(size);
-        const auto whole = [&](std::size_t at) {
-            return static_cast<std::int64_t>(get(bytes, at));
-        };
-        for (std::size_t at = from; runs.size() < size; at += words_of_a_run)
-            runs.push_back({std::bit_cast<double>(get(bytes, at)),
-                            std::bit_cast<double>(get(bytes, at + 1)), whole(at + 2), whole(at + 3),
-                            whole(at + 4), whole(at + 5)});
-        return runs;
-    }
-    static constexpr std::size_t words_of_a_run = 6;
+    static constexpr std::size_t head = 9;  // the words before the runs in state()
 
     Tree tree_;
     std::optional<ScoreGrid<Tree>> grid_;
     std::size_t capacity_;
-    std::size_t samples_ = 0;
-    std::int64_t above_ = 0;    // the loss when everything lies above the cut
-    std::int64_t seen_ = 0;     // the sum of all absolute losses that came and went
-    std::int64_t changes_ = 0;  // how many these were
-    int step_ = 0;              // how far runs were joined last time; see collapse()
+
+    // Memory for the changes that were promised.
+    std::size_t promised_ = 0;
+    std::vector<Run> runs_, fewer_;
+    std::optional<ScoreGrid<Tree>> spare_grid_;
 };
+
+// Memories work on these as on samples that are all held.
+template <int leaf_slots, int branch_slots>
+class HeldSamples<RunTree<leaf_slots, branch_slots>>
+    : public BoundedSamples<RunTree<leaf_slots, branch_slots>> {
+public:
+    using Bounded = BoundedSamples<RunTree<leaf_slots, branch_slots>>;
+    using Bounded::Bounded;
+    HeldSamples copy() const { return HeldSamples(Bounded::copy()); }
+
+private:
+    explicit HeldSamples(Bounded&& samples) : Bounded(std::move(samples)) {}
+};
+using BoundedHeld = HeldSamples<RunTree<>>;
 
 }  // namespace limen

@@ -354,3 +354,224 @@ TEST_CASE("an allocation that fails changes no bound and no threshold") {
         require_all(bounded, oracle);
     }
 }
+
+namespace {
+
+// Samples with weights that were halved, exactly: in 2^-100.
+struct FadedOracle {
+    struct One {
+        Sample sample;
+        int places;  // in which its losses were measured, and how often they were halved since
+        Wide of(std::int64_t loss) const { return Wide{loss} << (100 - places); }
+    };
+    std::vector<One> held;
+
+    Wide loss(double threshold) const {
+        Wide sum = 0;
+        for (const One& one : held)
+            sum += one.of(one.sample.score >= threshold ? one.sample.losses.above
+                                                        : one.sample.losses.below);
+        return sum;
+    }
+    // G just above each score, in order.
+    std::map<double, Wide> sums() const {
+        std::map<double, Wide> found;
+        for (const One& one : held)
+            found[one.sample.score + 0.0] +=
+                one.of(one.sample.losses.above - one.sample.losses.below);
+        Wide sum = 0;
+        for (auto& [score, z] : found) z = sum += z;
+        return found;
+    }
+};
+
+template <class Tree>
+void require_faded_bounds(const Tree& tree, const FadedOracle& oracle, int bits) {
+    const std::map<double, Wide> sums = oracle.sums();
+    const auto wide = [&](std::int64_t units) { return Wide{units} * (Wide{1} << (100 - bits)); };
+    std::int64_t up = 0, low = 0;
+    Wide sum = 0;
+    auto at = sums.begin();
+    tree.scan([&](const Run& run) {
+        CHECK(at == sums.end() || at->first >= run.first);
+        for (; at != sums.end() && at->first <= run.last; ++at) {
+            sum = at->second;
+            if (at->first == run.last) continue;  // the border above it comes next
+            CHECK(sum <= wide(up + run.highest) && sum >= wide(low + run.lowest));
+        }
+        up += run.up;
+        low += run.low;
+        CHECK(wide(low) <= sum && sum <= wide(up));
+    });
+    CHECK(at == sums.end());
+}
+
+template <class Bounded>
+void require_faded(const Bounded& bounded, const FadedOracle& oracle) {
+    bounded.check();
+    require_faded_bounds(bounded.tree(), oracle, bounded.bits());
+    if (bounded.grid()) require_faded_bounds(bounded.grid()->tree(), oracle, bounded.bits());
+    const auto wide = [&](std::int64_t units) {
+        return Wide{units} * (Wide{1} << (100 - bounded.bits()));
+    };
+    const Cut offered = bounded.best();
+    const std::int64_t loss = bounded.loss(offered);
+    Wide least = oracle.loss(-std::numeric_limits<double>::infinity());
+    const Wide all = least;
+    for (const auto& [score, sum] : oracle.sums()) least = std::min(least, all - sum);
+    CHECK(oracle.loss(threshold_of(offered)) <= wide(loss));
+    CHECK(least >= wide(loss - bounded.bound()));
+}
+
+}  // namespace
+
+TEST_CASE("bounds of weights that fade hold against exact fractions") {
+    for (unsigned seed = 0; static_cast<int>(seed) < effort(8, 60); ++seed) {
+        std::mt19937_64 random(seed);
+        const bool large = seed % 8 == 7;
+        const std::size_t capacity = large ? 1024 : 8 + random() % 40;
+        const int steps = large ? 2000 : 200;
+        Small bounded(Unit{}, capacity);
+        FadedOracle oracle;
+        int faded = 0;
+        for (int step = 0; step < steps; ++step) {
+            if (random() % 30 == 0 && faded < 60) {
+                const int by = 1 + static_cast<int>(random() % 7);
+                faded += by;
+                bounded.fade(by);
+                for (auto& one : oracle.held) one.places += by;
+                if (bounded.samples() == 0) oracle.held.clear();
+            } else if (!oracle.held.empty() && random() % 6 == 0) {
+                const std::size_t which = random() % oracle.held.size();
+                const FadedOracle::One one = oracle.held[which];
+                oracle.held.erase(oracle.held.begin() + static_cast<std::ptrdiff_t>(which));
+                const double scale = std::ldexp(1.0, bounded.bits() - one.places);
+                const auto about = [&](std::int64_t loss) {
+                    return std::llround(static_cast<double>(loss) * scale);
+                };
+                const Losses& own = one.sample.losses;
+                CHECK(bounded.withdraw(one.sample.score, {about(own.below), about(own.above)},
+                                       false));
+            } else {
+                const double noise = large ? static_cast<double>(random()) * 0x1p-70 : 0;
+                const Sample sample{
+                    score_of_shape(static_cast<int>(seed % 7), step, steps, random) + noise,
+                    draw_losses(random)};
+                if (sample.losses.below == 0 && sample.losses.above == 0) continue;
+                const int bits = bounded.bits();
+                CHECK(bounded.add(sample.score, sample.losses, bits) == Refusal::none);
+                oracle.held.push_back({sample, bits});
+            }
+            if (!large || step % 97 == 0) require_faded(bounded, oracle);
+        }
+        CHECK(!large || bounded.grid().has_value());
+        Small other(Unit{}, capacity);
+        CHECK(other.restore(bounded.state()));
+        CHECK(other.state() == bounded.state());
+        // What another one holds, as if it had faded too.
+        Small both(Unit{}, capacity);
+        both.add(0.5, {7, 0}, 0);
+        FadedOracle of_both = oracle;
+        const int ahead = 3 - bounded.bits() + finest_bits;
+        for (auto& one : of_both.held) one.places += 3;
+        CHECK(both.merge({bounded.part().times(std::ldexp(1.0, ahead - 6), finest_bits)}) ==
+              Refusal::none);
+        of_both.held.push_back({{0.5, {7, 0}}, 0});
+        require_faded(both, of_both);
+    }
+}
+
+namespace {
+
+template <class Bounded>
+void keep_promises(std::size_t capacity) {
+    std::mt19937_64 random(capacity);
+    Bounded bounded(Unit{}, capacity);
+    Oracle oracle;
+    std::vector<Sample> held;
+    double highest = 0;
+    for (int round = 0; round < (capacity > 40 ? effort(40, 200) : effort(200, 1000)); ++round) {
+        const std::size_t count = round % 4 ? 1 + random() % 3 : random() % (2 * capacity);
+        const unsigned back = round % 3 ? 3 : 2;
+        bounded.reserve(count);
+        const bool found = succeeds_with(0, [&] {
+            for (std::size_t i = 0; i < count; ++i) {
+                if (!held.empty() && random() % back == 0) {
+                    std::swap(held[random() % held.size()], held.back());
+                    const Sample sample = held.back();
+                    held.pop_back();
+                    bounded.remove(sample.score, sample.losses, 0, false);
+                    limen::testing::allocations_left = -1;  // the oracle may
+                    oracle.add(sample.score, sample.losses, -1);
+                } else {
+                    const double drawn = static_cast<double>(random()) * 0x1p-64;
+                    const double score = round % 8 < 5 ? highest += drawn : highest * drawn;
+                    const Sample sample{score, random() % 2 ? Losses{0, 3} : Losses{2, 0}};
+                    bounded.add(sample.score, sample.losses, 0);
+                    limen::testing::allocations_left = -1;
+                    held.push_back(sample);
+                    oracle.add(sample.score, sample.losses, 1);
+                }
+                limen::testing::allocations_left = 0;
+            }
+        });
+        CHECK(found);
+        if (capacity <= 40 || round % 10 == 0) require_all(bounded, oracle);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("changes that were promised find memory") {
+    for (std::size_t capacity : {8u, 40u, 64u, 1024u}) {
+        keep_promises<Small>(capacity);
+        keep_promises<BoundedSamples<>>(capacity);
+    }
+}
+
+// Walks of every kind: adding, taking back, merging, and an adversary who strikes the widest run.
+// A million looks in `make thorough`.
+TEST_CASE("the certificate holds at every look of long walks") {
+    const int wanted = effort(2'000, 100'000);
+    int looks = 0;
+    for (unsigned seed = 0; looks < wanted; ++seed) {
+        std::mt19937_64 random(1000 + seed);
+        const std::size_t capacity = 8 + random() % 57;
+        const int shape = static_cast<int>(random() % 8),
+                  steps = 100 + static_cast<int>(random() % 300);
+        const unsigned back = random() % 3 ? static_cast<unsigned>(2 + random() % 20) : ~0u;
+        BoundedSamples<> bounded(Unit{}, capacity);
+        Oracle oracle;
+        std::vector<Sample> held;
+        for (int step = 0; step < steps; ++step) {
+            if (!held.empty() && random() % back == 0) {
+                std::swap(held[random() % held.size()], held.back());
+                const Sample sample = held.back();
+                held.pop_back();
+                CHECK(bounded.remove(sample.score, sample.losses, 0, false) == Refusal::none);
+                oracle.add(sample.score, sample.losses, -1);
+            } else {
+                double score = score_of_shape(shape, step, steps, random);
+                if (shape == 7) {
+                    std::int64_t widest = -1;
+                    bounded.tree().scan([&](const Run& run) {
+                        if (run.single() || run.highest - run.lowest <= widest) return;
+                        widest = run.highest - run.lowest;
+                        score = run.first / 2 + run.last / 2;
+                    });
+                }
+                const Sample sample{score, draw_losses(random)};
+                if (sample.losses.below == 0 && sample.losses.above == 0) continue;
+                const bool merged = random() % 50 == 0;
+                BoundedSamples<> other(Unit{}, capacity);
+                BoundedSamples<>& into = merged ? other : bounded;
+                CHECK(into.add(sample.score, sample.losses, 0) == Refusal::none);
+                if (merged) CHECK(bounded.merge({other.part()}) == Refusal::none);
+                held.push_back(sample);
+                oracle.add(sample.score, sample.losses, 1);
+            }
+            require_certificate(bounded, oracle);
+            ++looks;
+        }
+    }
+}

@@ -198,6 +198,8 @@ public:
 
 private:
     static constexpr std::uint32_t no_group = ~std::uint32_t{0};
+    // Samples are not told apart any more: to take one back may need memory as well.
+    static constexpr bool bounded = requires(const HeldSamples<Tree>& held) { held.bound(); };
 
     // What is going to be added to a tree at most.
     struct Demand {

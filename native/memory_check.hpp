@@ -93,6 +93,7 @@ private:
 // Whether all trees hold the samples of their entries and nothing else, without sorting them. O(n).
 template <class Tree>
 bool Memory<Tree>::trees_are_entries() const {
+    if constexpr (bounded) return trees_hold_entries();
     struct Sums {
         Fingerprint print;
         Wide total = 0;
@@ -124,9 +125,10 @@ bool Memory<Tree>::trees_are_entries() const {
         const HeldSamples<Tree>& held = *groups_[of].held;
         const int finer = expected[of].bits - held.bits();
         Fingerprint print(options_.key);
-        held.tree().scan([&](const Held& one) {
-            print.add(one.score, {one.below, one.above}, finer, one.count);
-        });
+        if constexpr (!bounded)
+            held.tree().scan([&](const Held& one) {
+                print.add(one.score, {one.below, one.above}, finer, one.count);
+            });
         fits = print == expected[of].print && expected[of].total <= Wide{held.total()} << finer;
     }
     return fits;

@@ -83,27 +83,31 @@ typename HeldSamples<Tree>::Part Memory<Tree>::part_of(const Memory& other, std:
     lives_.position(0, *other.origin_, origin_, 0, ahead);
     ahead += static_cast<double>(*other.group(of).base - *group(into).base);
     const double factor = std::pow(2.0, ahead + sum_bits() - part.bits);
-    std::vector<Held> all;
-    all.swap(part.held);
-    std::vector<Squares> squares;
-    squares.swap(part.squares);
-    const auto faded = [=](Wide sum) {
-        return static_cast<Wide>(static_cast<double>(sum) * factor * factor + 0.5);
-    };
-    part = {};
-    part.bits = sum_bits();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        Held held = all[i];
-        held.below = std::llround(static_cast<double>(held.below) * factor);
-        held.above = std::llround(static_cast<double>(held.above) * factor);
-        if (held.below == 0 && held.above == 0) continue;
-        part.samples += held.count;
-        part.total += std::llabs(held.below) + std::llabs(held.above);
-        part.held.push_back(held);
-        if (!squares.empty())
-            part.squares.push_back({faded(squares[i].below), faded(squares[i].above)});
+    if constexpr (bounded) {
+        return part.times(factor, sum_bits());
+    } else {
+        std::vector<Held> all;
+        all.swap(part.held);
+        std::vector<Squares> squares;
+        squares.swap(part.squares);
+        const auto faded = [=](Wide sum) {
+            return static_cast<Wide>(static_cast<double>(sum) * factor * factor + 0.5);
+        };
+        part = {};
+        part.bits = sum_bits();
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            Held held = all[i];
+            held.below = std::llround(static_cast<double>(held.below) * factor);
+            held.above = std::llround(static_cast<double>(held.above) * factor);
+            if (held.below == 0 && held.above == 0) continue;
+            part.samples += held.count;
+            part.total += std::llabs(held.below) + std::llabs(held.above);
+            part.held.push_back(held);
+            if (!squares.empty())
+                part.squares.push_back({faded(squares[i].below), faded(squares[i].above)});
+        }
+        return part;
     }
-    return part;
 }
 
 // Both clocks show the same.

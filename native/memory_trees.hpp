@@ -68,7 +68,7 @@ bool Memory<Tree>::want_faded(const Sample& sample, const Time* front) {
 // much memory as for a sample that comes.
 template <class Tree>
 void Memory<Tree>::want_back(std::uint32_t at) {
-    if (!fading() || entries_[at].state != EntryState::held) return;
+    if (!bounded && (!fading() || entries_[at].state != EntryState::held)) return;
     for (std::uint32_t of = entries_[at].group; of != no_group; of = group(of).inside)
         if (group(of).demand.samples++ == 0) touched_.push_back(of);
 }

@@ -19,7 +19,15 @@
 #include <utility>
 #include <vector>
 
+#include "isa.hpp"
+#include "score_key.hpp"
+
 namespace limen {
+
+// A number that is known to lie between two.
+struct Interval {
+    std::int64_t low, high;
+};
 
 // Scores that are not told apart any more, or a single one. The running sum before a run lies
 // between a lower and an upper bound; `low` and `up` are what the run adds to these.
@@ -37,45 +45,43 @@ struct Run {
 
 // Two neighbours as one: the cut between them is inside now.
 inline Run joined(const Run& left, const Run& right) {
+    const bool first = left.single(), second = right.single();
     Run both{left.first, right.last, left.up + right.up, left.low + right.low, left.up, left.low};
-    if (!left.single()) {
-        both.highest = std::max(both.highest, left.highest);
-        both.lowest = std::min(both.lowest, left.lowest);
-    }
-    if (!right.single()) {
-        both.highest = std::max(both.highest, left.up + right.highest);
-        both.lowest = std::min(both.lowest, left.low + right.lowest);
-    }
+    both.highest = std::max(
+        {both.highest, first ? left.up : left.highest, left.up + (second ? 0 : right.highest)});
+    both.lowest = std::min(
+        {both.lowest, first ? left.low : left.lowest, left.low + (second ? 0 : right.lowest)});
     return both;
 }
 
 // What some neighbouring runs add to the bounds, and how high these rise on the way.
 struct RunBounds {
+    // By value, so that no branch is guessed.
+    static std::int64_t larger(std::int64_t a, std::int64_t b) { return a < b ? b : a; }
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min() / 2;
 
     std::int64_t up = 0, low = 0;
     std::int64_t highest = none;  // the upper bound, at any cut after the start
     std::int64_t best = none;     // the lower bound, at the end of a run
 
-    void add(const Run& run) {
-        if (!run.single()) highest = std::max(highest, up + run.highest);
-        add(RunBounds{run.up, run.low, run.up, run.low});
+    LIMEN_INLINE void add(const Run& run) {
+        const std::int64_t inside = run.single() ? run.up : larger(run.up, run.highest);
+        add(RunBounds{run.up, run.low, inside, run.low});
     }
-    void add(const RunBounds& next) {
-        highest = std::max(highest, up + next.highest);
-        best = std::max(best, low + next.best);
+    LIMEN_INLINE void add(const RunBounds& next) {
+        highest = larger(highest, up + next.highest);
+        best = larger(best, low + next.best);
         up += next.up;
         low += next.low;
     }
     bool operator==(const RunBounds&) const = default;
 };
 
-// The neighbours of a score among all numbers; -0.0 is none of them.
-inline double next_above(double score) {
-    return std::nextafter(score, std::numeric_limits<double>::infinity()) + 0.0;
-}
+// The neighbours of a score among all numbers; -0.0, which has no key of its own, is none of them.
+inline double next_above(double score) { return score_of(key_of(score) + 1) + 0.0; }
 inline double next_below(double score) {
-    return std::nextafter(score, -std::numeric_limits<double>::infinity()) + 0.0;
+    const Key key = key_of(score);
+    return score_of(key - (key == 0 ? 2 : 1));
 }
 
 // Part a run at a cut inside: all that starts at `from` goes to the right.
@@ -91,6 +97,31 @@ inline std::pair<Run, Run> split(const Run& run, double from) {
     if (left.single()) left.highest = left.lowest = 0;
     return {left, right};
 }
+
+// Makes runs whose running sums are others, one after another: of each sum, `up` makes an upper and
+// `down` a lower bound of what it is to be. How many samples a single score has is lost.
+template <class Up, class Down>
+class Rescaled {
+public:
+    Rescaled(Up up, Down down) : up_(up), down_(down) {}
+
+    Run operator()(const Run& run) {
+        Run made = run;
+        made.highest = run.single() ? 0 : up_(old_.high + run.highest) - new_.high;
+        made.lowest = run.single() ? 0 : down_(old_.low + run.lowest) - new_.low;
+        old_ = {old_.low + run.low, old_.high + run.up};
+        const Interval after{down_(old_.low), up_(old_.high)};
+        made.up = after.high - new_.high;
+        made.low = after.low - new_.low;
+        new_ = after;
+        return made;
+    }
+
+private:
+    Up up_;
+    Down down_;
+    Interval old_{0, 0}, new_{0, 0};  // the sums so far
+};
 
 // Bounds of the sum of two running sums: all runs are split at the cuts of the others.
 inline std::vector<Run> overlaid(const std::vector<Run>& these, const std::vector<Run>& those) {
@@ -164,23 +195,26 @@ struct Closeness {
     }
 };
 
-// Join neighbours so that at most `goal` runs are left. They are joined while the bounds inside
-// stay close: range^3 <= factor * slack^2, where range is how far the bounds part beyond those of
-// the cuts given up, and slack how far the sum stays below the best one. Any rule is sound; this
-// one keeps bounds tight where the best cut may move to. What obeys it obeys it in parts, so that
-// greedy from the left needs the fewest runs, and the least factor is found by trying.
-inline std::vector<Run> fewer(const std::vector<Run>& runs, std::size_t goal, Closeness& how) {
+// Join neighbours so that at most `goal` runs are left, and not many fewer. They are joined while
+// the bounds inside stay close: range^3 <= factor * slack^2, where range is how far the bounds part
+// beyond those of the cuts given up, and slack how far the sum stays below the best one. Any rule
+// is sound; this one keeps bounds tight where the best cut may move to. What obeys it obeys it in
+// parts, so that greedy from the left needs the fewest runs, and a factor is found by trying.
+// `out` needs room for `goal` runs.
+inline void fewer(const std::vector<Run>& runs, std::size_t goal, Closeness& how,
+                  std::vector<Run>& out) {
     std::int64_t low = 0, highest_low = 0;
     std::size_t offered = runs.size();  // never joined across: the end of this run
     for (std::size_t i = 0; i < runs.size(); ++i)
         if ((low += runs[i].low) >= highest_low) highest_low = low, offered = i;
-    const auto pass = [&](int step, std::vector<Run>* out) {
+    // Whether that leaves few enough.
+    const auto pass = [&](int step) {
         const double factor = Closeness::factor(step);
-        std::size_t count = 0;
         std::int64_t up_before = 0, low_before = 0;
         constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max();
         std::int64_t least = far;
         Run open = runs[0];
+        out.clear();
         for (std::size_t i = 1; i <= runs.size(); ++i) {
             if (i < runs.size() && i - 1 != offered) {
                 const Run both = joined(open, runs[i]);
@@ -188,48 +222,47 @@ inline std::vector<Run> fewer(const std::vector<Run>& runs, std::size_t goal, Cl
                     std::min(least, up_before + open.up - low_before - open.low);
                 const auto range = static_cast<double>(up_before + both.highest - low_before -
                                                        both.lowest - given_up);
-                const auto slack = static_cast<double>(
-                    std::max<std::int64_t>(0, how.best - up_before - both.highest));
-                if (range * range * range <= factor * (slack + how.mean) * (slack + how.mean)) {
+                const auto slack = static_cast<double>(std::max<std::int64_t>(
+                                       0, how.best - up_before - both.highest)) +
+                                   how.mean;
+                if (range * range * range <= factor * slack * slack) {
                     open = both;
                     least = given_up;
                     continue;
                 }
             }
-            if (out && count <= goal) out->push_back(open);
-            ++count;
+            if (out.size() == goal) return false;
+            out.push_back(open);
             up_before += open.up;
             low_before += open.low;
             least = far;
             if (i < runs.size()) open = runs[i];
         }
-        return count;
+        return true;
     };
-    std::vector<Run> out;
-    out.reserve(goal + 1);
     // What was close enough last time mostly still is.
-    const std::size_t before = pass(how.step, &out);
-    if (before <= goal && before >= goal - goal / 8) return out;
-    const auto enough = [&](int step) {
-        return step >= Closeness::most || (step > -Closeness::most && pass(step, nullptr) <= goal);
-    };
-    int too_close = how.step, step = how.step;
-    for (int stride = 1; !enough(step); stride *= 2) {
-        too_close = step;
-        step = std::min(Closeness::most, step + stride);
+    const std::size_t fewest = goal - goal / 8;
+    int close = how.step, far = how.step;  // the one leaves too many, the other does not
+    bool valid = pass(far);                // whether `out` is what the latter leaves
+    for (int stride = 1; !valid; stride *= 2) {
+        close = far;
+        far = std::min(Closeness::most, far + stride);
+        valid = pass(far);
     }
-    for (int stride = 1; too_close == step || enough(too_close); stride *= 2) {
-        step = too_close;
-        too_close -= stride;
+    if (close == far) {
+        for (int stride = 1; valid && out.size() < fewest && far > -Closeness::most; stride *= 2) {
+            close = std::max(-Closeness::most, far - stride);
+            valid = pass(close);
+            if (valid) far = close;
+        }
     }
-    while (step - too_close > 1) {
-        const int middle = too_close + (step - too_close) / 2;
-        (enough(middle) ? step : too_close) = middle;
+    while (!(valid && out.size() >= fewest) && far - close > 1) {
+        const int middle = close + (far - close) / 2;
+        valid = pass(middle);
+        (valid ? far : close) = middle;
     }
-    how.step = step;
-    out.clear();
-    pass(step, &out);
-    return out;
+    if (!valid) pass(far);
+    how.step = far;
 }
 
 }  // namespace limen

@@ -30,59 +30,73 @@ public:
     // A grid of at most `most` buckets for runs that are single scores each, or buckets already.
     static ScoreGrid of(std::vector<Run> runs, int shift, std::size_t most) {
         ScoreGrid grid;
-        grid.shift_ = shift;
-        for (Run& run : runs)
-            if (run.single()) run.highest = run.lowest = 0;
-        join(runs, grid.shift_);
-        while (runs.size() > most) join(runs, ++grid.shift_);
-        grid.tree_ = Tree::of(runs);
+        grid.tree_.reserve_runs(std::min(most, runs.size()));
+        grid.load(runs, shift, most);
         return grid;
     }
 
-    // Make room for one more in `most` buckets.
-    void make_room(std::size_t most) {
-        if (tree_.size() >= most) *this = of(runs(), shift_ + 1, most * 3 / 4);
+    // Hold these runs instead, of which most are joined; reserve() comes first.
+    void load(std::vector<Run>& runs, int shift, std::size_t most) {
+        for (Run& run : runs)
+            if (run.single()) run.highest = run.lowest = 0;
+        shift_ = shift;
+        join(runs, shift_);
+        while (runs.size() > most) join(runs, ++shift_);
+        tree_.load(runs);
     }
 
-    // Where add() is going to look for the score; sure to find memory there.
-    typename Tree::Place reserve(double score) {
-        const auto place = tree_.place(score);
-        tree_.reserve(place);
-        return place;
+    // Make room for one more in `most` buckets, by way of this list.
+    void make_room(std::size_t most, std::vector<Run>& scratch) {
+        if (tree_.size() < most) return;
+        copy_runs(scratch);
+        load(scratch, shift_ + 1, most * 3 / 4);
     }
+
+    Tree& tree() { return tree_; }
 
     // A sample that adds z to the sum at every cut above it.
-    void add(typename Tree::Place place, double score, std::int64_t z) {
-        if (place.before_all() || !together(tree_.at(place).first, score, shift_)) {
+    void add(typename Tree::Place place, double score, const Interval& z) {
+        if (place.before_all() || !together(tree_.last_at(place), score, shift_)) {
             const auto next = tree_.next(place);
-            if (next.before_all() || !together(tree_.at(next).first, score, shift_))
-                return tree_.insert(place, {score, score, z, z});
+            if (next.before_all() || !together(tree_.last_at(next), score, shift_))
+                return tree_.insert(place, {score, score, z.high, z.low});
             place = next;
         }
-        Run& run = tree_.at(place);
+        Run run = tree_.at(place);
+        const bool single = run.single();
         if (score < run.first) {  // every cut that was inside, and the new one above the score
-            run.highest = run.single() ? z : std::max(z, run.highest + z);
-            run.lowest = run.single() ? z : std::min(z, run.lowest + z);
+            run.highest = z.high + (single ? 0 : std::max<std::int64_t>(0, run.highest));
+            run.lowest = z.low + (single ? 0 : std::min<std::int64_t>(0, run.lowest));
             run.first = score;
         } else if (score > run.last) {  // the cut at the old end is inside now
-            run.highest = run.single() ? run.up : std::max(run.highest, run.up);
-            run.lowest = run.single() ? run.low : std::min(run.lowest, run.low);
+            run.highest = single ? run.up : std::max(run.highest, run.up);
+            run.lowest = single ? run.low : std::min(run.lowest, run.low);
             run.last = score;
-        } else if (!run.single() && score == run.first) {
-            run.highest += z;
-            run.lowest += z;
+        } else if (!single && score == run.first) {
+            run.highest += z.high;
+            run.lowest += z.low;
         } else if (score != run.last) {  // cuts above the score and cuts below it, none is known
-            (z > 0 ? run.highest : run.lowest) += z;
+            run.highest += std::max<std::int64_t>(0, z.high);
+            run.lowest += std::min<std::int64_t>(0, z.low);
         }
-        run.up += z;
-        run.low += z;
-        tree_.changed(place);
+        run.up += z.high;
+        run.low += z.low;
+        tree_.put(place, run);
     }
 
+    template <class Make>
+    void transform(Make&& make) {
+        tree_.transform(make);
+    }
+
+    void copy_runs(std::vector<Run>& runs) const {
+        runs.clear();
+        tree_.scan([&](const Run& run) { runs.push_back(run); });
+    }
     std::vector<Run> runs() const {
         std::vector<Run> all;
         all.reserve(tree_.size());
-        tree_.scan([&](const Run& run) { all.push_back(run); });
+        copy_runs(all);
         return all;
     }
 

@@ -8,8 +8,9 @@ import math
 import os
 import pickle
 import random
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import numpy as np
 import pytest
@@ -19,7 +20,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import limen
-from limen import BoundedCut, BoundedThreshold, Grouped, OnlineCut, OnlineThreshold
+from limen import (
+    BoundedCalibrator,
+    BoundedCut,
+    BoundedThreshold,
+    Grouped,
+    OnlineCalibrator,
+    OnlineCut,
+    OnlineThreshold,
+)
 from limen.model import Model
 
 LONG = bool(os.environ.get("LIMEN_THOROUGH"))
@@ -212,11 +221,14 @@ def test_a_capacity_that_is_none_is_refused_with_the_limits(capacity: Any) -> No
         OnlineThreshold(capacity=capacity)
     with pytest.raises(ValueError, match="capacity must be a whole number from 8 to 65,536"):
         OnlineCut(capacity=capacity)
+    with pytest.raises(ValueError, match="capacity must be a whole number from 8 to 65,536"):
+        OnlineCalibrator(capacity=capacity)
 
 
 def test_a_capacity_makes_the_bounded_model_and_none_the_exact_one() -> None:
     assert type(OnlineThreshold(capacity=8)) is BoundedThreshold
     assert type(OnlineCut(capacity=8)) is BoundedCut
+    assert type(OnlineCalibrator(capacity=8)) is BoundedCalibrator
     assert type(OnlineThreshold(capacity=None)) is OnlineThreshold
     assert isinstance(OnlineThreshold(capacity=8), Model)
     assert OnlineThreshold(capacity=8).settings["capacity"] == 8
@@ -257,17 +269,199 @@ def test_groups_take_a_bounded_model() -> None:
 
 
 @pytest.mark.parametrize(
-    "remember",
-    [
-        lambda model: limen.LastN(model, 10),
-        lambda model: limen.LastPeriod(model, 10),
-        lambda model: limen.Fading(model, half_life=10),
-        limen.Ledger,
-    ],
+    "remember", [lambda model: limen.LastN(model, 10), lambda model: limen.LastPeriod(model, 10)]
 )
-def test_memories_refuse_a_bounded_model(remember: Any) -> None:
-    with pytest.raises(TypeError):
-        remember(OnlineThreshold(capacity=8))
+def test_windows_refuse_a_bounded_model_with_the_reason_and_the_way_out(remember: Any) -> None:
+    for model in (OnlineThreshold(capacity=8), OnlineCut(capacity=8)):
+        with pytest.raises(TypeError, match=r"widens the bound .* Use Fading"):
+            remember(model)
+        model.merge(model.empty())  # it belongs to nobody
+
+
+def test_what_would_need_every_score_is_refused_with_the_reason() -> None:
+    for model in (OnlineThreshold(capacity=8), OnlineCalibrator(capacity=8)):
+        for name in ("curve", "recommended", "probability"):
+            assert not hasattr(model, name)
+            with pytest.raises(AttributeError, match="without a capacity"):
+                getattr(model, name)
+        with pytest.raises(AttributeError, match=r"no attribute 'wrong'\.$"):
+            model.wrong  # noqa: B018
+    with pytest.raises(TypeError, match="a calibrator with a capacity cannot be in a window"):
+        limen.Ledger(OnlineCalibrator(capacity=8))
+
+
+def test_types_say_which_model_a_capacity_makes() -> None:
+    assert_type(OnlineThreshold(capacity=8), BoundedThreshold)
+    assert_type(OnlineCut(capacity=8), BoundedCut)
+    assert_type(OnlineCalibrator(capacity=8), BoundedCalibrator)
+    assert_type(OnlineThreshold(), OnlineThreshold)
+
+
+class LedgerSteps(RuleBasedStateMachine):
+    """Ledgers over bounded models, with weights that stay and weights that fade by whole numbers.
+
+    A half-life of 1 and whole times make every weight a power of two, so that fractions are exact.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stays = limen.Ledger(OnlineThreshold(false_negative=3, capacity=8))
+        fading = limen.Fading(OnlineThreshold(false_negative=3, capacity=8), 1, by="time")
+        self.fades = limen.Ledger(fading)
+        self.known: dict[int, tuple[float, bool, int]] = {}
+        self.clock = self.ids = 0
+
+    @property
+    def ledgers(self) -> tuple[limen.Ledger, limen.Ledger]:
+        return self.stays, self.fades
+
+    @rule(
+        samples=st.lists(st.tuples(SCORES, st.booleans(), st.integers(0, 9)), max_size=12),
+        ahead=st.integers(0, 4),
+    )
+    def add(self, samples: list[tuple[float, bool, int]], ahead: int) -> None:
+        self.clock += ahead
+        for ledger in self.ledgers:
+            ledger.advance(self.clock)
+        for score, label, late in samples:
+            time = self.clock - (late if late > 6 and self.known else 0)
+            self.ids += 1
+            for ledger in self.ledgers:
+                ledger.score(self.ids, score, time=time)
+                ledger.label(self.ids, label)
+            self.known[self.ids] = (score, label, time)
+
+    @rule(draw=st.randoms(use_true_random=False), labels=st.lists(st.booleans(), max_size=20))
+    def add_many(self, draw: random.Random, labels: list[bool]) -> None:
+        ids = [self.ids + 1 + place for place in range(len(labels))]
+        scores = [draw.choice([draw.random(), draw.randrange(5) / 4]) for _ in labels]
+        self.ids += len(labels)
+        for ledger in self.ledgers:
+            ledger.score_many(ids, scores, times=[self.clock] * len(ids))
+            ledger.label_many(ids, labels)
+        for each, score, label in zip(ids, scores, labels, strict=True):
+            self.known[each] = (score, label, self.clock)
+
+    @rule(draw=st.randoms(use_true_random=False))
+    def correct(self, draw: random.Random) -> None:
+        if self.known:
+            which = draw.choice(sorted(self.known))
+            score, label, time = self.known[which]
+            self.known[which] = (score, not label, time)
+            for ledger in self.ledgers:
+                ledger.label(which, not label)
+
+    @rule(draw=st.randoms(use_true_random=False))
+    def forget(self, draw: random.Random) -> None:
+        if self.known:
+            which = draw.choice(sorted(self.known))
+            del self.known[which]
+            for ledger in self.ledgers:
+                assert ledger.forget(which)
+
+    @rule()
+    def store(self) -> None:
+        self.stays, self.fades = (limen.from_bytes(each.to_bytes()) for each in self.ledgers)
+
+    @invariant()
+    def certified(self) -> None:
+        for ledger in self.ledgers:
+            ledger._check()
+            fades = ledger is self.fades
+            samples = [
+                (score, label, Fraction(1, 2 ** (self.clock - time)) if fades else Fraction(1))
+                for score, label, time in self.known.values()
+            ]
+
+            def loss(threshold: float, samples: Any = samples) -> Fraction:
+                return sum(
+                    (weight * (3 if label else 1))
+                    for score, label, weight in samples
+                    if (score >= threshold) != label
+                ) + Fraction(0)
+
+            cuts = {math.nan, *(score for score, _, _ in samples)}
+            best = min(loss(cut) for cut in cuts)
+            paid = loss(ledger.threshold)
+            # Sums are exact; they are read as doubles.
+            close = Fraction(1, 10**12) * (1 + sum(weight for _, _, weight in samples))
+            assert ledger.loss - ledger.loss_bound <= best + close
+            assert best <= paid <= Fraction(ledger.loss) + close
+
+
+TestLedgerSteps = LedgerSteps.TestCase
+TestLedgerSteps.settings = settings(
+    max_examples=200 if LONG else 20, stateful_step_count=30, deadline=None
+)
+
+
+class CalibratorSteps(RuleBasedStateMachine):
+    """A bounded calibrator, an exact one beside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exact, self.bounded = OnlineCalibrator(), OnlineCalibrator(capacity=8)
+        self.held: list[tuple[float, bool, float]] = []
+
+    @rule(samples=st.lists(st.tuples(SCORES, st.booleans(), WEIGHTS), max_size=20))
+    def update(self, samples: list[tuple[float, bool, float]]) -> None:
+        for model in (self.exact, self.bounded):
+            if len(samples) % 2:
+                for sample in samples:
+                    model.update(*sample)
+            elif samples:
+                model.update_many(*zip(*samples, strict=True))
+        self.held += samples
+
+    @rule(draw=st.randoms(use_true_random=False))
+    def revert(self, draw: random.Random) -> None:
+        if self.held:
+            sample = self.held.pop(draw.randrange(len(self.held)))
+            for model in (self.exact, self.bounded):
+                model.revert(*sample)
+
+    @rule(samples=st.lists(st.tuples(SCORES, st.booleans(), WEIGHTS), min_size=1, max_size=20))
+    def merge(self, samples: list[tuple[float, bool, float]]) -> None:
+        for model in (self.exact, self.bounded):
+            other = model.empty()
+            other.update_many(*zip(*samples, strict=True))
+            model.merge(other)
+        self.held += samples
+
+    @rule()
+    def store(self) -> None:
+        again = limen.from_bytes(self.bounded.to_bytes())
+        assert again._state() == self.bounded._state()
+        self.bounded = again
+
+    @invariant()
+    def certified(self) -> None:
+        self.bounded._check()
+        assert len(self.bounded) == len(self.exact)
+        assert self.bounded._distinct() <= 8
+        for costs in ((1, 1), (1, 7), (2.5, 1), (1, 1000)):
+            named = dict(zip(("false_positive", "false_negative"), costs, strict=True))
+            offered, bound = self.bounded.optimum(**named), self.bounded.loss_bound(**named)
+            best = self.exact.optimum(**named)
+            paid = sum(
+                weight * costs[label]
+                for score, label, weight in self.held
+                if (score >= offered.threshold) != label
+            )
+            assert paid == offered.loss
+            assert offered.loss - bound <= best.loss <= offered.loss
+            assert repr(self.bounded.threshold(**named)) == repr(offered.threshold)
+            if len({score + 0.0 for score, _, _ in self.held}) < 8 and not self.widened():
+                assert (offered, bound) == (best, 0)
+
+    def widened(self) -> bool:
+        return self.bounded._state()[24:32] != bytes(8)
+
+
+TestCalibratorSteps = CalibratorSteps.TestCase
+TestCalibratorSteps.settings = settings(
+    max_examples=200 if LONG else 25, stateful_step_count=30, deadline=None
+)
 
 
 def test_the_table_of_the_page_is_that_of_the_raw_results() -> None:

@@ -423,3 +423,19 @@ def test_the_clock_never_goes_back(tmp_path, monkeypatch):
     assert then == desk.state.at
     assert as_datetime(then) <= datetime.now(UTC)
     desk.release()
+
+
+def test_a_point_with_a_capacity_shows_by_how_much_its_optimum_can_be_missed(tmp_path):
+    for place, given in enumerate(
+        ({}, {"memory": Keep("fading", "30d")}, {"segments": Segments(1)})
+    ):
+        desk = desk_with(tmp_path / str(place), capacity=8, **given)
+        for id in range(60):
+            scored(desk, str(id), id * 37 % 60 / 60)
+            labelled(desk, str(id), id % 3 == 0)
+        point = desk.state.points["fraud"]
+        assert point.bounds().keys() == point.optima().keys()
+        assert 0 <= point.bounds()[""] <= 20
+    for given in ({"memory": Keep("period", "30d")}, {"change": Change("automatic")}):
+        with pytest.raises(ValueError, match="capacity needs policy manual"):
+            Definition(capacity=8, **given)

@@ -223,7 +223,7 @@ def ledger_with_a_trial() -> Ledger:
     return made
 
 
-MAKERS = [
+MAKERS: list[Any] = [
     *(OnlineThreshold, threshold, cut, last_n, last_n_of_cuts, last_period, dated, undated),
     *(ledger, ledger_of_last_n, ledger_of_last_period, empty_ledger, ledger_of_a_service),
     *(calibrator, last_n_of_calibrators, fading, dated_fading, ledger_of_fading, grouped, evidence),

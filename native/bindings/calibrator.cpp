@@ -241,6 +241,45 @@ PyMethodDef calibrator_methods[] = {
                  "0\n"),
     {nullptr, nullptr, 0, nullptr}};
 
+PyMethodDef bounded_calibrator_methods[] = {
+    LIMEN_METHOD("update", LabelledFace<BoundedCalibrator>, true,
+                 "update($self, score, label, weight=1)\n--\n\n"
+                 "Add one sample. O(log capacity), and O(capacity) when buckets become wider.\n\n"
+                 ">>> import limen\n"
+                 ">>> calibrator = limen.OnlineCalibrator(capacity=64)\n"
+                 ">>> calibrator.update(0.3, 0)\n"
+                 ">>> calibrator.update(0.7, 1, weight=2)\n"
+                 ">>> calibrator.threshold()\n"
+                 "0.5\n"),
+    LIMEN_METHOD("revert", LabelledFace<BoundedCalibrator>, false,
+                 "revert($self, score, label, weight=1)\n--\n\n"
+                 "Take back one sample that was added. O(log capacity).\n\n"
+                 "Raises limen.NotHeld where it is certain that there is no such sample. Elsewhere "
+                 "it cannot be known:\nwhoever takes back what was never added makes the bound "
+                 "wrong.\n\n"
+                 ">>> import limen\n"
+                 ">>> calibrator = limen.OnlineCalibrator(capacity=64)\n"
+                 ">>> calibrator.update(0.3, 0)\n"
+                 ">>> calibrator.revert(0.3, 0)\n"
+                 ">>> len(calibrator)\n"
+                 "0\n"),
+    {nullptr, nullptr, 0, nullptr}};
+
+PyType_Slot bounded_calibrator_slots[] = {
+    {Py_tp_methods, bounded_calibrator_methods},
+    {Py_sq_length, reinterpret_cast<void*>(&get_length<BoundedCalibrator>)},
+    {0, nullptr}};
+
+// The optimum, and by how much its loss can at most be above that of the best cut.
+nb::tuple bounded_offer(nb::handle self, std::int64_t false_positive, std::int64_t false_negative,
+                        std::int64_t loss_numerator, std::int64_t loss_denominator) {
+    const auto [offer, bits] = checked<BoundedCalibrator>(self).locked([=](const ClassGrid& held) {
+        return std::pair(held.best(false_positive, false_negative), held.bits());
+    });
+    const LossScale scale{loss_numerator, loss_denominator};
+    return nb::make_tuple(optimum(offer.cut, scale(offer.loss, bits)), scale(offer.bound, bits));
+}
+
 PyType_Slot calibrator_slots[] = {{Py_tp_methods, calibrator_methods},
                                   {Py_sq_length, reinterpret_cast<void*>(&get_length<Calibrator>)},
                                   {0, nullptr}};
@@ -264,6 +303,15 @@ void bind_calibrator(nb::module_& module) {
     bind_slots(calibrator, calibrator_methods);
     bind_labelled(calibrator);
     bind_shared(calibrator);
+
+    nb::class_<BoundedCalibrator> bounded(module, "BoundedCalibrator",
+                                          nb::type_slots(bounded_calibrator_slots));
+    bounded.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::size_t>())
+        .def("_many", &labelled_many<BoundedCalibrator>, nb::arg(), nb::arg().noconvert(),
+             nb::arg().none(), nb::arg())
+        .def("_offer", &bounded_offer);
+    bind_slots(bounded, bounded_calibrator_methods);
+    bind_stored(bounded);
     module.def("isotonic_blocks", &isotonic_blocks, nb::arg(), nb::arg(), nb::arg().none(),
                nb::arg(), nb::arg(), nb::arg(), nb::arg());
     module.def("probabilities_in", &probabilities_in);

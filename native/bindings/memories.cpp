@@ -17,8 +17,10 @@ ModelParts parts_in(T& model, bool labelled, Costs costs) {
     ModelParts parts;
     if constexpr (std::is_same_v<decltype(model.held), OnlineCut>)
         parts.cut = &model.held;
-    else
+    else if constexpr (std::is_same_v<decltype(model.held), OnlineHull>)
         parts.hull = &model.held;
+    else
+        parts.bounded = &model.held;
     parts.belonging = &model;
     parts.unit = model.held.unit();
     parts.scale = model.scale;
@@ -51,6 +53,16 @@ ModelParts parts_of(nb::handle model) {
     if (nb::isinstance<Threshold>(model)) return labelled(instance<Threshold>(model.ptr()));
     if (nb::isinstance<Calibrator>(model)) return labelled(instance<Calibrator>(model.ptr()));
     if (nb::isinstance<AnyCut>(model)) return parts_in(instance<AnyCut>(model.ptr()), false, {});
+    if (nb::isinstance<BoundedThreshold>(model))
+        return labelled(instance<BoundedThreshold>(model.ptr()));
+    if (nb::isinstance<BoundedCut>(model))
+        return parts_in(instance<BoundedCut>(model.ptr()), false, {});
+    if (nb::isinstance<BoundedCalibrator>(model))
+        refuse(
+            PyExc_TypeError,
+            "a calibrator with a capacity cannot be in a window or a ledger: it has no costs, by "
+            "which it could forget. Give an OnlineThreshold(capacity=...) for each pair of "
+            "costs, or an OnlineCalibrator without a capacity.");
     refuse(PyExc_TypeError,
            "model must be an OnlineThreshold, an OnlineCut or an OnlineCalibrator; got " +
                shown(model.ptr()) + ".");
@@ -78,8 +90,10 @@ void Keeper::make() {
     const MemoryOptions options{.key = hash_key()};
     if (model_.cut)
         cut_ = std::make_unique<Memory<CutTree>>(*model_.cut, settings_, options);
-    else
+    else if (model_.hull)
         hull_ = std::make_unique<Memory<HullTree>>(*model_.hull, settings_, options);
+    else
+        bounded_ = std::make_unique<Memory<RunTree<>>>(*model_.bounded, settings_, options);
 }
 
 void Keeper::claim(const char* owner) {
@@ -120,18 +134,20 @@ std::optional<std::uint32_t> Keeper::take_group(const ModelParts& parts, std::ui
                                                 const char* owner, nb::object model) {
     ObjectLock::Guard guard(lock());
     Belonging& belonging = *parts.belonging;
-    if (!parts.cut != !model_.cut || inside >= groups()) return std::nullopt;
+    if (!parts.cut != !model_.cut || !parts.hull != !model_.hull || inside >= groups())
+        return std::nullopt;
     make_room(others_);
     make_room(members_);
     with([](auto& memory) { memory.reserve_group(); });
     ObjectLock* const before = belonging.lock;
     if (!ObjectLock::share(belonging.lock, *lock().load())) return std::nullopt;
-    if (belonging.owner || (parts.cut ? parts.cut->samples() : parts.hull->samples()) > 0) {
+    if (belonging.owner || parts.with([](const auto& held) { return held.samples(); }) > 0) {
         belonging.lock = before;
         return std::nullopt;
     }
-    const std::uint32_t number =
-        cut_ ? cut_->add_group(*parts.cut, inside) : hull_->add_group(*parts.hull, inside);
+    const std::uint32_t number = cut_    ? cut_->add_group(*parts.cut, inside)
+                                 : hull_ ? hull_->add_group(*parts.hull, inside)
+                                         : bounded_->add_group(*parts.bounded, inside);
     others_.push_back(parts);
     belonging.owner = owner;
     belonging.group = number;
@@ -164,7 +180,7 @@ Denial Keeper::denial(MemoryRefusal refusal, double size) const {
             static_cast<double>(held.total()) * unit_size(held.unit(), held.bits()) + size;
         return denial;
     };
-    return model_.cut ? found(*model_.cut) : found(*model_.hull);
+    return model_.with(found);
 }
 
 // ---- numbers in ----

@@ -28,13 +28,20 @@ using SharedCalendar = std::atomic<Calendar>;
 
 // What a memory needs of a model of limen. It holds as long as the model lives.
 struct ModelParts {
-    OnlineCut* cut = nullptr;  // one of the two
+    OnlineCut* cut = nullptr;  // one of the three
     OnlineHull* hull = nullptr;
+    BoundedHeld* bounded = nullptr;
     Belonging* belonging = nullptr;
     Unit unit;
     LossScale scale;
     bool labelled = true;
     Costs costs;
+
+    // What `body` makes of the samples held.
+    template <class Body>
+    auto with(Body&& body) const {
+        return cut ? body(*cut) : hull ? body(*hull) : body(*bounded);
+    }
 };
 
 // Those of a model; another object is refused.
@@ -51,7 +58,7 @@ public:
 
     template <class Body>
     LIMEN_INLINE auto with(Body&& body) const {
-        return cut_ ? body(*cut_) : body(*hull_);
+        return cut_ ? body(*cut_) : hull_ ? body(*hull_) : body(*bounded_);
     }
 
     // Take the model, unless it holds samples or belongs to another. All while locked.
@@ -77,18 +84,16 @@ public:
         return known != Calendar::numbers;
     }
     std::size_t samples(std::uint32_t of = 0) const {
-        const ModelParts& in = model(of);
-        return in.cut ? in.cut->samples() : in.hull->samples();
+        return model(of).with([](const auto& held) { return held.samples(); });
     }
     // While locked: what the model of a group holds, as bytes.
     std::string state(std::uint32_t of = 0) const {
-        const ModelParts& in = model(of);
-        return in.cut ? in.cut->state() : in.hull->state();
+        return model(of).with([](const auto& held) { return held.state(); });
     }
     // While locked: hold what such bytes describe; false where they do not.
     bool restore(std::uint32_t of, const std::string& state) {
         const ModelParts& in = model(of);
-        return in.cut ? in.cut->restore(state, in.labelled) : in.hull->restore(state, in.labelled);
+        return in.with([&](auto& held) { return held.restore(state, in.labelled); });
     }
     std::size_t groups() const { return 1 + others_.size(); }
     // While locked: what there is to say about samples of about this size that do not fit.
@@ -121,6 +126,7 @@ private:
     bool claimed_ = false;
     std::unique_ptr<Memory<CutTree>> cut_;
     std::unique_ptr<Memory<HullTree>> hull_;
+    std::unique_ptr<Memory<RunTree<>>> bounded_;
 };
 
 // The objects that Python holds. A keeper must go before the model that it works in.

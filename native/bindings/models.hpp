@@ -13,6 +13,7 @@
 
 #include "../batch.hpp"
 #include "../bounded_samples.hpp"
+#include "../class_grid.hpp"
 #include "../held_samples.hpp"
 #include "numbers.hpp"
 #include "object_lock.hpp"
@@ -306,8 +307,8 @@ public:
                     LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
 };
 
-// The same two in bounded memory.
-class BoundedThreshold : public Labelled<BoundedSamples<>> {
+// The same three in bounded memory.
+class BoundedThreshold : public Labelled<BoundedHeld> {
 public:
     BoundedThreshold(std::int64_t false_positive, std::int64_t false_negative,
                      std::int64_t unit_numerator, std::int64_t unit_denominator,
@@ -317,12 +318,21 @@ public:
                    LossScale{loss_numerator, loss_denominator}, capacity) {}
 };
 
-class BoundedCut : public AnyLosses<BoundedSamples<>> {
+class BoundedCut : public AnyLosses<BoundedHeld> {
 public:
     BoundedCut(std::int64_t unit_numerator, std::int64_t unit_denominator,
                std::int64_t loss_numerator, std::int64_t loss_denominator, std::size_t capacity)
         : AnyLosses(unit_of(unit_numerator, unit_denominator),
                     LossScale{loss_numerator, loss_denominator}, capacity) {}
+};
+
+class BoundedCalibrator : public Labelled<ClassGrid> {
+public:
+    BoundedCalibrator(std::int64_t unit_numerator, std::int64_t unit_denominator,
+                      std::int64_t weight_numerator, std::int64_t weight_denominator,
+                      std::size_t capacity)
+        : Labelled({1, 1}, unit_of(unit_numerator, unit_denominator),
+                   LossScale{weight_numerator, weight_denominator}, capacity) {}
 };
 
 template <class T>

@@ -246,19 +246,18 @@ void bind_thresholds(nb::module_& module) {
     bounded
         .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
                       std::int64_t, std::size_t>())
-        .def("_many", &labelled_many<BoundedThreshold>, nb::arg(), nb::arg().noconvert(),
-             nb::arg().none(), nb::arg())
         .def("_optimum",
              method<BoundedThreshold>([](BoundedThreshold& model) { return get_optimum(model); }));
     bind_slots(bounded, bounded_threshold_methods, BoundedProperties<BoundedThreshold>::table);
-    bind_stored(bounded);
+    bind_labelled(bounded);
+    bind_shared(bounded);
 
     nb::class_<BoundedCut> bounded_cut(module, "BoundedCut", nb::type_slots(bounded_cut_slots));
     bounded_cut.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::size_t>())
         .def("_many", &cut_many<BoundedCut>)
         .def("_optimum", method<BoundedCut>([](BoundedCut& model) { return get_optimum(model); }));
     bind_slots(bounded_cut, bounded_cut_methods, BoundedProperties<BoundedCut>::table);
-    bind_stored(bounded_cut);
+    bind_shared(bounded_cut);
 
     module.attr("leaf_slots") = leaf_slots;
     module.attr("node_slots") = node_slots;

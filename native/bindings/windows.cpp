@@ -200,7 +200,15 @@ void begin_window(T* self, const char* name, nb::handle model, MemorySettings se
     if (length) settings.period = *length;
     T window;
     window.model = nb::borrow(model);
-    window.keeper = std::make_shared<Keeper>(parts_of(model), settings, dated);
+    const ModelParts parts = parts_of(model);
+    if (parts.bounded && settings.keep != Keep::fading)
+        refuse(PyExc_TypeError,
+               std::string(name) +
+                   " takes back every sample that it added, and each one that is taken back widens "
+                   "the bound of a model with a capacity, without end. Use Fading, whose bound "
+                   "fades too; or keep such a model for each day, and limen.merge() those that "
+                   "count; or leave the capacity out.");
+    window.keeper = std::make_shared<Keeper>(parts, settings, dated);
     window.keeper->claim(name);
     new (self) T(std::move(window));
 }

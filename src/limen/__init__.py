@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from limen import columns, losses, metrics
     from limen.batch import loss_curve, optimal_cut, optimal_threshold, review_band
-    from limen.bounded import BoundedCut, BoundedThreshold
+    from limen.bounded import BoundedCalibrator, BoundedCut, BoundedThreshold
     from limen.budget import Budget
     from limen.calibrator import OnlineCalibrator, isotonic
     from limen.client import Client
@@ -34,6 +34,7 @@ __all__ = [
     "Bank",
     "BestCut",
     "Blocks",
+    "BoundedCalibrator",
     "BoundedCut",
     "BoundedThreshold",
     "Budget",

@@ -5,24 +5,65 @@ from __future__ import annotations
 
 from fractions import Fraction
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 from limen import _core
 from limen.columns import samples_with_losses
 from limen.model import Held, Labelled
-from limen.optimum import Deciding, Optimum
-from limen.units import cost_parts, exact_unit, unit_parts
+from limen.optimum import Deciding, Optimum, answer
+from limen.units import cost_parts, exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
     from limen.units import Cost
 
-__all__ = ["BoundedCut", "BoundedThreshold"]
+__all__ = ["BoundedCalibrator", "BoundedCut", "BoundedThreshold"]
+
+# What exact models answer from all their scores.
+_UNKNOWN = {
+    "best",
+    "blocks",
+    "confusion",
+    "curve",
+    "interval",
+    "keeps",
+    "near_best",
+    "probability",
+    "probability_interval",
+    "recommended",
+    "review_band",
+    "roc_hull",
+}
 
 
-class _Bounded(Deciding, Held):
-    """Models that never hold more than `capacity` runs; `_core` adds threshold and bound."""
+class _Capacity(Held):
+    """Models that never hold more than `capacity` runs of scores."""
+
+    __slots__ = ()
+
+    @property
+    def capacity(self) -> int:
+        """How many scores and runs of scores are held at most. O(1)."""
+        capacity: int = self._given["capacity"]
+        return capacity
+
+    def __getattr__(self, name: str) -> NoReturn:
+        why = ""
+        if name in _UNKNOWN:
+            why = (
+                ": it would need every score, and within a run of scores they are not told apart "
+                "any more. Ask for the threshold and loss_bound, or make the model without a "
+                "capacity"
+            )
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}{why}.", name=name, obj=self
+        )
+
+
+class _Bounded(Deciding, _Capacity):
+    """Those of one pair of costs; `_core` adds threshold and bound."""
 
     __slots__ = ()
 
@@ -33,12 +74,6 @@ class _Bounded(Deciding, Held):
         @property
         def loss_bound(self) -> float: ...
         def _optimum(self) -> tuple[float | None, float | None, float]: ...
-
-    @property
-    def capacity(self) -> int:
-        """How many scores and runs of scores are held at most. O(1)."""
-        capacity: int = self._given["capacity"]
-        return capacity
 
     @property
     def optimum(self) -> Optimum:
@@ -66,7 +101,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
     Parameters
     ----------
     capacity
-        How many scores and runs of scores are held at most, from 8 to 65,536; about 70 bytes each.
+        How many scores and runs of scores are held at most, from 8 to 65,536; about 80 bytes each.
     false_positive, false_negative, unit
         As for `limen.OnlineThreshold`.
 
@@ -147,6 +182,101 @@ class BoundedCut(_Bounded, _core.BoundedCut, kind="BoundedCut"):
     def revert_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
         """Take back many samples at once: all of them, or on an error none. m times `revert`."""
         self._many(*samples_with_losses(scores, below, above), False)
+
+
+class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="BoundedCalibrator"):
+    """Keep the threshold for any costs in bounded memory, and by how much it can be missed.
+
+    Made by ``OnlineCalibrator(capacity=4096)``. The weights of both labels are held in buckets of
+    scores that share their leading bits. A threshold between buckets is exact for any costs;
+    `loss_bound` says what one inside of a bucket could gain at most. While fewer distinct scores
+    than `capacity` were seen, every bound is 0 and thresholds are those of
+    `limen.OnlineCalibrator`.
+
+    Parameters
+    ----------
+    capacity
+        How many buckets of scores are held at most, from 8 to 65,536; about 80 bytes each.
+    unit
+        As for `limen.OnlineCalibrator`.
+
+    Notes
+    -----
+    Any order of arrival leaves the same answers. There are no probabilities, blocks or hull: they
+    would need every score. For one pair of costs, `limen.BoundedThreshold` has tighter bounds.
+
+    Examples
+    --------
+    >>> import limen
+    >>> calibrator = limen.OnlineCalibrator(capacity=64)
+    >>> calibrator.update_many([i / 100 for i in range(100)], [i > 60 for i in range(100)])
+    >>> calibrator.threshold(false_negative=5), calibrator.loss_bound(false_negative=5)
+    (0.595, 1.0)
+    """
+
+    __slots__ = ()
+
+    _native = _core.BoundedCalibrator
+    takes_costs: ClassVar[bool] = True
+
+    def __init__(self, *, capacity: int, unit: Cost | None = None) -> None:
+        parts = unit_parts(exact_unit(unit), Fraction(1))
+        size = _as_capacity(capacity)
+        _core.BoundedCalibrator.__init__(self, *parts, size)
+        self._given = {"unit": unit, "capacity": size}
+
+    def threshold(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
+        """Return the threshold that is offered for these costs. O(capacity).
+
+        >>> import limen
+        >>> calibrator = limen.OnlineCalibrator(capacity=64)
+        >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> calibrator.threshold(false_positive=1, false_negative=5)
+        0.175
+        """
+        return self._offered(false_positive, false_negative)[0].threshold
+
+    def optimum(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> Optimum:
+        """Return the cut that is offered for these costs, and what it costs. O(capacity).
+
+        >>> import limen
+        >>> calibrator = limen.OnlineCalibrator(capacity=64)
+        >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> calibrator.optimum(false_negative=5)
+        <Optimum: threshold 0.175, lower 0.1, upper 0.25, loss 1.0>
+        """
+        return self._offered(false_positive, false_negative)[0]
+
+    def loss_bound(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
+        """Return by how much that can at most cost more than the best cut. O(capacity).
+
+        >>> import limen
+        >>> calibrator = limen.OnlineCalibrator(capacity=8)
+        >>> calibrator.update_many([i / 100 for i in range(100)], [i % 7 > 3 for i in range(100)])
+        >>> calibrator.optimum().loss, calibrator.loss_bound()
+        (42.0, 21.0)
+        """
+        return self._offered(false_positive, false_negative)[1]
+
+    @overload
+    def predict(
+        self, scores: float, *, false_positive: Cost = ..., false_negative: Cost = ...
+    ) -> int: ...
+    @overload
+    def predict(
+        self, scores: ArrayLike, *, false_positive: Cost = ..., false_negative: Cost = ...
+    ) -> NDArray[np.int64]: ...
+    def predict(
+        self, scores: ArrayLike, *, false_positive: Cost = 1, false_negative: Cost = 1
+    ) -> int | NDArray[np.int64]:
+        """Answer 1 or 0 to each score by the threshold for these costs. O(m + capacity)."""
+        return answer(scores, self._offered(false_positive, false_negative)[0].threshold)
+
+    def _offered(self, false_positive: Cost, false_negative: Cost) -> tuple[Optimum, float]:
+        positive, negative, scale = exact_costs(false_positive, false_negative)
+        unit = unit_parts(exact_unit(self._given["unit"]), scale)[2:]
+        cut, bound = self._offer(positive, negative, *unit)
+        return Optimum(*cut), bound
 
 
 def _as_capacity(capacity: Any) -> int:

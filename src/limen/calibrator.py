@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from limen.best_cut import Demands
+    from limen.bounded import BoundedCalibrator
 
 __all__ = ["OnlineCalibrator", "isotonic"]
 
@@ -40,6 +41,9 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
     ----------
     unit
         Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
+    capacity
+        With a number, a `limen.BoundedCalibrator` is made: it holds no more than so many buckets of
+        scores, and says for any costs by how much its threshold can at most be missed.
 
     Notes
     -----
@@ -70,10 +74,29 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
     _native = _core.Calibrator
     _capacities: ClassVar[tuple[int, int]] = (_core.hull_leaf_slots, 0)
 
-    def __init__(self, *, unit: Cost | None = None) -> None:
-        parts = unit_parts(exact_unit(unit), Fraction(1))
-        _core.Calibrator.__init__(self, *parts, self._capacities[0])
-        self._given = {"unit": unit}
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, *, unit: Cost | None = ..., capacity: None = ...) -> Self: ...
+        @overload
+        def __new__(  # type: ignore[misc]
+            cls, *, capacity: int, unit: Cost | None = ...
+        ) -> BoundedCalibrator: ...
+
+    def __new__(cls, *args: Any, capacity: int | None = None, **settings: Any) -> Any:
+        """Make the bounded model where a capacity is given."""
+        if capacity is None:
+            return super().__new__(cls)
+        from limen.bounded import BoundedCalibrator
+
+        return BoundedCalibrator(*args, capacity=capacity, **settings)
+
+    if not TYPE_CHECKING:  # where there is an __init__, nobody looks at what __new__ returns
+
+        def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
+            parts = unit_parts(exact_unit(unit), Fraction(1))
+            _core.Calibrator.__init__(self, *parts, self._capacities[0])
+            self._given = {"unit": unit}
 
     def threshold(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
         """Return the cheapest threshold for these costs. O(log n).

@@ -141,21 +141,23 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
 
         return BoundedThreshold(*args, capacity=capacity, **settings)
 
-    def __init__(
-        self,
-        *,
-        false_positive: Cost = 1,
-        false_negative: Cost = 1,
-        unit: Cost | None = None,
-        capacity: None = None,
-    ) -> None:
-        parts = cost_parts(false_positive, false_negative, unit)
-        _core.Threshold.__init__(self, *parts, *self._capacities)
-        self._given = {
-            "false_positive": false_positive,
-            "false_negative": false_negative,
-            "unit": unit,
-        }
+    if not TYPE_CHECKING:  # where there is an __init__, nobody looks at what __new__ returns
+
+        def __init__(
+            self,
+            *,
+            false_positive: Cost = 1,
+            false_negative: Cost = 1,
+            unit: Cost | None = None,
+            capacity: None = None,
+        ) -> None:
+            parts = cost_parts(false_positive, false_negative, unit)
+            _core.Threshold.__init__(self, *parts, *self._capacities)
+            self._given = {
+                "false_positive": false_positive,
+                "false_negative": false_negative,
+                "unit": unit,
+            }
 
     @property
     def recommended(self) -> float | None:
@@ -249,10 +251,12 @@ class OnlineCut(_Cheapest, _core.Cut, kind="OnlineCut"):
 
         return BoundedCut(*args, capacity=capacity, **settings)
 
-    def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
-        parts = unit_parts(exact_unit(unit), Fraction(1))
-        _core.Cut.__init__(self, *parts, *self._capacities)
-        self._given = {"unit": unit}
+    if not TYPE_CHECKING:
+
+        def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
+            parts = unit_parts(exact_unit(unit), Fraction(1))
+            _core.Cut.__init__(self, *parts, *self._capacities)
+            self._given = {"unit": unit}
 
     def update_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
         """Add many samples at once: all of them, or on an error none.

@@ -37,7 +37,7 @@ class Memory(Storable):
 
     `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `recommended`, `interval`,
     `keeps`, `probability`, `probability_interval`, `blocks`, `roc_hull`, `confusion` and `best`
-    those that the model has.
+    those that the model has; `loss_bound` too.
     What would change the model is not passed on, and the model itself refuses it.
     """
 
@@ -63,6 +63,7 @@ class Memory(Storable):
     interval: Callable[..., tuple[float, float]] = _answer_of_model("interval")
     keeps: Callable[..., bool] = _answer_of_model("keeps")
     loss: float = _answer_of_model("loss")
+    loss_bound: float = _answer_of_model("loss_bound")
     predict: Callable[..., Any] = _answer_of_model("predict")
     curve: Callable[..., LossCurve] = _answer_of_model("curve")
     probability: Callable[..., Any] = _answer_of_model("probability")

@@ -157,6 +157,14 @@ class Fading(Window, _core.Fading, kind="Fading"):
         return loss
 
     @property
+    def loss_bound(self) -> float:  # type: ignore[override]
+        """By how much `loss` can at most be above the least, where the model has a capacity."""
+        bound: float = self._lighter(
+            lambda _: self.model.loss_bound, lambda bound, scale: bound / scale
+        )
+        return bound
+
+    @property
     def optimum(self) -> Any:
         """The optimum of the model, by weights that have faded."""
         if self.model.takes_costs:

@@ -251,6 +251,7 @@ def _shown_point(point: Point, seq: int) -> dict[str, Any]:
         "cost_ever": ledger.cost_ever,
         "expired": ledger.expired,
         "optimum": {name: as_rule(each) for name, each in point.optima().items()},
+        "loss_bound": point.bounds(),
         "newest": None if ledger.newest is None else as_datetime(ledger.newest),
     }
 
@@ -288,6 +289,8 @@ async def curve(call: Call) -> Answer:
         model = found.ledger.model.model(tuple(segment.split("/")) if segment else ())
     elif segment:
         raise Refused("invalid", "segment is given, but the point is defined without segments.")
+    if found.definition.capacity is not None:
+        raise Refused("invalid", "The point has a capacity: the loss of any threshold is unknown.")
     whole = model.curve()
     places = np.unique(np.linspace(0, len(whole.losses) - 1, _CURVE).astype(int))
     places = np.union1d(places, [int(np.argmin(whole.losses))])

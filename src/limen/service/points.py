@@ -98,6 +98,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     false_positive: int | float = 1
     false_negative: int | float = 1
     unit: int | float | None = None
+    capacity: int | None = None  # how many scores and runs of them are held at most
     memory: Keep = msgspec.field(default_factory=Keep)
     time_to_live: str | None = "90d"
     maturity: str | None = None
@@ -107,8 +108,13 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     change: Change = msgspec.field(default_factory=Change)
 
     def __post_init__(self) -> None:
-        self.ledger()
         automatic = self.change.policy == "automatic"
+        if self.capacity is not None and (automatic or self.memory.keep == "period"):
+            raise ValueError(
+                "capacity needs policy manual and memory all or fading: what any threshold costs "
+                "is not known, and samples that leave a period would widen the bound without end"
+            )
+        self.ledger()
         if automatic and self.segments is not None and self.memory.keep == "fading":
             raise ValueError(
                 "policy automatic with segments needs memory all or period: sums that fade in "
@@ -125,7 +131,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     def ledger(self) -> Ledger:
         """Make an empty ledger; ValueError where these settings do not fit together."""
         costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
-        model: Any = OnlineThreshold(**costs, unit=self.unit)
+        model: Any = OnlineThreshold(**costs, unit=self.unit, capacity=self.capacity)
         length = 0 if self.memory.length is None else period(self.memory.length)
         if self.memory.keep == "period":
             model = LastPeriod(model, length)
@@ -290,12 +296,26 @@ class Point:
         if self.definition.segments is None:
             return {"": float(self.ledger.threshold)}
         grouped = self.ledger.model
-        return {
-            "/".join(path): float(grouped.threshold(path))
+        return {"/".join(path): float(grouped.threshold(path)) for path in self._answering()}
+
+    def bounds(self) -> dict[str, float]:
+        """Return by how much each of `optima` can at most cost more than the cheapest."""
+        if self.definition.capacity is None:
+            return dict.fromkeys(self.optima(), 0.0)
+        if self.definition.segments is None:
+            return {"": float(self.ledger.loss_bound)}
+        grouped = self.ledger.model
+        return {"/".join(path): float(grouped.model(path).loss_bound) for path in self._answering()}
+
+    def _answering(self) -> list[tuple[str, ...]]:
+        """Return the segments that hold enough to have a threshold of their own."""
+        grouped = self.ledger.model
+        return [
+            path
             for path in grouped
             if path != (OTHERS,)  # these are answered by the threshold for all
             if not path or grouped.count(path) >= grouped.at_least
-        }
+        ]
 
     def loss_under(self, thresholds: dict[str, float]) -> float:
         """Return what thresholds by segment cost on the samples that count. O(n) for each depth.

@@ -21,6 +21,7 @@ __all__ = ["Storable", "from_bytes", "load"]
 _HOMES = {
     "Alarm": "limen.trust.alarm",
     "Bank": "limen.memory.bank",
+    "BoundedCalibrator": "limen.bounded",
     "BoundedCut": "limen.bounded",
     "BoundedThreshold": "limen.bounded",
     "Budget": "limen.budget",
