@@ -146,6 +146,12 @@ public:
         const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
         return at != Entries::none && entries_[at].labelled ? entries_[at].label : -1;
     }
+    // The group of an id, 0 where it is not known; the next larger group, that of all at last.
+    std::uint32_t group_of(const Id& id) const {
+        const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
+        return at == Entries::none || last_n() ? 0 : entries_[at].group;
+    }
+    std::uint32_t around(std::uint32_t of) const { return of ? group(of).inside : 0; }
     std::size_t ids() const { return entries_.ids(); }
     StateCounts states() const {
         return {entries_.count(EntryState::waiting), entries_.count(EntryState::open),
