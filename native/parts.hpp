@@ -269,7 +269,9 @@ public:
     static void prefetch(const Part& part) {
 #if defined(__GNUC__) || defined(__clang__)
         const char* line = static_cast<const char*>(part.at);
-        for (std::size_t i = 0; i < 512; i += 64) __builtin_prefetch(line + i);
+        const std::size_t size =
+            part.height ? sizeof(WeightIndex::Node) : sizeof(WeightIndex::Leaf);
+        for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(line + i);
 #else
         (void)part;
 #endif

@@ -49,7 +49,7 @@ struct Weights {
 
 class WeightIndex {
 public:
-    static constexpr int slots = 32;
+    static constexpr int slots = 16;
 
     // Fewer slots per node make splits common: for tests.
     explicit WeightIndex(int capacity = slots) : capacity_(std::clamp(capacity, 4, slots)) {}
