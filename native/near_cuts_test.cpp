@@ -31,15 +31,15 @@ struct Sample {
 
 // What lies below a cut, and the scores next to it.
 struct Place {
-    Weights sums;
+    WeightSums sums;
     Gap gap;
 };
 
 // Every cut, by adding up all samples.
 std::vector<Place> places_of(const std::vector<Sample>& samples) {
-    std::map<double, Weights> scores;
+    std::map<double, WeightSums> scores;
     for (const Sample& each : samples) {
-        Weights& own = scores[each.score];
+        WeightSums& own = scores[each.score];
         (each.label ? own.ones : own.zeros) += each.weight;
         own.squares[each.label] += Wide{each.weight} * each.weight;
     }
@@ -81,7 +81,7 @@ public:
         return {found.front(), found.back()};
     }
     double worth() const {
-        const Weights& all = places_.back().sums;
+        const WeightSums& all = places_.back().sums;
         const double weight = static_cast<double>(all.weight());
         return weight * weight / (all.ones_squared() + all.zeros_squared());
     }
@@ -89,7 +89,7 @@ public:
     RankBins bins() const {
         const double all = static_cast<double>(places_.back().sums.weight());
         const double share = worth() / all;
-        std::map<std::size_t, Weights> bins;
+        std::map<std::size_t, WeightSums> bins;
         for (std::size_t i = 1; i < places_.size(); ++i) {
             const double twice =
                 static_cast<double>(places_[i - 1].sums.weight() + places_[i].sums.weight());
@@ -254,7 +254,7 @@ TEST_CASE("sums of weights below every cut are kept up while scores come and go"
     for (int seed = 0; seed < effort(2, 8); ++seed) {
         Random random(static_cast<std::uint64_t>(seed));
         WeightIndex index(4);
-        std::map<double, Weights> held;
+        std::map<double, WeightSums> held;
         for (int i = 0; i < seed * 20; ++i) held[i] = {i, 1, {1, Wide{i} * i}};
         for (const auto& [score, own] : held) index.append(score, own);
         index.finish();
@@ -262,7 +262,8 @@ TEST_CASE("sums of weights below every cut are kept up while scores come and go"
             const double score = double(random() % 400) - (step > 900 ? 300 : 0);
             const auto weight = static_cast<std::int64_t>(random() % 5);
             const bool goes = random() % 3 == 0;
-            const Weights own = goes ? Weights{} : Weights{weight, 1, {1, Wide{weight} * weight}};
+            const WeightSums own =
+                goes ? WeightSums{} : WeightSums{weight, 1, {1, Wide{weight} * weight}};
             if (goes)
                 held.erase(score);
             else
@@ -271,7 +272,7 @@ TEST_CASE("sums of weights below every cut are kept up while scores come and go"
             index.check();
             CHECK(index.distinct() == held.size());
             const double until = double(random() % 400) - 200;
-            Weights below;
+            WeightSums below;
             for (const auto& [each, sum] : held)
                 if (each <= until) below = below + sum;
             CHECK(index.under(until) == below);

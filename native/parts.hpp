@@ -235,7 +235,7 @@ private:
 // Samples whose weights differ.
 class WeightedParts {
 public:
-    using Sums = Weights;
+    using Sums = WeightSums;
     static constexpr int most = WeightIndex::slots;
 
     struct Part {

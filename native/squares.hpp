@@ -223,7 +223,7 @@ private:
         Index(Index&&) = default;
         Index& operator=(Index&&) = default;
 
-        Weights own(const Held& held, const Squares& squares) const {
+        WeightSums own(const Held& held, const Squares& squares) const {
             const Wide below = cost_below, above = cost_above;
             return {held.below / cost_below,
                     held.above / cost_above,
@@ -231,7 +231,7 @@ private:
         }
         void change(const Held& after, const Squares& squares) noexcept {
             try {
-                made->set(after.score, after.count ? own(after, squares) : Weights{});
+                made->set(after.score, after.count ? own(after, squares) : WeightSums{});
                 if (++changes <= 64 + made->distinct() / 4 && !made->is_worn()) return;
             } catch (const std::bad_alloc&) {
             }

@@ -27,20 +27,20 @@
 namespace limen {
 
 // What lies below a cut: the sums of weights of both labels, and of their squares.
-struct Weights {
+struct WeightSums {
     std::int64_t ones = 0, zeros = 0;
     Wide squares[2] = {0, 0};  // of zeros, of ones
 
-    bool operator==(const Weights&) const = default;
+    bool operator==(const WeightSums&) const = default;
     std::int64_t weight() const { return ones + zeros; }
     double ones_squared() const { return static_cast<double>(squares[1]); }
     double zeros_squared() const { return static_cast<double>(squares[0]); }
-    Weights operator+(const Weights& other) const {
+    WeightSums operator+(const WeightSums& other) const {
         return {ones + other.ones,
                 zeros + other.zeros,
                 {squares[0] + other.squares[0], squares[1] + other.squares[1]}};
     }
-    Weights operator-(const Weights& other) const {
+    WeightSums operator-(const WeightSums& other) const {
         return {ones - other.ones,
                 zeros - other.zeros,
                 {squares[0] - other.squares[0], squares[1] - other.squares[1]}};
@@ -66,11 +66,11 @@ public:
     }
 
     // A score comes after all others; finish() when there are no more.
-    void append(double score, const Weights& own) {
+    void append(double score, const WeightSums& own) {
         if (leaves_.empty() || leaves_.back().used >= capacity_ - capacity_ / 4)
             leaves_.emplace_back();
         Leaf& leaf = leaves_.back();
-        const Weights below = leaf.used ? leaf.upto[leaf.used - 1] : Weights{};
+        const WeightSums below = leaf.used ? leaf.upto[leaf.used - 1] : WeightSums{};
         leaf.score[leaf.used] = score;
         leaf.upto[leaf.used++] = below + own;
         ++distinct_;
@@ -92,7 +92,7 @@ public:
     }
 
     // A score has these weights from now on; none at all where it is held no longer.
-    void set(double score, const Weights& own) {
+    void set(double score, const WeightSums& own) {
         if (is_full(root_, height_)) {
             const Child old = root_;
             root_ = {&nodes_.emplace_back(), old.first, old.total};
@@ -100,7 +100,7 @@ public:
             ++height_;
             split(node(root_.at), 0, height_ - 1);
         }
-        Weights* totals[64];
+        WeightSums* totals[64];
         int depth = 0;
         Child* at = &root_;
         for (int height = height_; height > 0; --height) {
@@ -113,7 +113,7 @@ public:
             }
             at = &in.child[child];
         }
-        const Weights change = set(leaf(at->at), score, own);
+        const WeightSums change = set(leaf(at->at), score, own);
         at->total = at->total + change;
         while (depth > 0) {
             --depth;
@@ -122,8 +122,8 @@ public:
     }
 
     // What scores up to this one weigh.
-    Weights under(double score) const {
-        Weights below;
+    WeightSums under(double score) const {
+        WeightSums below;
         const Child* at = &root_;
         for (int height = height_; height > 0; --height) {
             const Node& in = node(at->at);
@@ -149,14 +149,14 @@ private:
     struct Child {
         void* at = nullptr;
         double first = 0;  // no score of it is below this, but for the first of a node
-        Weights total{};
+        WeightSums total{};
     };
     struct Leaf {
         int used = 0;
         double score[slots];
-        Weights upto[slots];  // of the scores up to each, from the start of the leaf
+        WeightSums upto[slots];  // of the scores up to each, from the start of the leaf
 
-        Weights total() const { return used ? upto[used - 1] : Weights{}; }
+        WeightSums total() const { return used ? upto[used - 1] : WeightSums{}; }
     };
     struct Node {
         int used = 0;
@@ -188,7 +188,7 @@ private:
         if (height == 0) {
             Leaf &from = leaf(old.at), &to = leaves_.emplace_back();
             const int half = from.used / 2;
-            const Weights below = from.upto[half - 1];
+            const WeightSums below = from.upto[half - 1];
             for (int i = half; i < from.used; ++i) {
                 to.score[to.used] = from.score[i];
                 to.upto[to.used++] = from.upto[i] - below;
@@ -211,13 +211,13 @@ private:
     }
 
     // Returns by how much the leaf weighs more.
-    Weights set(Leaf& in, double score, const Weights& own) {
+    WeightSums set(Leaf& in, double score, const WeightSums& own) {
         const auto place =
             static_cast<int>(std::lower_bound(in.score, in.score + in.used, score) - in.score);
-        const Weights below = place ? in.upto[place - 1] : Weights{};
+        const WeightSums below = place ? in.upto[place - 1] : WeightSums{};
         const bool held = place < in.used && in.score[place] == score;
-        const Weights change = held ? own - (in.upto[place] - below) : own;
-        if (!held && own == Weights{}) return {};
+        const WeightSums change = held ? own - (in.upto[place] - below) : own;
+        if (!held && own == WeightSums{}) return {};
         if (!held) {
             std::copy_backward(in.score + place, in.score + in.used, in.score + in.used + 1);
             std::copy_backward(in.upto + place, in.upto + in.used, in.upto + in.used + 1);
@@ -225,7 +225,7 @@ private:
             in.upto[place] = below;
             ++in.used;
             ++distinct_;
-        } else if (own == Weights{}) {
+        } else if (own == WeightSums{}) {
             std::copy(in.score + place + 1, in.score + in.used, in.score + place);
             std::copy(in.upto + place + 1, in.upto + in.used, in.upto + place);
             --in.used;
@@ -235,7 +235,7 @@ private:
         return change;
     }
 
-    Weights check(const Child& at, int height, std::size_t& scores, double& last) const {
+    WeightSums check(const Child& at, int height, std::size_t& scores, double& last) const {
         if (height == 0) {
             const Leaf& in = leaf(at.at);
             for (int i = 0; i < in.used; ++i) {
@@ -245,10 +245,10 @@ private:
             }
             return in.total();
         }
-        Weights sum;
+        WeightSums sum;
         const Node& in = node(at.at);
         for (int i = 0; i < in.used; ++i) {
-            const Weights own = check(in.child[i], height - 1, scores, last);
+            const WeightSums own = check(in.child[i], height - 1, scores, last);
             if (!(own == in.child[i].total))
                 throw std::logic_error("the weights of a node are wrong");
             sum = sum + own;
