@@ -165,6 +165,11 @@ public:
     }
     bool ones_only() const { return squares_.ones_only(total_ - above_, above_, samples_, ones()); }
     Squares squares(const Held& held) const { return squares_.of(held, ones()); }
+    // Of labelled samples that do not all weigh 1: what lies below every cut.
+    const WeightIndex& weights() const {
+        return squares_.weights(cost_below_, cost_above_, tree_.leaf_capacity(), ones(),
+                                [&](auto&& visit) { tree_.scan(visit); });
+    }
 
     Held find(double score) const { return tree_.find(score + 0.0); }
 
@@ -1138,6 +1143,7 @@ private:
         });
         if (all != squares_.all()) throw std::logic_error("the sum of squares is wrong");
         if (ties != squares_.size()) throw std::logic_error("squares of a score that is not held");
+        squares_.check_weights();
     }
 
     static void put(std::string& bytes, std::uint64_t word) {

@@ -102,6 +102,9 @@ public:
 
     // `time` is needed by last_period and fading by time, and must be null otherwise.
     Done update(double score, bool label, const Amount& amount, const Time* time);
+    // The same in two steps, for several memories that change together or not at all. All that can
+    // fail is behind an Update; keep() then does it, and where it is let go, all is as it was.
+    class Update;
     // The same as one by one, all or none; counted[i] becomes whether row i counts.
     Done update_many(const BatchColumns& rows, std::uint8_t* counted);
 
@@ -143,6 +146,12 @@ public:
         const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
         return at != Entries::none && entries_[at].labelled ? entries_[at].label : -1;
     }
+    // The group of an id, 0 where it is not known; the next larger group, that of all at last.
+    std::uint32_t group_of(const Id& id) const {
+        const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
+        return at == Entries::none || last_n() ? 0 : entries_[at].group;
+    }
+    std::uint32_t around(std::uint32_t of) const { return of ? group(of).inside : 0; }
     std::size_t ids() const { return entries_.ids(); }
     StateCounts states() const {
         return {entries_.count(EntryState::waiting), entries_.count(EntryState::open),
@@ -194,6 +203,10 @@ public:
     // group i is our group into[i]; where `into` is empty, groups are the same.
     Done merge(const Memory& other, std::vector<std::uint32_t> into = {});
 
+    // A copy with trees of its own, and taking over what became of it.
+    struct Copy;
+    void keep(Copy& copy) noexcept;
+
     void check() const;
 
 private:
@@ -208,8 +221,6 @@ private:
         int bits = 0;
         bool uneven = false;  // some weigh other than 1
     };
-    // A copy with trees of its own, and taking over what became of it.
-    struct Copy;
     class Division;
     struct Group {
         std::uint32_t inside;
@@ -424,6 +435,8 @@ private:
     MemoryRefusal plan_sample(double score, bool label, const Amount& amount, const Time* time,
                               Needs& needs);
     void plan_label(std::uint32_t at, bool label, const Amount& losses, Needs& needs);
+    template <class Work>
+    class Attempt;
     template <class Work>
     Done perform(const Needs& needs, Work&& work);
 

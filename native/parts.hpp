@@ -20,11 +20,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "cut_tree.hpp"
 #include "held_samples.hpp"
 #include "hull_tree.hpp"
+#include "weight_index.hpp"
 #include "wide.hpp"
 
 namespace limen {
@@ -36,16 +36,6 @@ struct Counts {
     std::int64_t weight() const { return ones + zeros; }
     double ones_squared() const { return static_cast<double>(ones); }
     double zeros_squared() const { return static_cast<double>(zeros); }
-};
-
-// The same where weights differ: the sums of weights, and of their squares.
-struct Weights {
-    std::int64_t ones = 0, zeros = 0;
-    Wide squares[2] = {0, 0};  // of zeros, of ones
-
-    std::int64_t weight() const { return ones + zeros; }
-    double ones_squared() const { return static_cast<double>(squares[1]); }
-    double zeros_squared() const { return static_cast<double>(squares[0]); }
 };
 
 // Whole costs in the ratio of those given.
@@ -242,62 +232,65 @@ private:
     std::int64_t one_;
 };
 
-// All scores as one leaf, for weights that differ. O(n) to make.
-class FlatParts {
+// Samples whose weights differ.
+class WeightedParts {
 public:
-    using Sums = Weights;
-    static constexpr int most = 1;
+    using Sums = WeightSums;
+    static constexpr int most = WeightIndex::slots;
 
     struct Part {
+        const void* at;
+        int height;
         Sums from, to;
     };
 
-    explicit FlatParts(const WholeCosts& costs) : costs_(costs), sums_(1) {}
+    WeightedParts(const WeightIndex& index, const WholeCosts& costs)
+        : index_(index), costs_(costs) {}
 
-    // Scores come in ascending order, each with the weights of its samples.
-    void add(double score, const Weights& own) {
-        Weights sums = sums_.back();
-        sums.ones += own.ones;
-        sums.zeros += own.zeros;
-        for (int label : {0, 1}) sums.squares[label] += own.squares[label];
-        scores_.push_back(score);
-        sums_.push_back(sums);
+    std::size_t distinct() const { return index_.distinct(); }
+    Part whole() const { return {index_.root_.at, index_.height_, {}, index_.root_.total}; }
+    Sums under(const Gap& cut) const { return cut.has_lower ? index_.under(cut.lower) : Sums{}; }
+    bool is_leaf(const Part& part) const { return part.height == 0; }
+    int split(const Part& part, Part* out) const {
+        const auto* node = static_cast<const WeightIndex::Node*>(part.at);
+        Sums from = part.from;
+        for (int i = 0; i < node->used; ++i) {
+            const Sums to = from + node->child[i].total;
+            out[i] = {node->child[i].at, part.height - 1, from, to};
+            from = to;
+        }
+        return node->used;
     }
-
-    std::size_t distinct() const { return scores_.size(); }
-    Part whole() const { return {{}, sums_.back()}; }
-    Sums under(const Gap& cut) const {
-        if (!cut.has_lower) return {};
-        const auto at = std::upper_bound(scores_.begin(), scores_.end(), cut.lower);
-        return sums_[static_cast<std::size_t>(at - scores_.begin())];
+    int scores(const Part& part) const { return leaf(part)->used; }
+    Sums at(const Part& part, int k) const {
+        return k ? part.from + leaf(part)->upto[k - 1] : part.from;
     }
-    bool is_leaf(const Part&) const { return true; }
-    int split(const Part&, Part*) const { return 0; }
-    int scores(const Part&) const { return static_cast<int>(scores_.size()); }
-    const Sums& at(const Part&, int k) const { return sums_[static_cast<std::size_t>(k)]; }
-    double score(const Part&, int i) const { return scores_[static_cast<std::size_t>(i)]; }
-    static void prefetch(const Part&) {}
+    double score(const Part& part, int i) const { return leaf(part)->score[i]; }
+    static void prefetch(const Part& part) {
+#if defined(__GNUC__) || defined(__clang__)
+        const char* line = static_cast<const char*>(part.at);
+        const std::size_t size =
+            part.height ? sizeof(WeightIndex::Node) : sizeof(WeightIndex::Leaf);
+        for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(line + i);
+#else
+        (void)part;
+#endif
+    }
     Wide least(const Part& part, const Sums& than) const { return costs_.least(part, than); }
 
 private:
+    static const WeightIndex::Leaf* leaf(const Part& part) {
+        return static_cast<const WeightIndex::Leaf*>(part.at);
+    }
+
+    const WeightIndex& index_;
     WholeCosts costs_;
-    std::vector<double> scores_;
-    std::vector<Sums> sums_;  // below the cut after each score; the first below all
 };
 
-// `of_losses` are the costs that losses are weights times.
-template <class Tree, class Look>
-auto seen_flat(const HeldSamples<Tree>& held, const WholeCosts& costs, const WholeCosts& of_losses,
-               const Gap& best, Look& look) {
-    const Wide positive = of_losses.false_positive, negative = of_losses.false_negative;
-    FlatParts parts(costs);
-    held.tree().scan([&](const Held& each) {
-        const Squares squares = held.squares(each);
-        parts.add(each.score,
-                  {each.below / of_losses.false_negative,
-                   each.above / of_losses.false_positive,
-                   {squares.above / (positive * positive), squares.below / (negative * negative)}});
-    });
+template <class Tree, class Best, class Look>
+auto seen_weighted(const HeldSamples<Tree>& held, const WholeCosts& costs, const Best& best,
+                   Look& look) {
+    const WeightedParts parts(held.weights(), costs);
     return look(parts, parts.under(best));
 }
 
@@ -305,7 +298,7 @@ auto seen_flat(const HeldSamples<Tree>& held, const WholeCosts& costs, const Who
 // these.
 template <class Look>
 auto seen(const OnlineCut& held, const WholeCosts& costs, Look&& look) {
-    if (!held.ones_only()) return seen_flat(held, costs, costs, held.best(), look);
+    if (!held.ones_only()) return seen_weighted(held, costs, held.best(), look);
     const std::int64_t one = held.ones().above / costs.false_positive;
     const CutParts parts(held.tree(), costs, one);
     return look(parts, parts.under(held.best()));
@@ -315,7 +308,7 @@ auto seen(const OnlineCut& held, const WholeCosts& costs, Look&& look) {
 template <class Look>
 auto seen(const OnlineHull& held, const WholeCosts& costs, Look&& look) {
     const HullCut best = held.tree().best(costs.false_positive, costs.false_negative);
-    if (!held.ones_only()) return seen_flat(held, costs, {1, 1}, best, look);
+    if (!held.ones_only()) return seen_weighted(held, costs, best, look);
     const HullParts parts(held.tree(), costs, held.ones().above);
     return look(parts, parts.under(best));
 }

@@ -6,18 +6,23 @@
 // Only a score with several samples of which some weigh other than 1 needs its squares kept, and
 // only such scores cost anything: O(1) and about 80 bytes each.
 //
-// Only reserve() fails. Where there is no memory for the squares of a score and none was reserved,
-// its samples are taken to weigh the same from then on.
+// Once somebody has asked for weights(), the sums of weights and squares below every cut are kept
+// up too, as long as they are asked for now and then.
+//
+// Only reserve() and weights() fail. Where there is no memory for the squares of a score and none
+// was reserved, its samples are taken to weigh the same from then on.
 
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <unordered_map>
 #include <utility>
 
 #include "cut.hpp"
+#include "weight_index.hpp"
 #include "wide.hpp"
 
 namespace limen {
@@ -64,7 +69,9 @@ class SquaresOfTies {
 public:
     const Squares& all() const { return all_; }
     std::size_t size() const { return ties_.size(); }
-    std::size_t memory() const { return 80 * (ties_.size() + spare_.size()); }  // about
+    std::size_t memory() const {  // about
+        return 80 * (ties_.size() + spare_.size()) + (index_.made ? index_.made->memory() : 0);
+    }
     // Make sure that the squares of so many more scores can be kept.
     void reserve(std::size_t scores) {
         while (spare_.size() < scores) spare_.try_emplace(static_cast<double>(spare_.size()));
@@ -111,6 +118,28 @@ public:
         return {alike(held.below, share * count), alike(held.above, (1 - share) * count)};
     }
 
+    // What lies below every cut, of which each() shows all scores in ascending order. Losses are
+    // weights times these costs. O(n) at first, and where nobody has asked for n/4 changes.
+    template <class Each>
+    const WeightIndex& weights(std::int64_t cost_below, std::int64_t cost_above, int capacity,
+                               const Ones& ones, Each&& each) const {
+        if (!index_.made) {
+            auto made = std::make_unique<WeightIndex>(capacity);
+            index_.cost_below = cost_below;
+            index_.cost_above = cost_above;
+            each([&](const Held& held) {
+                made->append(held.score, index_.own(held, of(held, ones)));
+            });
+            made->finish();
+            index_.made = std::move(made);
+        }
+        index_.changes = 0;
+        return *index_.made;
+    }
+    void check_weights() const {
+        if (index_.made) index_.made->check();
+    }
+
     // Samples of this sum that all weigh 1, where only such are held.
     void count(const Squares& more) { all_ += more; }
     void uncount(const Squares& less) { all_ -= less; }
@@ -122,15 +151,19 @@ public:
         squares.below = std::clamp(squares.below, Wide{0}, most.below);
         squares.above = std::clamp(squares.above, Wide{0}, most.above);
         all_ -= of(before, ones);
-        all_ += set(after, squares, ones);
+        const Squares now = set(after, squares, ones);
+        all_ += now;
         uneven_ |= !(ones.may_be(after) && ones.squares(after) == squares);
+        if (index_.made) index_.change(after, now);
     }
 
     // Samples are added to a score, or taken from it. Mostly it is the only one.
     void add(const Held& before, const Held& more, const Squares& own, const Ones& ones) {
         if (before.count == 0 && more.count == 1) {
-            all_ += square_of(more.below, more.above);
+            const Squares only = square_of(more.below, more.above);
+            all_ += only;
             uneven_ |= !ones.is(more.below, more.above);
+            if (index_.made) index_.change({before.score, more.below, more.above, 1}, only);
             return;
         }
         Squares squares = of(before, ones);
@@ -144,6 +177,7 @@ public:
         if (before.count == 1 && less.count == 1 && before.below == less.below &&
             before.above == less.above) {
             all_ -= square_of(before.below, before.above);
+            if (index_.made) index_.change({before.score, 0, 0, 0}, {});
             return;
         }
         if (even() && less.count == 1 && ones.is(less.below, less.above)) {
@@ -160,12 +194,14 @@ public:
 
     // Squares that faded are no longer of whole units, and each is rounded down on its own.
     void scale(int bits) {
+        index_.made.reset();
         for (const auto& [score, squares] : ties_) all_ -= squares;
         all_ = scaled(all_, 2 * bits);
         for (auto& [score, squares] : ties_) all_ += squares = scaled(squares, 2 * bits);
     }
     // What was reserved stays.
     void clear() {
+        index_.made.reset();
         all_ = {};
         uneven_ = false;
         ties_.clear();
@@ -194,7 +230,35 @@ private:
         return squares;
     }
 
+    // A copy makes its own when it is asked.
+    struct Index {
+        Index() = default;
+        Index(const Index&) {}
+        Index(Index&&) = default;
+        Index& operator=(Index&&) = default;
+
+        WeightSums own(const Held& held, const Squares& squares) const {
+            const Wide below = cost_below, above = cost_above;
+            return {held.below / cost_below,
+                    held.above / cost_above,
+                    {squares.above / (above * above), squares.below / (below * below)}};
+        }
+        void change(const Held& after, const Squares& squares) noexcept {
+            try {
+                made->set(after.score, after.count ? own(after, squares) : WeightSums{});
+                if (++changes <= 64 + made->distinct() / 4 && !made->is_worn()) return;
+            } catch (const std::bad_alloc&) {
+            }
+            made.reset();
+        }
+
+        std::unique_ptr<WeightIndex> made;
+        std::int64_t cost_below = 0, cost_above = 0;
+        std::size_t changes = 0;  // since it was asked for
+    };
+
     Squares all_;  // over all samples
+    mutable Index index_;
     bool uneven_ = false;
     std::unordered_map<double, Squares> ties_;
     std::unordered_map<double, Squares> spare_;  // memory for further ties, named 0, 1, 2, ...

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A candidate threshold on trial: the samples that are scored from now on and lie between it and
-// the current one, each counted at one and the same age, whatever its label.
+// the current one, each counted at one and the same age, whatever its label, by its weight.
 //
 // scored, labelled, forgot   O(log n) for a sample between the two thresholds, else O(1)
 // advance                    the same for each sample that reaches the age
 // memory                     about 150 bytes for each sample between the two
+//
+// Nothing happens by itself: whoever tells the trial of a score or a label, or asks it, lets it
+// advance to the time of the clock first.
 //
 // A sample without a label at that age counts as missing for good: letting it in when its label
 // comes would let in one label sooner than the other. A label that is corrected later counts as
@@ -35,35 +38,43 @@ public:
     CandidateTrial(double lower, double upper, const Time& age, const std::optional<Time>& since)
         : lower_(lower), upper_(upper), age_(age), since_(since.value_or(Time::never())) {}
 
-    // At the age: how many had label 0, label 1 and none; how many are younger.
-    std::uint64_t counted(bool label) const { return counts_[label]; }
-    std::uint64_t missing() const { return missing_; }
-    std::size_t waiting() const { return waiting_.size(); }
-    bool weighted() const { return weighted_; }  // some sample does not weigh 1
+    // How many samples of one weight had label 0, label 1 and none at the age.
+    struct Counts {
+        std::uint64_t of[3] = {0, 0, 0};
+    };
+    // All weights that came, each as it was measured.
+    template <class Visit>
+    void each(Visit&& visit) const {
+        for (const auto& [weight, counts] : counts_)
+            visit(Amount{weight.first, 0, weight.second}, counts);
+    }
+    std::size_t waiting() const { return waiting_.size(); }  // samples that are younger
     bool lost() const { return lost_; }
 
     // A new score; `label` is -1 where none is known.
     void scored(const Id& id, double score, const Time& moment, int label,
-                bool weighs_one) noexcept {
+                const Amount& weight) noexcept {
         if (!(score >= lower_) || score >= upper_ || moment < since_) return;
-        weighted_ |= !weighs_one;
         guarded([&] {
+            Counts& counts = counts_[{weight.first, weight.bits}];
             const auto [at, made] = samples_.try_emplace(key_of(id));
-            if (!made && at->second.counted == young) leave_line(at->first, at->second);
-            at->second = {moment, static_cast<std::int8_t>(label), young};
+            Sample& sample = at->second;
+            if (!made) leave(at->first, sample);
+            sample = {moment, &counts, {weight.first, weight.bits}, to_label(label), gone};
             waiting_.emplace(moment, at->first);
+            sample.counted = young;
         });
     }
     void labelled(const Id& id, int label) noexcept {
         if (label < 0 || samples_.empty()) return;
         guarded([&] {
             const auto at = samples_.find(key_of(id));
-            if (at == samples_.end() || at->second.label == label) return;
+            if (at == samples_.end()) return;
             Sample& sample = at->second;
-            sample.label = static_cast<std::int8_t>(label);
-            if (sample.counted < 0) return;  // too young, or came without a label
-            --counts_[sample.counted];
-            ++counts_[sample.counted = sample.label];
+            sample.label = to_label(label);
+            if (sample.counted < 0 || sample.counted == none) return;  // too young, or came without
+            --sample.counts->of[sample.counted];
+            ++sample.counts->of[sample.counted = sample.label];
         });
     }
     void forgot(const Id& id) noexcept {
@@ -71,12 +82,7 @@ public:
         guarded([&] {
             const auto at = samples_.find(key_of(id));
             if (at == samples_.end()) return;
-            if (at->second.counted == young)
-                leave_line(at->first, at->second);
-            else if (at->second.counted == no_label)
-                --missing_;
-            else
-                --counts_[at->second.counted];
+            leave(at->first, at->second);
             samples_.erase(at);
         });
     }
@@ -86,31 +92,30 @@ public:
         const Time edge = before(clock, age_);
         while (!waiting_.empty() && waiting_.begin()->first <= edge) {
             Sample& sample = samples_.find(waiting_.begin()->second)->second;
-            sample.counted = sample.label;
-            if (sample.label < 0)
-                ++missing_;
-            else
-                ++counts_[sample.label];
+            ++sample.counts->of[sample.counted = sample.label];
             waiting_.erase(waiting_.begin());
         }
     }
 
-    // Little-endian words: the thresholds, age and beginning; flags; then of each sample in the
-    // order of ids the length of its id, the id, when it was scored, its label and what it counts
-    // as.
+    // Little-endian words: the thresholds, age and beginning; whether samples were lost; then of
+    // each sample in the order of ids the length of its id, the id, when it was scored, its weight
+    // and the places of that, its label and what it counts as.
     std::string state() const {
         std::string bytes;
         put(bytes, std::bit_cast<std::uint64_t>(lower_));
         put(bytes, std::bit_cast<std::uint64_t>(upper_));
         put(bytes, age_);
         put(bytes, since_);
-        put(bytes, (weighted_ ? 1u : 0u) | (lost_ ? 2u : 0u));
+        put(bytes, lost_ ? 1u : 0u);
         for (const auto& [key, sample] : samples_) {
+            if (sample.counted == gone) continue;  // there was no memory for it
             put(bytes, key.size());
             bytes += key;
             put(bytes, sample.moment);
-            put(bytes, static_cast<std::uint64_t>(sample.label + 1));
-            put(bytes, static_cast<std::uint64_t>(sample.counted + 2));
+            put(bytes, static_cast<std::uint64_t>(sample.weight.first));
+            put(bytes, sample.weight.second);
+            put(bytes, static_cast<std::uint64_t>(sample.label));
+            put(bytes, static_cast<std::uint64_t>(sample.counted - young));
         }
         return bytes;
     }
@@ -120,31 +125,32 @@ public:
         std::uint64_t lower, upper, flags;
         Time age, since;
         if (!get(bytes, at, lower) || !get(bytes, at, upper) || !get(bytes, at, age) ||
-            !get(bytes, at, since) || !get(bytes, at, flags) || flags > 3)
+            !get(bytes, at, since) || !get(bytes, at, flags) || flags > 1)
             return {};
         CandidateTrial made(std::bit_cast<double>(lower), std::bit_cast<double>(upper), age, since);
-        made.weighted_ = flags & 1;
-        made.lost_ = flags & 2;
+        made.lost_ = flags;
         while (at < bytes.size()) {
-            std::uint64_t size, label, counted;
+            std::uint64_t size, weight, bits, label, counted;
             if (!get(bytes, at, size) || size == 0 || size > bytes.size() - at) return {};
             std::string key = bytes.substr(at, size);
             at += size;
             Time moment;
-            if (!get(bytes, at, moment) || !get(bytes, at, label) || !get(bytes, at, counted) ||
-                label > 2 || counted > 3)
+            if (!get(bytes, at, moment) || !get(bytes, at, weight) || !get(bytes, at, bits) ||
+                !get(bytes, at, label) || !get(bytes, at, counted) || bits > 255 || label > none ||
+                counted > none - young)
                 return {};
-            const Sample sample{moment, static_cast<std::int8_t>(static_cast<int>(label) - 1),
-                                static_cast<std::int8_t>(static_cast<int>(counted) - 2)};
-            if (sample.counted >= 0 && sample.counted != sample.label) return {};
+            const Weight own{static_cast<std::int64_t>(weight), static_cast<std::uint8_t>(bits)};
+            const auto as = static_cast<std::int8_t>(static_cast<int>(counted) + young);
+            if (as == gone || (as >= 0 && as != none && as != static_cast<int>(label))) return {};
             if (!made.samples_.empty() && !(made.samples_.rbegin()->first < key)) return {};
-            if (sample.counted == young)
+            Counts& counts = made.counts_[own];
+            if (as == young)
                 made.waiting_.emplace(moment, key);
-            else if (sample.counted == no_label)
-                ++made.missing_;
             else
-                ++made.counts_[sample.counted];
-            made.samples_.emplace_hint(made.samples_.end(), std::move(key), sample);
+                ++counts.of[as];
+            made.samples_.emplace_hint(
+                made.samples_.end(), std::move(key),
+                Sample{moment, &counts, own, static_cast<std::int8_t>(label), as});
         }
         return made;
     }
@@ -160,13 +166,21 @@ public:
     }
 
 private:
-    static constexpr std::int8_t no_label = -1, young = -2;
+    // Labels, and what a sample counts as: 0, 1, none, or not yet.
+    static constexpr std::int8_t none = 2, gone = -1, young = -2;
 
+    using Weight = std::pair<std::int64_t, std::uint8_t>;  // as it was measured, and its places
     struct Sample {
         Time moment;
-        std::int8_t label = no_label;
-        std::int8_t counted = young;  // or as what it was counted at the age
+        Counts* counts = nullptr;  // of its weight
+        Weight weight;
+        std::int8_t label = none;
+        std::int8_t counted = gone;
     };
+
+    static std::int8_t to_label(int label) {
+        return label < 0 ? none : static_cast<std::int8_t>(label);
+    }
 
     template <class Work>
     void guarded(Work&& work) noexcept {
@@ -177,10 +191,15 @@ private:
         }
     }
 
-    void leave_line(const std::string& key, const Sample& sample) {
-        auto [at, end] = waiting_.equal_range(sample.moment);
-        while (at != end && at->second != key) ++at;
-        if (at != end) waiting_.erase(at);
+    // A sample is counted, or waited for, no longer.
+    void leave(const std::string& key, Sample& sample) {
+        if (sample.counted >= 0) --sample.counts->of[sample.counted];
+        if (sample.counted == young) {
+            auto [at, end] = waiting_.equal_range(sample.moment);
+            while (at != end && at->second != key) ++at;
+            if (at != end) waiting_.erase(at);
+        }
+        sample.counted = gone;
     }
 
     static void put(std::string& bytes, std::uint64_t word) {
@@ -207,8 +226,8 @@ private:
 
     double lower_, upper_;
     Time age_, since_;
-    std::uint64_t counts_[2] = {0, 0}, missing_ = 0;
-    bool weighted_ = false, lost_ = false;
+    bool lost_ = false;
+    std::map<Weight, Counts> counts_;
     std::map<std::string, Sample> samples_;  // by id
     std::multimap<Time, std::string> waiting_;
 };

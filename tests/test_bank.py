@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import math
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
+from interrupts import require_whole
 
 import limen
+from limen import _core
 
 
 def drifting(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -82,11 +85,17 @@ def test_what_is_refused_changes_no_member() -> None:
     bank = limen.Bank(limen.OnlineThreshold())
     bank.update(0.5, 1)
     before = bank.to_bytes()
-    for sample in ((math.nan, 1), (0.5, 2), (0.5, 1, -1), (0.5, 1, 2**40)):
-        with pytest.raises(ValueError, match=r"[nN]othing was|must be"):
+    for sample in ((math.nan, 1), (0.5, 2), (0.5, 1, -1), (0.5, 1, 2**62)):
+        with pytest.raises((ValueError, OverflowError), match=r"[nN]othing was|must be"):
             bank.update(*sample)
     with pytest.raises(ValueError, match="nan"):
         bank.update_many([0.5, math.nan], [0, 1])
+    with pytest.raises(ValueError, match=r"weights\[1\]"):
+        bank.update_many([0.5, 0.6], [0, 1], [1, -1])
+    with pytest.raises(OverflowError, match="Nothing was added"):
+        bank.update_many([0.5, 0.6], [0, 1], [1, 2**62])
+    with pytest.raises(ValueError, match="which samples came before which"):
+        bank.merge(bank.copy())
     assert bank.to_bytes() == before
     with pytest.raises(TypeError, match="empty OnlineThreshold"):
         limen.Bank(limen.OnlineCalibrator())
@@ -94,3 +103,57 @@ def test_what_is_refused_changes_no_member() -> None:
         limen.Bank(limen.OnlineThreshold(), (5, 5))
     with pytest.raises(ValueError, match="from 1 to"):
         limen.Bank(limen.OnlineThreshold(), (0,))
+
+
+def test_an_interrupt_leaves_all_members_as_before_or_as_after() -> None:
+    scores, labels = drifting(60)
+
+    def made() -> limen.Bank:
+        bank = limen.Bank(limen.OnlineThreshold(), (2, 5))
+        bank.update_many(scores, labels)
+        return bank
+
+    def look(bank: limen.Bank) -> tuple[Any, ...]:
+        bank._check()
+        return bank.to_bytes(), [len(member) for member in bank._members], bank.costs
+
+    require_whole(made, lambda bank: bank.update_many(scores[:9], labels[:9]), look)
+    assert limen.Bank.update is _core.Bank.update  # no Python runs inside: nothing interrupts it
+
+
+def test_stored_members_that_no_bank_has_are_refused() -> None:
+    bank = limen.Bank(limen.OnlineThreshold(), (20, 100))
+    bank.update_many(*drifting(100))
+    described = bank.snapshot()
+    for name, value in (
+        ("spent", (0.0, -1.0, 0.0)),
+        ("spent", (0.0, 0.0)),
+        ("members", described["members"][:2]),
+        ("members", (b"", *described["members"][1:])),
+        ("bases", (None, None, None)),
+        ("count", -1),
+    ):
+        with pytest.raises(ValueError, match=r"no such bank|count|out of range"):
+            limen.Bank.from_snapshot(described | {name: value})
+    with pytest.raises(TypeError, match="empty OnlineThreshold"):
+        limen.Bank.from_snapshot(described | {"model": limen.OnlineCalibrator()})
+
+
+def test_threads_share_a_bank_and_a_copy_is_of_one_moment() -> None:
+    bank = limen.Bank(limen.OnlineThreshold(), (20, 100))
+    scores, labels = (column.tolist() for column in drifting(2000))
+
+    def work() -> None:
+        for score, label in zip(scores, labels, strict=True):
+            bank.update(score, label)
+
+    threads = [Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        twin = bank.copy()
+        assert twin.snapshot()["count"] == len(twin)
+    for thread in threads:
+        thread.join()
+    bank._check()
+    assert len(bank) == bank.snapshot()["count"] == 4000

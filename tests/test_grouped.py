@@ -579,16 +579,39 @@ def test_recommended_thresholds_are_those_of_the_same_arrays(
     assert expected.threshold("new") == found.threshold("new")
 
 
-def test_recommended_thresholds_need_labels_and_weights_of_one() -> None:
-    weighted = Grouped(OnlineThreshold())
-    weighted.update_many(["a"] * 20, [0.25, 0.75] * 10, [0, 1] * 10, [2] * 20)
-    faded = Grouped(Fading(OnlineThreshold(), 5))
-    faded.update("a", 0.5, 1)
+def test_recommended_thresholds_of_weights_are_those_of_the_same_arrays() -> None:
+    groups, scores, labels = drawn(1_000)
+    weights = np.random.default_rng(4).choice([0.5, 1, 2, 7], len(scores))
+    grouped = Grouped(OnlineThreshold(false_negative=3), at_least=5)
+    grouped.update_many(groups, scores, labels, weights)
+    expected = limen.by_group(
+        groups, scores, labels, weights=weights, false_negative=3, at_least=5, shrink=True
+    )
+    found = grouped.recommended()
+    for path in expected:
+        assert expected.recommendation(path) == found.recommendation(path)
+
+
+def test_recommended_thresholds_know_what_has_faded() -> None:
+    groups, scores, labels = drawn(400)
+    grouped = Grouped(Fading(OnlineThreshold(), 100, by="time"))
+    grouped.update_many(groups, scores, labels, times=range(400))
+    weights = [2.0 ** ((at - 399) / 100) for at in range(400)]
+    expected = limen.by_group(groups, scores, labels, weights=weights, shrink=True)
+    found = grouped.recommended()
+    for path in expected:
+        one, other = expected.recommendation(path), found.recommendation(path)
+        assert (one.threshold, one.source) == (other.threshold, other.source)
+        assert one.interval == other.interval
+
+
+def test_recommended_thresholds_need_labels_and_enough_of_them() -> None:
+    light = Grouped(OnlineThreshold())
+    light.update_many(["a"] * 20, [0.25, 0.75] * 10, [0, 1] * 10, [100, 1] + [1, 1] * 9)
     for grouped, error, reason in (
-        (weighted, ValueError, "samples have weights"),
-        (faded, ValueError, "samples have faded"),
+        (light, ValueError, r"samples of label 0, whose weights tell as much as 1\.2"),
         (Grouped(OnlineCut()), TypeError, "OnlineCut does not keep these"),
-        (part_of([("a", 0.5, 1)]), ValueError, "it takes 5 of each label"),
+        (part_of([("a", 0.5, 1)]), ValueError, "1 sample of label 1: it takes 5 of each label"),
     ):
         with pytest.raises(error, match=reason):
             grouped.recommended()

@@ -200,10 +200,110 @@ def test_what_cannot_be_proposed_is_refused() -> None:
         limen.Ledger(limen.OnlineThreshold(), maturity=5).proposal(0.5, age=3)
     with pytest.raises(TypeError, match="holds losses"):
         limen.Ledger(limen.OnlineCut()).proposal(0.5, age=3)
-    with pytest.raises(TypeError, match="no single one to replace"):
+    with pytest.raises(TypeError, match="group is missing"):
         limen.Ledger(limen.Grouped(limen.OnlineThreshold())).proposal(0.5, age=3)
+    with pytest.raises(TypeError, match="the model has no groups"):
+        limen.Ledger(limen.OnlineThreshold()).proposal(0.5, age=3, group="a")
     assert limen.Ledger(limen.OnlineThreshold()).proposal(0.5, age=3) is None  # too few samples
     ledger = begun(drawn(np.random.default_rng(6), 300))
     ledger.score("heavy", 0.7, 300, 2.0)
+    ledger.advance(310)
     with pytest.raises(ValueError, match="do not weigh 1"):
         ledger.proposal(0.9)
+    ledger.forget("heavy")
+    assert ledger.proposal(0.9) is None
+    assert ledger.proposal(0.9, largest_loss=3) is None
+    assert ledger.candidates == 2  # the bound is fixed before the samples: a new candidate
+
+
+@pytest.mark.parametrize("fades", [False, True])
+def test_weighted_samples_are_counted_as_evidence_counts_them(fades: bool) -> None:
+    random = np.random.default_rng(8)
+    model: Any = limen.OnlineThreshold(false_negative=2)
+    ledger = limen.Ledger(limen.Fading(model, 500, by="time") if fades else model)
+    for at, (score, label) in enumerate(drawn(random, 300)):
+        ledger.score(f"old {at}", score, at, float(random.choice([0.5, 1, 3])))
+        ledger.label(f"old {at}", label)
+    assert ledger.proposal(0.9, age=10, largest_loss=4) is None
+    trial = ledger.trial
+    assert trial is not None
+    oracle = limen.Evidence(0.9, trial.candidate, age=10, false_negative=2, largest_loss=4)
+    waiting: list[tuple[int, float, int | None, float]] = []
+    for at in range(300, 500):
+        score, weight = float(random.random()), float(random.choice([0.0, 0.25, 1, 3]))
+        label = int(random.random() < score) if random.random() < 0.8 else None
+        ledger.score(at, score, at, weight)
+        if label is not None:
+            ledger.label(at, label)
+        waiting.append((at, score, label, weight))
+        while waiting and waiting[0][0] <= at - 10:
+            oracle.update(*waiting.pop(0)[1:])
+        now = ledger.trial
+        assert now is not None
+        assert now.evidence.value == oracle.value
+        assert (len(now.evidence), now.evidence.missing) == (len(oracle), oracle.missing)
+        if at % 20 == 0:
+            again = limen.from_bytes(ledger.to_bytes())
+            assert repr(again.trial) == repr(ledger.trial)
+            assert again.to_bytes() == ledger.to_bytes()
+            ledger = again
+
+
+def test_a_sample_that_costs_more_than_was_said_ends_the_evidence() -> None:
+    ledger = begun(drawn(np.random.default_rng(6), 300))
+    ledger.proposal(0.9, age=10, largest_loss=2)
+    ledger.score("heavy", 0.7, 300, 5)
+    ledger.label("heavy", 0)
+    ledger.advance(310)
+    trial = ledger.trial
+    assert trial is not None
+    assert (trial.evidence.beyond, trial.evidence.value) == (1, 0.0)
+
+
+def test_each_group_has_its_own_candidate_and_its_own_samples() -> None:
+    random = np.random.default_rng(9)
+    together = limen.Ledger(limen.Grouped(limen.OnlineThreshold()))
+    apart = {name: limen.Ledger(limen.OnlineThreshold()) for name in ("a", "b", "all")}
+    groups = {"a": "a", "b": ("b",), "all": ()}
+
+    def event(at: int, group: str, score: float, label: int | None) -> None:
+        together.score(at, score, at, group=(group, "inner") if at % 3 == 0 else group)
+        for name in (group, "all"):
+            apart[name].score(at, score, at)
+        apart["b" if group == "a" else "a"].advance(at)  # one clock for all
+        if label is not None:
+            together.label(at, label)
+            for name in (group, "all"):
+                apart[name].label(at, label)
+
+    def look(at: int) -> None:
+        for name, group in groups.items():
+            current = {"a": 0.9, "b": 0.1, "all": 0.95}[name]
+            one = apart[name].proposal(current, age=10)
+            other = together.proposal(current, group=group, age=10)
+            assert (one is None) == (other is None), at
+            mine, its = together.trials.get(tuple(group)), apart[name].trial
+            assert (mine is None) == (its is None)
+            if mine is not None and its is not None:
+                assert repr(mine.evidence) == repr(its.evidence), at
+                assert (mine.waiting, mine.candidate) == (its.waiting, its.candidate)
+                assert mine.group == tuple(group)
+
+    for at in range(600):
+        score = float(random.random())
+        label = int(random.random() < score) if random.random() < 0.9 else None
+        event(at, "ab"[int(random.random() < 0.4)], score, label)
+        if at % 5 == 0:
+            look(at)
+        if at % 50 == 0:
+            together.forget(at - 20)
+            for each in apart.values():
+                each.forget(at - 20)
+        if at % 150 == 0:
+            again = limen.from_bytes(together.to_bytes())
+            assert again.to_bytes() == together.to_bytes()
+            assert repr(again.trials) == repr(together.trials)
+            together = again
+    assert len(together.trials) == 3
+    assert together.candidates == sum(each.candidates for each in apart.values())
+    assert together.proposal(0.5, group="never seen", age=10) is None

@@ -690,8 +690,8 @@ def test_a_future_version_is_told_apart_from_damage():
     body = body_of(threshold().to_bytes())
 
     assert threshold().to_bytes() == sealed(body)
-    with pytest.raises(ValueError, match=r"version 3 of the format.*Install a newer limen"):
-        limen.from_bytes(sealed(body, version=3))
+    with pytest.raises(ValueError, match=r"version 4 of the format.*Install a newer limen"):
+        limen.from_bytes(sealed(body, version=4))
 
 
 def test_another_kind_is_named():
@@ -929,3 +929,16 @@ def test_every_kind_is_tried_here():
         "LowerIsPositive",
     }
     assert models | others == kinds
+
+
+def test_squares_of_weights_are_a_version_of_their_own() -> None:
+    plain, uneven = limen.OnlineThreshold(), limen.OnlineThreshold()
+    plain.update_many([0.5, 0.5, 0.7], [1, 0, 1])
+    uneven.update_many([0.5, 0.5, 0.7], [1, 1, 0], [1, 2, 1])  # two of 1.5 would weigh as much
+    fading = limen.Fading(limen.OnlineThreshold(), 3)
+    for _ in range(3):
+        fading.update(0.5, 1)
+    versions = [
+        each.to_bytes()[8] for each in (plain, uneven, fading, limen.LastN(plain.empty(), 2))
+    ]
+    assert versions == [1, 3, 3, 2]

@@ -84,7 +84,7 @@ PyObject* ledger_score(PyObject* self, PyObject* const* given, Py_ssize_t count,
             ledger, missing ? nullptr : &moment, asked, [&](auto& memory) {
                 if (missing && !memory.has_score(id)) return Done{MemoryRefusal::no_time};
                 const Time* time = timed ? &moment.time : nullptr;
-                return score_on_trial(ledger, memory, id, asked.score, time, asked.amount, [&] {
+                return score_on_trial(ledger, memory, id, asked, time, [&] {
                     return memory.score(id, asked.score, asked.amount, time, answer, asked.number);
                 });
             });
@@ -142,9 +142,10 @@ PyObject* ledger_label(PyObject* self, PyObject* const* given, Py_ssize_t count,
         const OneId id(asked.id);
         const Done done = attempt<ObjectLock::Guard>(
             ledger, outcome.dated ? &outcome.as_of : nullptr, asked, [&](auto& memory) {
-                return label_on_trial(ledger, memory, id,
-                                      memory.label(id, outcome.label, outcome.losses,
-                                                   outcome.dated ? &outcome.as_of.time : nullptr));
+                return label_on_trial(ledger, memory, id, [&] {
+                    return memory.label(id, outcome.label, outcome.losses,
+                                        outcome.dated ? &outcome.as_of.time : nullptr);
+                });
             });
         return PyBool_FromLong(done.yes);
     });
@@ -156,9 +157,7 @@ PyObject* ledger_forget(PyObject* self, PyObject* given) {
         Asked asked{nothing_changed};
         LedgerBook& ledger = instance<LedgerBook>(self);
         const Done done = attempt<ObjectLock::Guard>(ledger, nullptr, asked, [&](auto& memory) {
-            const Done forgotten = memory.forget(id);
-            if (ledger.trial) ledger.trial->forgot(id);
-            return forgotten;
+            return forget_on_trial(ledger, memory, id);
         });
         return PyBool_FromLong(done.yes);
     });
@@ -388,58 +387,82 @@ std::uint32_t add_group(nb::handle self, nb::handle model, std::uint32_t inside)
     return window.group;
 }
 
-// ---- the trial of a candidate threshold ----
+// ---- the trials of candidate thresholds ----
 
-void begin_trial(LedgerBook& ledger, double lower, double upper, nb::handle age) {
+// Terms and trial change in one call, between which no handler of a signal runs.
+void begin_trial(LedgerBook& ledger, std::uint32_t group, double lower, double upper,
+                 nb::handle age, nb::dict terms) {
     std::optional<Time> period;
     set_periods(nb::make_tuple(age), {&period});
     Keeper& keeper = keeper_of(ledger);
+    ledger.trial_terms[nb::int_(group)] = terms;
     ObjectLock::Guard guard(keeper.lock());
     const auto since = keeper.with([](const auto& memory) { return memory.newest(); });
-    ledger.trial = std::make_unique<CandidateTrial>(lower, upper, period.value_or(Time{}), since);
+    ledger.trials.insert_or_assign(group,
+                                   CandidateTrial(lower, upper, period.value_or(Time{}), since));
 }
 
-void end_trial(LedgerBook& ledger) {
-    ObjectLock::Guard guard(keeper_of(ledger).lock());
-    ledger.trial.reset();
+void end_trial(LedgerBook& ledger, std::uint32_t group, nb::dict terms) {
+    Keeper& keeper = keeper_of(ledger);
+    ledger.trial_terms[nb::int_(group)] = terms;
+    ObjectLock::Guard guard(keeper.lock());
+    ledger.trials.erase(group);
 }
 
-// Samples of label 0, of label 1 and without a label; those that are too young; whether some do not
-// weigh 1, and whether some were lost.
-nb::object trial_counts(LedgerBook& ledger) {
-    std::uint64_t counts[4] = {0, 0, 0, 0};
-    bool known = false, weighted = false, lost = false;
-    {
-        ObjectLock::Guard guard(keeper_of(ledger).lock());
-        if (const CandidateTrial* trial = ledger.trial.get()) {
-            known = true;
-            for (const bool label : {false, true}) counts[label] = trial->counted(label);
-            counts[2] = trial->missing();
-            counts[3] = trial->waiting();
-            weighted = trial->weighted();
-            lost = trial->lost();
-        }
+// What `body` makes of the trial of a group at the time of the clock; none where there is none.
+template <class Body>
+auto looked_at(LedgerBook& ledger, std::uint32_t group, Body&& body) {
+    Keeper& keeper = keeper_of(ledger);
+    ObjectLock::Guard guard(keeper.lock());
+    std::optional<decltype(body(std::declval<const CandidateTrial&>()))> found;
+    if (const auto at = ledger.trials.find(group); at != ledger.trials.end()) {
+        const auto clock = keeper.with([](const auto& memory) { return memory.newest(); });
+        if (clock) at->second.advance(*clock);
+        found = body(std::as_const(at->second));
     }
-    if (!known) return nb::none();
-    return nb::make_tuple(counts[0], counts[1], counts[2], counts[3], weighted, lost);
+    return found;
 }
 
-nb::object trial_state(LedgerBook& ledger) {
-    std::optional<std::string> state;
-    {
-        ObjectLock::Guard guard(keeper_of(ledger).lock());
-        if (ledger.trial) state = ledger.trial->state();
-    }
+// Of each weight how many samples have label 0, label 1 and none; how many samples are too young,
+// and whether some were lost.
+nb::object trial_counts(LedgerBook& ledger, std::uint32_t group) {
+    struct Row {
+        Amount weight;
+        CandidateTrial::Counts counts;
+    };
+    struct Told {
+        std::vector<Row> rows;
+        std::size_t waiting;
+        bool lost;
+    };
+    const auto told = looked_at(ledger, group, [](const CandidateTrial& trial) {
+        Told all{{}, trial.waiting(), trial.lost()};
+        trial.each([&](const Amount& weight, const CandidateTrial::Counts& counts) {
+            all.rows.push_back({weight, counts});
+        });
+        return all;
+    });
+    if (!told) return nb::none();
+    nb::list rows;
+    for (const Row& row : told->rows)
+        rows.append(nb::make_tuple(from_amount(*ledger.keeper, row.weight), row.counts.of[0],
+                                   row.counts.of[1], row.counts.of[2]));
+    return nb::make_tuple(rows, told->waiting, told->lost);
+}
+
+nb::object trial_state(LedgerBook& ledger, std::uint32_t group) {
+    const auto state =
+        looked_at(ledger, group, [](const CandidateTrial& trial) { return trial.state(); });
     if (!state) return nb::none();
     return nb::bytes(state->data(), state->size());
 }
 
-void restore_trial(LedgerBook& ledger, nb::bytes state) {
+void restore_trial(LedgerBook& ledger, std::uint32_t group, nb::bytes state) {
     std::optional<CandidateTrial> found =
         CandidateTrial::restored(std::string(static_cast<const char*>(state.data()), state.size()));
     if (!found) refuse(PyExc_ValueError, "a trial that no samples could have left");
     ObjectLock::Guard guard(keeper_of(ledger).lock());
-    ledger.trial = std::make_unique<CandidateTrial>(std::move(*found));
+    ledger.trials.insert_or_assign(group, std::move(*found));
 }
 
 }  // namespace
@@ -453,19 +476,28 @@ nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module) {
              nb::arg())
         .def("_add_group", &add_group)
         .def("_begin_trial",
-             [](nb::handle self, double lower, double upper, nb::handle age) {
-                 begin_trial(checked<LedgerBook>(self), lower, upper, age);
+             [](nb::handle self, std::uint32_t group, double lower, double upper, nb::handle age,
+                nb::dict terms) {
+                 begin_trial(checked<LedgerBook>(self), group, lower, upper, age, terms);
              })
-        .def("_end_trial", method<LedgerBook>(&end_trial))
-        .def("_trial_counts", method<LedgerBook>(&trial_counts))
-        .def("_trial_state", method<LedgerBook>(&trial_state))
+        .def("_end_trial",
+             [](nb::handle self, std::uint32_t group, nb::dict terms) {
+                 end_trial(checked<LedgerBook>(self), group, terms);
+             })
+        .def("_trial_counts",
+             [](nb::handle self, std::uint32_t group) {
+                 return trial_counts(checked<LedgerBook>(self), group);
+             })
+        .def("_trial_state",
+             [](nb::handle self, std::uint32_t group) {
+                 return trial_state(checked<LedgerBook>(self), group);
+             })
         .def("_restore_trial",
-             [](nb::handle self, nb::bytes state) {
-                 restore_trial(checked<LedgerBook>(self), state);
+             [](nb::handle self, std::uint32_t group, nb::bytes state) {
+                 restore_trial(checked<LedgerBook>(self), group, state);
              })
-        .def_prop_rw(
-            "_trial_terms", [](nb::handle self) { return checked<LedgerBook>(self).trial_terms; },
-            [](nb::handle self, nb::dict terms) { checked<LedgerBook>(self).trial_terms = terms; })
+        .def_prop_ro("_trial_terms",
+                     method<LedgerBook>([](LedgerBook& ledger) { return ledger.trial_terms; }))
         .def_prop_ro("cost", method<LedgerBook>(&answers_cost),
                      "What the answers given cost, for the samples that count now. O(1).")
         .def_prop_ro("cost_ever", method<LedgerBook>(&answers_cost_ever),

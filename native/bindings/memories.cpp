@@ -246,9 +246,6 @@ Amount to_losses(const Keeper& keeper, PyObject* below, PyObject* above, const c
     return amount;
 }
 
-namespace {
-
-// The number that was measured, as it is written: an int, or a float.
 nb::object from_amount(const Keeper& keeper, const Amount& amount) {
     if (amount.bits == Amount::real) return nb::float_(std::bit_cast<double>(amount.first));
     const LossScale scale{keeper.unit().automatic ? 1 : keeper.unit().numerator,
@@ -258,6 +255,8 @@ nb::object from_amount(const Keeper& keeper, const Amount& amount) {
     if (is_whole(nearest)) return nb::int_(static_cast<std::int64_t>(nearest));
     return nb::float_(nearest);
 }
+
+namespace {
 
 [[noreturn]] void refuse_far(const Keeper& keeper, PyObject* time) {
     const MemorySettings& settings = keeper.settings();

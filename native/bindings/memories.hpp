@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -141,8 +142,8 @@ struct LastN : Window {};
 struct LastPeriod : Window {};
 struct FadingWindow : Window {};
 struct LedgerBook : Window {
-    std::unique_ptr<CandidateTrial> trial;  // of a candidate threshold, where there is one
-    nb::dict trial_terms;                   // what it is about, as the caller wrote it
+    std::map<std::uint32_t, CandidateTrial> trials;  // of candidate thresholds, by group
+    nb::dict trial_terms;  // what each is about, as the caller wrote it, by the number of the group
 };
 
 inline Keeper& keeper_of(Window& window) {
@@ -213,6 +214,9 @@ Amount to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, const
 Amount to_losses(const Keeper& keeper, PyObject* below, PyObject* above, const char* outcome,
                  double& size);
 
+// The number that was measured, as it is written: an int, or a float.
+nb::object from_amount(const Keeper& keeper, const Amount& amount);
+
 // A score; nan is refused.
 double to_score(PyObject* given, const char* outcome);
 
@@ -238,13 +242,8 @@ PyObject* advance(PyObject* self, PyObject* time) {
         const Moment moment = to_moment(time, keeper.must_be_dated(), "time");
         Asked asked{nothing_changed};
         asked.time = time;
-        attempt<ObjectLock::Guard>(window, &moment, asked, [&](auto& memory) {
-            const Done done = memory.advance(moment.time);
-            if constexpr (requires { window.trial; })
-                if (window.trial && done.refusal == MemoryRefusal::none)
-                    window.trial->advance(*memory.newest());
-            return done;
-        });
+        attempt<ObjectLock::Guard>(window, &moment, asked,
+                                   [&](auto& memory) { return memory.advance(moment.time); });
         return Py_NewRef(Py_None);
     });
 }

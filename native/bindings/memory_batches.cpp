@@ -289,7 +289,8 @@ Flags score_many(nb::handle self, nb::handle ids, nb::tuple samples, nb::tuple t
     attempt_many(ledger, batch, moments, steps ? &step : moments.moment(), [&](auto& memory) {
         for (std::size_t i = 0; missing && i < n; ++i)
             if (!memory.has_score(names.data()[i])) return Done{MemoryRefusal::no_time};
-        if (ledger.trial) return score_many_on_trial(ledger, memory, batch.rows, given.data());
+        if (!ledger.trials.empty())
+            return score_many_on_trial(ledger, memory, batch.rows, given.data());
         return memory.score_many(batch.rows, given.data(), nullptr);
     });
     return given;
@@ -307,10 +308,9 @@ Flags label_many(nb::handle self, nb::handle ids, nb::tuple outcomes, nb::tuple 
     attempt_many(
         ledger, batch, moments, moments.moment(),
         [&](auto& memory) {
-            const Done done = memory.label_many(batch.rows, scored.data());
-            for (std::size_t i = 0; ledger.trial && happened(done) && i < batch.rows.rows; ++i)
-                ledger.trial->labelled(names.data()[i], memory.outcome(names.data()[i]));
-            return done;
+            return label_many_on_trial(ledger, memory, names.data(), batch.rows.rows, [&] {
+                return memory.label_many(batch.rows, scored.data());
+            });
         },
         &Keeper::as_of);
     return scored;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a ledger tells the trial of a candidate threshold, where there is one. While locked, without
-// Python: the ledger has changed, and nothing of this can fail.
+// What a ledger tells the trials of candidate thresholds, where there are some. While locked,
+// without Python: the ledger has changed, and nothing of this can fail.
 
 #pragma once
 
@@ -25,32 +25,55 @@ inline Time step_after(const std::optional<Time>& clock) {
     return clock->real ? Time::of(clock->number() + 1) : Time::whole(clock->bits + 1);
 }
 
+// The trials of a group and of those around it, at the time of the clock.
+template <class Memory, class Tell>
+void each_trial(LedgerBook& ledger, const Memory& memory, std::uint32_t group, Tell&& tell) {
+    for (;; group = memory.around(group)) {
+        if (const auto at = ledger.trials.find(group); at != ledger.trials.end()) {
+            if (memory.newest()) at->second.advance(*memory.newest());
+            tell(at->second);
+        }
+        if (group == 0) return;
+    }
+}
+
 // Score by `act`; `time` is null where each score is a step.
 template <class Memory, class Act>
-LIMEN_INLINE Done score_on_trial(LedgerBook& ledger, Memory& memory, const Id& id, double score,
-                                 const Time* time, const Amount& weight, Act&& act) {
-    CandidateTrial* const trial = ledger.trial.get();
-    if (!trial) [[likely]]
+LIMEN_INLINE Done score_on_trial(LedgerBook& ledger, Memory& memory, const Id& id,
+                                 const Asked& asked, const Time* time, Act&& act) {
+    if (ledger.trials.empty()) [[likely]]
         return act();
     const bool known = memory.has_score(id);
     const Done done = act();
-    if (!happened(done) || !memory.newest()) return done;
-    if (done.yes && !known)
-        trial->scored(id, score, time ? *time : *memory.newest(), memory.outcome(id),
-                      weight == ledger.keeper->one);
-    trial->advance(*memory.newest());
+    if (!happened(done) || !done.yes || known || !memory.newest()) return done;
+    each_trial(ledger, memory, asked.number, [&](CandidateTrial& trial) {
+        trial.scored(id, asked.score, time ? *time : *memory.newest(), memory.outcome(id),
+                     asked.amount);
+    });
     return done;
 }
 
+// What became of an id by `act`: it has the label that is known now, or is forgotten.
+template <class Memory, class Act>
+LIMEN_INLINE Done label_on_trial(LedgerBook& ledger, Memory& memory, const Id& id, Act&& act) {
+    if (ledger.trials.empty()) [[likely]]
+        return act();
+    const std::uint32_t group = memory.group_of(id);
+    const Done done = act();
+    if (!happened(done)) return done;
+    const int label = memory.outcome(id);
+    each_trial(ledger, memory, group, [&](CandidateTrial& trial) { trial.labelled(id, label); });
+    return done;
+}
 template <class Memory>
-LIMEN_INLINE Done label_on_trial(LedgerBook& ledger, Memory& memory, const Id& id,
-                                 const Done& done) {
-    if (ledger.trial && happened(done)) [[unlikely]]
-        ledger.trial->labelled(id, memory.outcome(id));
+Done forget_on_trial(LedgerBook& ledger, Memory& memory, const Id& id) {
+    const std::uint32_t group = ledger.trials.empty() ? 0 : memory.group_of(id);
+    const Done done = memory.forget(id);
+    each_trial(ledger, memory, group, [&](CandidateTrial& trial) { trial.forgot(id); });
     return done;
 }
 
-// Many scores by the memory; those that are new join the trial one after the other, as if they had
+// Many scores by the memory; those that are new join the trials one after the other, as if they had
 // come so.
 template <class Memory>
 Done score_many_on_trial(LedgerBook& ledger, Memory& memory, const BatchColumns& rows,
@@ -66,11 +89,24 @@ Done score_many_on_trial(LedgerBook& ledger, Memory& memory, const BatchColumns&
             continue;
         const Time moment = rows.times ? rows.time(i) : step_after(clock);
         if (!clock || *clock < moment) clock = moment;
-        ledger.trial->scored(rows.ids[i], rows.scores[i], moment, memory.outcome(rows.ids[i]),
-                             rows.amount(i) == ledger.keeper->one);
-        ledger.trial->advance(*clock);
+        const Amount weight = rows.firsts ? rows.amount(i) : ledger.keeper->one;
+        each_trial(ledger, memory, rows.groups ? rows.groups[i] : 0, [&](CandidateTrial& trial) {
+            trial.scored(rows.ids[i], rows.scores[i], moment, memory.outcome(rows.ids[i]), weight);
+        });
     }
-    if (memory.newest()) ledger.trial->advance(*memory.newest());
+    return done;
+}
+
+// Many labels by `act`.
+template <class Memory, class Act>
+Done label_many_on_trial(LedgerBook& ledger, Memory& memory, const Id* ids, std::size_t rows,
+                         Act&& act) {
+    std::vector<std::uint32_t> groups(ledger.trials.empty() ? 0 : rows);
+    for (std::size_t i = 0; i < groups.size(); ++i) groups[i] = memory.group_of(ids[i]);
+    const Done done = act();
+    for (std::size_t i = 0; happened(done) && i < groups.size(); ++i)
+        each_trial(ledger, memory, groups[i],
+                   [&](CandidateTrial& trial) { trial.labelled(ids[i], memory.outcome(ids[i])); });
     return done;
 }
 

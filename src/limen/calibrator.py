@@ -128,8 +128,8 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
     def recommended(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float | None:
         """Return the threshold to use on new rows, as `limen.recommend` finds it.
 
-        O(log n) for 1,024 bins; where weights differ O(n). None below five samples of either
-        label.
+        O(log n) for 1,024 bins; where weights differ, as for `OnlineThreshold.recommended`. None
+        below five samples of either label.
 
         >>> calibrator = OnlineCalibrator()
         >>> labels = [int(i * i % 64 < i) for i in range(64)]

@@ -18,7 +18,7 @@ from typing import (
 
 from limen import _core
 from limen.columns import samples_with_labels
-from limen.confidence import ENOUGH, reach_of
+from limen.confidence import ENOUGH, reach_of, too_few
 from limen.storage import Storable
 from limen.units import exact_positive
 
@@ -265,11 +265,26 @@ class Labelled(Held):
         found: Any = _core.recommended(model, positive, negative, ENOUGH)
         return None if isinstance(found, tuple) else found
 
-    def _sure(self, confidence: float, positive: int, negative: int) -> tuple[float, float]:
-        """Return the interval of the best threshold at whole costs."""
+    def _require_enough(self, positive: int, negative: int) -> None:
+        """Raise ValueError where the samples are too few for a recommendation."""
+        model = cast("_core.Threshold", self)
+        found: Any = _core.interval(model, positive, negative, ENOUGH, 1.0)
+        for label in (1, 0) if len(found) > 2 else ():
+            worth: float = found[label]
+            if worth < ENOUGH:
+                even = worth == round(worth)  # as it is where all weigh the same
+                raise too_few(f"{worth:.0f} " if even else "", label, None if even else worth)
+
+    def _known_interval(self, confidence: float, positive: int, negative: int) -> Any:
+        """Return the interval of the best threshold at whole costs; None of too few samples."""
         reach, model = reach_of(confidence), cast("_core.Threshold", self)
-        found: Any = _core.interval(model, positive, negative, ENOUGH, reach)
-        return (-math.inf, math.inf) if len(found) > 2 else found
+        found = _core.interval(model, positive, negative, ENOUGH, reach)
+        return None if len(found) > 2 else found
+
+    def _sure(self, confidence: float, positive: int, negative: int) -> tuple[float, float]:
+        """Return the same; of too few samples the interval of all thresholds."""
+        found: tuple[float, float] | None = self._known_interval(confidence, positive, negative)
+        return (-math.inf, math.inf) if found is None else found
 
     def _keeps(self, threshold: Any, confidence: float, positive: int, negative: int) -> bool:
         """Whether a threshold lies in the interval at whole costs."""

@@ -163,8 +163,9 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
     def recommended(self) -> float | None:
         """The threshold to use on new rows, as `limen.recommend` finds it. O(log n) for 1,024 bins.
 
-        Where weights differ O(n). None below five samples of either label: nobody could recommend
-        anything. Keep the threshold in use until then.
+        Where weights differ, the first read takes O(n) and 100 bytes for each score, and so does
+        one after n/4 changes without a read. None below five samples of either label: nobody could
+        recommend anything. Keep the threshold in use until then.
 
         >>> import limen
         >>> cut = limen.OnlineThreshold()
@@ -177,7 +178,8 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return between which thresholds the best one of all rows lies. O(log n) as a rule.
 
-        The same as `limen.recommend` finds for the samples held. Where weights differ O(n).
+        The same as `limen.recommend` finds for the samples held. Where weights differ, as for
+        `recommended`.
         `confidence` is 0.8, 0.9, 0.95 or 0.99, and holds for one look: who looks again and again
         needs `limen.Evidence`. Below five samples of either label it may lie anywhere.
 

@@ -163,21 +163,6 @@ class Packing:
         model._restore(state)
         return model
 
-    def samples(self, held: Held) -> tuple[NDArray[np.float64], NDArray[np.uint8]] | None:
-        """Return scores and labels; None where samples weigh other than 1. O(n)."""
-        state = self.state(held)
-        bits, samples, _, distinct = _HEADER.unpack_from(state)
-        if samples and (bits or not self._one):
-            return None
-        words = np.frombuffer(state, "<i8", 4 * distinct, _HEADER.size).reshape(-1, 4)
-        scores, counts = words[:, 0].copy().view(np.float64), words[:, 3]
-        ones, zeros = words[:, 1] // max(self._one, 1), words[:, 2] // max(self._zero, 1)
-        weighed = ones * self._one + zeros * self._zero
-        if (ones + zeros != counts).any() or (weighed != words[:, 1] + words[:, 2]).any():
-            return None
-        labels = np.repeat(np.array([1, 0], np.uint8), [ones.sum(), zeros.sum()])
-        return np.concatenate([np.repeat(scores, ones), np.repeat(scores, zeros)]), labels
-
     def changed(self, held: Held, method: str, *given: Any, **named: Any) -> Held:
         """Return what holds the samples after a method of the model was called. O(1).
 
@@ -232,6 +217,11 @@ class FewModels(Models):
         if type(held) is bytes:
             held = self.held[key] = self.packing.model(held)
         return held
+
+    def seen(self, key: Hashable) -> Any:
+        """Return a model that holds what a group holds; bytes stay bytes."""
+        held = self.held[key]
+        return self.packing.model(held) if type(held) is bytes else held
 
     def ask(self, key: Hashable, question: str, costs: dict[str, Any]) -> Any:
         """Read `threshold` or `optimum` of a group that holds something; bytes stay bytes."""

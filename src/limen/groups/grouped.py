@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from limen.arrays import readable
 from limen.calibrator import OnlineCalibrator
 from limen.columns import require_same_length
-from limen.groups.few import FewModels, Packing
+from limen.groups.few import FewModels
 from limen.groups.models import Models, key_of
-from limen.groups.optima import GroupThresholds, Samples, shrunk
+from limen.groups.optima import GroupThresholds, Own, shrunk
 from limen.groups.paths import (
     EVERYTHING,
     Answers,
@@ -24,10 +24,11 @@ from limen.groups.paths import (
     require_count,
 )
 from limen.groups.windows import Windows, inner_of
-from limen.model import refuse_costs, require_distinct
+from limen.model import asked, refuse_costs, require_distinct
 from limen.online import OnlineCut, OnlineThreshold
 from limen.storage import Storable
 from limen.storage.packing import ids_of, whole_number
+from limen.units import exact_costs
 
 if TYPE_CHECKING:
     from limen.units import Cost
@@ -230,13 +231,12 @@ class Grouped(Storable, Answers, kind="Grouped"):
         return found
 
     def recommended(self, **costs: Cost) -> GroupThresholds:
-        """Return a threshold for the new rows of each group, from the samples held. O(n log n).
+        """Return a threshold for the new rows of each group, from the samples held.
 
         The same as `by_group` with ``shrink=True``: all samples are given the threshold that
         `limen.recommend` finds, and each group that of the next larger one, moved into the 95 %
         interval of its own samples where it lies outside. Costs are given where the model takes
-        them. Needs labels, and samples that all weigh 1: sums of weights do not tell how sure a
-        threshold is.
+        them. Takes a read of `recommended` for all samples, and one of `interval` for each group.
 
         >>> from limen import Grouped, OnlineThreshold
         >>> grouped = Grouped(OnlineThreshold())
@@ -253,19 +253,28 @@ class Grouped(Storable, Answers, kind="Grouped"):
                 "does not keep these. Use OnlineThreshold or OnlineCalibrator, or "
                 "limen.by_group(..., shrink=True) on the samples."
             )
-        if "half_life" in models.empty.settings:
-            _refuse_weights("have faded")
         if not inner.takes_costs:
             if costs:
                 refuse_costs()
-            costs = {name: inner.settings[name] for name in ("false_positive", "false_negative")}
-        packing = Packing(inner)
+            whole = (1, 1)  # it knows its own
+        else:
+            given: dict[str, Any] = {"false_positive": 1, "false_negative": 1, **costs}
+            whole = exact_costs(**given)[:2]
 
-        def samples(path: Path) -> Samples:
-            found = packing.samples(inner_of(models.held[key_of(path)]))
-            return _refuse_weights("have weights") if found is None else (*found, None)
+        def own(path: Path) -> Own:
+            key = key_of(path)
+            samples = models.count(key)  # at the time of the clock
+            held = models.seen(key)
+            model, optimum = inner_of(held), asked(held, "optimum", dict(costs))
+            if path == EVERYTHING:
+                model._require_enough(*whole)
+            interval = model._known_interval(0.95, *whole)
+            if interval is None:
+                return None, optimum, samples
+            found = model._recommended(*whole) if path == EVERYTHING else None
+            return (found, interval), optimum, samples
 
-        return shrunk(self, samples, dict(costs), self.at_least)
+        return shrunk(self, own, self.at_least)
 
     @property
     def newest(self) -> Any:
@@ -331,10 +340,3 @@ class Grouped(Storable, Answers, kind="Grouped"):
             if key_of(path[:-1]) not in models.held:
                 raise ValueError(f"the group {path!r} belongs to none")
         return grouped
-
-
-def _refuse_weights(what: str) -> NoReturn:
-    raise ValueError(
-        f"samples {what}, and sums of weights do not tell how sure a threshold is. Use "
-        "limen.by_group(..., weights=..., shrink=True) on the samples."
-    )

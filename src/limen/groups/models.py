@@ -67,6 +67,10 @@ class Models:
         """Return the model of a group that holds something; it stays the one of that group."""
         return self.held[key]
 
+    def seen(self, key: Hashable) -> Any:
+        """Return a model that holds what a group holds, to read from it once."""
+        return self.held[key]
+
     def ask(self, key: Hashable, question: str, costs: dict[str, Any]) -> Any:
         """Read `threshold` or `optimum` of a group that holds something."""
         return asked(self.held[key], question, costs)

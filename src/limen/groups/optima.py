@@ -24,7 +24,7 @@ from limen.groups.paths import (
 )
 from limen.model import refuse_costs
 from limen.trust.ranked import height
-from limen.trust.recommended import Recommendation, recommend
+from limen.trust.recommended import recommend
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from limen.optimum import Direction, Optimum
     from limen.units import Cost
 
-__all__ = ["GroupOptima", "GroupThreshold", "GroupThresholds", "by_group", "shrunk"]
+__all__ = ["GroupOptima", "GroupThreshold", "GroupThresholds", "Own", "by_group", "shrunk"]
 
 Samples: TypeAlias = tuple[Any, Any, Any]  # scores, labels, and weights or None
 
@@ -266,7 +266,9 @@ def by_group(
     if shrink:
         if unit is not None:
             raise ValueError("shrink takes no unit: an interval knows weights, not their unit.")
-        moved = shrunk(rows_of, samples, costs, at_least)
+        moved = shrunk(
+            rows_of, lambda path: _own(samples(path), costs, path == EVERYTHING), at_least
+        )
         return turned(moved) if falling else moved
     optima, counts = {}, {}
     for path in rows_of:
@@ -294,36 +296,42 @@ def _(found: GroupThreshold) -> GroupThreshold:
     return replace(found, threshold=threshold, interval=interval, optimum=optimum)
 
 
-def shrunk(
-    paths: Iterable[Path],
-    samples_of: Callable[[Path], Samples],
-    costs: dict[str, Any],
-    at_least: int,
-) -> GroupThresholds:
-    """Move the threshold of each larger group into the interval of each smaller one. O(n log n)."""
+# What the samples of a group say: where they are enough, the threshold to recommend (needed for all
+# samples only) and the interval; the cheapest cut; how many samples there are.
+Own: TypeAlias = "tuple[tuple[float | None, tuple[float, float]] | None, Optimum, int]"
+
+
+def shrunk(paths: Iterable[Path], own_of: Callable[[Path], Own], at_least: int) -> GroupThresholds:
+    """Move the threshold of each larger group into the interval of each smaller one. O(groups)."""
     found: dict[Path, GroupThreshold] = {}
     for path in sorted(paths, key=len):  # the larger group first
-        xs, ys, ws = samples_of(path)
-        samples = len(xs) if ws is None else int(np.count_nonzero(ws))
-        ones = int(np.count_nonzero(ys))
-        enough = samples >= at_least and min(ones, len(ys) - ones) >= LEAST
-        own: Recommendation | None = None
-        try:
-            if path == EVERYTHING or enough:
-                own = recommend(xs, ys, weights=ws, **costs)
-        except ValueError:  # weights that tell too little; all else was found sound with all rows
-            if path == EVERYTHING:
-                raise
-        if own is None:
+        sure, optimum, samples = own_of(path)
+        if path == EVERYTHING:
+            assert sure is not None  # else that was refused
+            assert sure[0] is not None
+            each = GroupThreshold(sure[0], path, sure[1], optimum, samples)
+        elif sure is None or samples < at_least:
             above = found[path[:-1]]
-            optimum = optimal_threshold(xs, ys, weights=ws, **costs)
             each = GroupThreshold(above.threshold, above.source, None, optimum, samples)
-        elif path == EVERYTHING:
-            each = GroupThreshold(own.threshold, path, own.interval, own.optimum, samples)
         else:
-            above, (low, high) = found[path[:-1]], own.interval
+            above, (low, high) = found[path[:-1]], sure[1]
             threshold = sorted([low, above.threshold, high], key=height)[1]
             source = above.source if height(threshold) == height(above.threshold) else path
-            each = GroupThreshold(threshold, source, own.interval, own.optimum, samples)
+            each = GroupThreshold(threshold, source, sure[1], optimum, samples)
         found[path] = each
     return GroupThresholds(found, at_least)
+
+
+def _own(columns: Samples, costs: dict[str, Any], required: bool) -> Own:
+    """Say what samples in columns tell of a group. O(n log n)."""
+    xs, ys, ws = columns
+    samples = len(xs) if ws is None else int(np.count_nonzero(ws))
+    ones = int(np.count_nonzero(ys))
+    try:
+        if required or min(ones, len(ys) - ones) >= LEAST:
+            own = recommend(xs, ys, weights=ws, **costs)
+            return (own.threshold, own.interval), own.optimum, samples
+    except ValueError:  # weights that tell too little; all else was found sound with all rows
+        if required:
+            raise
+    return None, optimal_threshold(xs, ys, weights=ws, **costs), samples

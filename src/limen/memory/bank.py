@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import math
 from operator import index
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from limen import _core
 from limen.columns import samples_with_labels
 from limen.memory.fading import Fading
 from limen.online import OnlineThreshold
 from limen.optimum import Deciding
 from limen.storage import Storable
+from limen.storage.packing import whole_number
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Bank"]
 
-_HEAVIEST = 2**32  # a weight that every member can hold beside others
 
-
-class Bank(Deciding, Storable, kind="Bank"):
+class Bank(Deciding, Storable, _core.Bank, kind="Bank"):
     """Follow a stream that may change: several memories, and the one that did best of late answers.
 
     One member holds all samples, the others let them fade by a half-life each. Each sample is first
@@ -53,12 +51,11 @@ class Bank(Deciding, Storable, kind="Bank"):
 
     Notes
     -----
-    `update` costs one update of each member. A sample cannot be taken back. The first of several
-    members that did equally well leads, which at the start is that of all samples. Where the stream
-    does not change, a bank costs a little more than the memory of all samples: see docs/trust.md.
+    `update` costs one update of each member. All members hold a sample or, on an error or an
+    interrupt, none of them. A sample cannot be taken back. The first of several members that did
+    equally well leads, which at the start is that of all samples. Where the stream does not change,
+    a bank costs a little more than the memory of all samples: see docs/trust.md.
     Several threads may share one bank: calls take turns.
-    An interrupt in the middle of an update can leave members that hold different samples: go on
-    with a bank that was stored before.
 
     Examples
     --------
@@ -71,7 +68,7 @@ class Bank(Deciding, Storable, kind="Bank"):
     (25, 0.78125)
     """
 
-    __slots__ = ("_costs", "_given", "_lock", "_members", "_spent")
+    __slots__ = ()
 
     takes_costs = False
 
@@ -87,69 +84,26 @@ class Bank(Deciding, Storable, kind="Bank"):
         lives = tuple(_count(each, "half_lives") for each in half_lives)
         if not lives or len(set(lives)) < len(lives):
             raise ValueError(f"half_lives must be one or more different numbers, got {lives!r}.")
+        patience = _count(patience, "patience")
         fading = [Fading(model.empty(), life, by="samples") for life in lives]
-        self._members: list[Any] = [model.empty(), *fading]
-        self._given: dict[str, Any] = {
-            "half_lives": lives,
-            "patience": _count(patience, "patience"),
-        }
-        self._spent = [0.0] * len(self._members)
         given = model.settings
-        costs = exact_costs(given["false_positive"], given["false_negative"])
-        self._costs = tuple(float(cost * costs[2]) for cost in costs[:2])
-        self._lock = RLock()
-
-    @property
-    def thresholds(self) -> tuple[float, ...]:
-        """The thresholds of all members now, that of all samples first. O(log n) for each."""
-        return tuple(float(member.threshold) for member in self._members)
-
-    def update(
-        self,
-        score: float,
-        label: float,
-        weight: float = 1,
-        *,
-        thresholds: tuple[float, ...] | None = None,
-    ) -> None:
-        """Let every member answer a sample, then hold it. O(log n) for each.
-
-        Where labels come late, keep the `thresholds` of the moment of scoring, and give them here:
-        members are then judged by what they would have answered. Judged by what they know when the
-        label comes, short memories would look better than they are.
-        """
-        if thresholds is not None and len(thresholds) != len(self._members):
-            raise ValueError(
-                f"thresholds must be those of {len(self._members)} members, got "
-                f"{len(thresholds)}. Nothing was changed."
-            )
-        if not weight < _HEAVIEST:
-            raise ValueError(f"weight must be below 2**32, got {weight!r}. Nothing was changed.")
-        with self._lock:
-            members = self._members
-            judged = self.thresholds if thresholds is None else thresholds
-            members[0].update(score, label, weight)  # what is refused is refused here
-            price = self._costs[1 if label else 0] * weight
-            fades = 2.0 ** (-1 / self._given["patience"])
-            for member in members[1:]:
-                member.update(score, label, weight)
-            self._spent = [
-                fades * spent + (price if (score >= threshold) != label else 0.0)
-                for spent, threshold in zip(self._spent, judged, strict=True)
-            ]
+        fp, fn, scale = exact_costs(given["false_positive"], given["false_negative"])
+        members = (model.empty(), *fading)
+        _core.Bank.__init__(self, members, float(fp * scale), float(fn * scale), patience)
+        self._given = {"half_lives": lives, "patience": patience}
 
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
-        """Hold many samples, one after the other; on an error none."""
-        self._members[0].empty().update_many(scores, labels, weights)  # which looks at all of them
-        xs, ys, ws = samples_with_labels(scores, labels, weights)
-        columns = xs.tolist(), ys.tolist(), [1] * len(xs) if ws is None else ws.tolist()
-        if max(columns[2], default=0) >= _HEAVIEST:
-            raise ValueError("weights must be less than 2**32. Nothing was changed.")
-        with self._lock:
-            for sample in zip(*columns, strict=True):
-                self.update(*sample)
+        """Hold many samples, one after the other; on an error none. O(n) besides the updates.
+
+        >>> from limen import Bank, OnlineThreshold
+        >>> bank = Bank(OnlineThreshold(), half_lives=(25,))
+        >>> bank.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
+        >>> len(bank), bank.thresholds
+        (4, (0.625, 0.625))
+        """
+        self._update_many(*samples_with_labels(scores, labels, weights))
 
     @property
     def leader(self) -> int | None:
@@ -160,12 +114,7 @@ class Bank(Deciding, Storable, kind="Bank"):
     @property
     def costs(self) -> dict[int | None, float]:
         """What wrong answers of each member cost of late, by its half-life."""
-        return dict(zip((None, *self._given["half_lives"]), self._spent, strict=True))
-
-    @property
-    def threshold(self) -> float:
-        """The threshold of the member that leads."""
-        return float(self._members[self._lead()].threshold)
+        return dict(zip((None, *self._given["half_lives"]), self._spent(), strict=True))
 
     @property
     def optimum(self) -> Optimum:
@@ -199,8 +148,12 @@ class Bank(Deciding, Storable, kind="Bank"):
         """The arguments besides the model, by name."""
         return dict(self._given)
 
-    def __len__(self) -> int:
-        return len(self._members[0])
+    def merge(self, *others: Self) -> NoReturn:
+        """Refuse: nothing tells which samples came before which, and what fades depends on it."""
+        raise ValueError(
+            "cannot merge banks: nothing tells which samples came before which, and by that they "
+            "fade. Give one bank the samples of all, in their order. Nothing was changed."
+        )
 
     def empty(self) -> Self:
         """Return a bank of the same settings that holds nothing. O(1)."""
@@ -208,45 +161,31 @@ class Bank(Deciding, Storable, kind="Bank"):
         Bank.__init__(bank, self._members[0].empty(), **self._given)
         return bank
 
-    def _lead(self) -> int:
-        spent = self._spent
-        return spent.index(min(spent))
-
     def snapshot(self) -> dict[str, Any]:
         """Describe the settings, the members, and what their answers cost. O(n)."""
-        with self._lock:
-            return {
-                **self._given,
-                "members": tuple(member.copy() for member in self._members),
-                "spent": tuple(self._spent),
-            }
+        members, count, bases, spent = self._state()
+        return {
+            "model": self._members[0].empty(),
+            **self._given,
+            "members": members,
+            "count": count,
+            "bases": bases,
+            "spent": spent,
+        }
 
     @classmethod
     def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
         """Make a bank of a `snapshot`. O(n)."""
-        members, spent = list(snapshot["members"]), [float(each) for each in snapshot["spent"]]
-        if not members or type(members[0]) is not OnlineThreshold:
-            raise ValueError("a bank without the member of all samples")
         bank = cls.__new__(cls)
         Bank.__init__(
-            bank, members[0].empty(), snapshot["half_lives"], patience=snapshot["patience"]
+            bank, snapshot["model"], snapshot["half_lives"], patience=snapshot["patience"]
         )
-        same = [type(each) for each in members] == [type(each) for each in bank._members]
-        if not same or len(spent) != len(members):
-            raise ValueError("members that no such bank has")
-        for mine, given in zip(bank._members[1:], members[1:], strict=True):
-            if mine.settings != given.settings or mine.model.settings != given.model.settings:
-                raise ValueError("members of other settings")
-        bank._members, bank._spent = members, spent
-        bank._check()
+        count = whole_number(snapshot, "count", least=0)
+        bank._restore(snapshot["members"], count, snapshot["bases"], snapshot["spent"])
         return bank
 
-    def _check(self) -> None:
-        """Raise ValueError unless the members could have led."""
-        for member in self._members:
-            member._check()
-        if not all(0 <= each < math.inf for each in self._spent):
-            raise ValueError(f"answers that cost {self._spent!r}")
+    def __sizeof__(self) -> int:
+        return self._memory()
 
     def __repr__(self) -> str:
         lives = self._given["half_lives"]

@@ -30,6 +30,7 @@ __all__ = [
     "LedgerGroups",
     "columns_of_groups",
     "join",
+    "ordered_paths",
     "places_in",
     "require_clocked",
     "restore_groups",
@@ -122,15 +123,19 @@ def columns_of_groups(ledger: Any) -> dict[str, Any]:
     """
     columns = None
     while columns is None:  # until no new group comes meanwhile
-        held = dict(ledger.model._models.held)
-        paths = sorted(map(path_of, held), key=_order)
-        models = [held[key_of(path)] for path in paths]
-        numbers = np.array([innermost(model)._group for model in models], np.uint32)
-        columns = ledger._grouped_columns(numbers)
+        paths = ordered_paths(ledger)
+        columns = ledger._grouped_columns(np.array([*paths], np.uint32))
     used = set(columns.pop("used").tolist())
-    named = [path for path, number in zip(paths, numbers.tolist(), strict=True) if number in used]
+    named = [path for number, path in paths.items() if number in used]
     columns["paths"] = ("any", *named[1:])
     return columns  # type: ignore[no-any-return]
+
+
+def ordered_paths(ledger: Any) -> dict[int, Path]:
+    """Return the paths of all groups by their numbers: larger groups first, then by name."""
+    held = dict(ledger.model._models.held)
+    paths = sorted(map(path_of, held), key=_order)
+    return {int(innermost(held[key_of(path)])._group): path for path in paths}
 
 
 def _order(path: Path) -> tuple[int, bytes]:

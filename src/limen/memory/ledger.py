@@ -218,10 +218,10 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
 
             restore_groups(self, columns)
         super()._restore(columns)
-        if "trial_candidates" in columns:
-            from limen.memory.trial import restore_trial
+        if "trials" in columns:
+            from limen.memory.trial import restore_trials
 
-            restore_trial(self, columns)
+            restore_trials(self, columns["trials"])
 
     @classmethod
     def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
@@ -302,7 +302,13 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
         return self._label_many(names, columns, (moments,)).view(np.bool_)
 
     def proposal(
-        self, current: float, *, age: Period | None = None, confidence: float = 0.95
+        self,
+        current: float,
+        *,
+        group: Hashable = None,
+        age: Period | None = None,
+        confidence: float = 0.95,
+        largest_loss: Cost | None = None,
     ) -> Trial | None:
         """Return a threshold to change to where there is enough evidence, else None. O(log n).
 
@@ -314,17 +320,25 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
         reaches 20, for a confidence of 0.95. If it is no better, the chance of that is at most 5 %;
         each new candidate spends its own, and `Trial.candidates` says how many there were.
 
-        A trial ends when `current` is another one, or when the samples rule the candidate out too.
-        It is stored with the ledger. `trial` shows how it stands.
+        A trial ends when `current` or `largest_loss` is another one, or when the samples rule the
+        candidate out too.
+        It is stored with the ledger. `trial` shows how it stands; over groups, `trials`.
 
         Parameters
         ----------
         current
             The threshold in use.
+        group
+            Over groups: the one whose threshold it is, ``()`` for all samples. Samples of this
+            group and of those inside of it choose the candidate and judge it. Each group has its
+            own trial, and each candidate of each its own 5 %.
         age
             How old a sample is when nearly all labels are known; by default the `maturity`.
         confidence
             0.8, 0.9, 0.95 or 0.99.
+        largest_loss
+            Where samples do not all weigh 1: the most that a candidate may cost more on one
+            sample, as for `limen.Evidence`. Weights are those of the scores, also where they fade.
 
         Examples
         --------
@@ -341,32 +355,46 @@ candidate 1.
         """
         from limen.memory.trial import proposal
 
-        return proposal(self, current, age, confidence)
+        return proposal(self, current, group, age, confidence, largest_loss)
 
     @property
     def trial(self) -> Trial | None:
         """The candidate that `proposal` has on trial, and how it stands; None where there is none.
 
+        Over groups, that of all samples.
+
         >>> from limen import Ledger, OnlineThreshold
         >>> Ledger(OnlineThreshold()).trial is None
         True
         """
-        from limen.memory.trial import trial
+        return self.trials.get(())
 
-        return trial(self)
+    @property
+    def trials(self) -> dict[tuple[Hashable, ...], Trial]:
+        """The candidates on trial by their group; ``()`` is that of all samples. O(groups).
+
+        >>> from limen import Grouped, Ledger, OnlineThreshold
+        >>> Ledger(Grouped(OnlineThreshold())).trials
+        {}
+        """
+        if not self._trial_terms:
+            return {}
+        from limen.memory.trial import trials
+
+        return trials(self)
 
     @property
     def candidates(self) -> int:
-        """How many candidates `proposal` has tried."""
-        return int(self._trial_terms.get("candidates", 0))
+        """How many candidates `proposal` has tried, in all groups together."""
+        return sum(int(terms["candidates"]) for terms in self._trial_terms.values())
 
     def snapshot(self) -> dict[str, Any]:
         """Describe the settings, all that is known in columns, and the trial. O(n log n)."""
         if not self._trial_terms:
             return super().snapshot()
-        from limen.memory.trial import stored_trial
+        from limen.memory.trial import stored_trials
 
-        return super().snapshot() | stored_trial(self)
+        return super().snapshot() | stored_trials(self)
 
     @property
     def _dated(self) -> bool | None:

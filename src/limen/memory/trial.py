@@ -17,12 +17,15 @@ from limen.trust.evidence import evidence_of
 from limen.trust.ranked import as_threshold, height
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from limen.memory.ledger import Ledger
     from limen.trust.evidence import Evidence
 
-__all__ = ["Trial", "proposal", "restore_trial", "stored_trial", "trial"]
+__all__ = ["Trial", "proposal", "restore_trials", "stored_trials", "trials"]
 
-_TERMS = ("current", "candidate", "age", "confidence", "candidates")
+_EVIDENCE = ("current", "candidate", "age", "confidence", "largest_loss")
+_TERMS = (*_EVIDENCE, "candidates")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,9 @@ class Trial:
     waiting
         How many samples between the two are younger.
     candidates
-        How many candidates the ledger has tried, this one included. Each spends its own 5 %.
+        How many candidates were tried, this one included. Each spends its own 5 %.
+    group
+        The group that it is for, over groups; ``()`` for all samples.
     decided
         Whether the evidence is enough to change.
     reason
@@ -51,6 +56,7 @@ class Trial:
     evidence: Evidence
     waiting: int
     candidates: int
+    group: tuple[Hashable, ...] = ()
 
     @property
     def decided(self) -> bool:
@@ -78,100 +84,149 @@ class Trial:
         return self.reason
 
 
-def proposal(ledger: Ledger, current: Any, age: Any, confidence: float) -> Trial | None:
+def proposal(
+    ledger: Ledger, current: Any, group: Any, age: Any, confidence: float, largest_loss: Any
+) -> Trial | None:
     """Look at the candidate on trial, begin or end one; return it where it has won."""
     current = as_threshold(current, "current")
     _require_labels(ledger)
-    terms, costs = ledger._trial_terms, _asked_costs(ledger)
+    path, model = _member(ledger, group)
+    if model is None:
+        return None  # a group without samples
+    number = 0 if path == () else int(innermost(model)._group)
+    terms, costs = ledger._trial_terms.get(number, {}), _asked_costs(ledger)
     period = _age(ledger, age, terms)
-    keeps = ledger.keeps(current, confidence=confidence, **costs)
-    running = trial(ledger)
-    if running is not None:
-        same = height(running.current) == height(current)
-        if same and running.decided:
-            return running
-        if (
-            same
-            and not _is_lost(ledger)
-            and ledger.keeps(running.candidate, confidence=confidence, **costs)
-        ):
-            return None
-        ledger._end_trial()
-        ledger._trial_terms = {"candidates": terms["candidates"]}
+    keeps = model.keeps(current, confidence=confidence, **costs)
+    if "current" in terms:
+        same = height(terms["current"]) == height(current)
+        if same and largest_loss in (None, terms["largest_loss"]):
+            running = _trial(ledger, number, path)
+            if running is not None and running.decided:
+                return running
+            candidate = terms["candidate"]
+            if (
+                running is not None
+                and not _is_lost(ledger, number)
+                and model.keeps(candidate, confidence=confidence, **costs)
+            ):
+                return None
+        ledger._end_trial(number, {"candidates": terms["candidates"]})
     if keeps:
         return None
-    found = ledger.recommended(**costs) if costs else ledger.recommended
+    found = model.recommended(**costs) if costs else model.recommended
     if height(found) == height(current):
         return None
     lower, upper = sorted((current, found), key=height)
-    ledger._trial_terms = {
+    begun = {
         "current": current,
         "candidate": found,
         "age": period,
         "confidence": confidence,
+        "largest_loss": largest_loss,
         "candidates": terms.get("candidates", 0) + 1,
     }
-    ledger._begin_trial(lower, upper, period)
+    _evidence(ledger, begun, [])  # raises where the terms make no evidence
+    ledger._begin_trial(number, lower, upper, period, begun)
     return None
 
 
-def trial(ledger: Ledger) -> Trial | None:
-    """Return the candidate on trial, if there is one."""
-    terms, counts = ledger._trial_terms, ledger._trial_counts()
-    if counts is None:
-        return None
-    zeros, ones, missing, waiting, weighted, _ = counts
-    if weighted:
-        raise ValueError(
-            "some samples between the two thresholds do not weigh 1, and the bound on their losses "
-            "is not known. Use limen.Evidence(..., largest_loss=...), and give it the samples."
-        )
-    evidence = evidence_of(
-        {name: terms[name] for name in ("current", "candidate", "age", "confidence")}
-        | _costs(ledger),
-        ones=ones,
-        zeros=zeros,
-        missing=missing,
-    )
-    return Trial(terms["current"], terms["candidate"], evidence, waiting, terms["candidates"])
+def trials(ledger: Ledger) -> dict[Any, Trial]:
+    """Return the candidates on trial by their group, that of all samples first."""
+    numbers = [number for number, terms in ledger._trial_terms.items() if "current" in terms]
+    paths = _paths(ledger) if any(numbers) else {0: ()}
+    found = {path: _trial(ledger, number, path) for number, path in paths.items()}
+    return {path: found[path] for path in sorted(found, key=len) if found[path] is not None}  # type: ignore[misc]
 
 
-def stored_trial(ledger: Ledger) -> dict[str, Any]:
-    """Describe the trial for a snapshot; nothing before the first candidate."""
+def stored_trials(ledger: Ledger) -> dict[str, Any]:
+    """Describe all trials for a snapshot; nothing before the first candidate."""
     terms = ledger._trial_terms
     if not terms:
         return {}
-    return {"trial": ledger._trial_state()} | {
-        f"trial_{name}": terms[name] for name in _TERMS if name in terms
+    paths = _paths(ledger) if any(terms) else {0: ()}
+    return {
+        "trials": tuple(
+            (path, ledger._trial_state(number), *(terms[number].get(name) for name in _TERMS))
+            for number, path in paths.items()
+            if number in terms
+        )
     }
 
 
-def restore_trial(ledger: Ledger, parts: dict[str, Any]) -> None:
-    """Go on with the trial of a snapshot."""
-    terms = {name: parts[f"trial_{name}"] for name in _TERMS if f"trial_{name}" in parts}
-    if not terms:
-        return
-    candidates = terms["candidates"]
-    if type(candidates) is not int or candidates < 1:
-        raise ValueError(f"candidates is {candidates!r}")
-    if parts["trial"] is not None:
-        if set(terms) != set(_TERMS):
-            raise ValueError("a trial without its terms")
-        ledger._restore_trial(parts["trial"])
-    ledger._trial_terms = terms
-    trial(ledger)  # raises where the terms make no evidence
+def restore_trials(ledger: Ledger, stored: Any) -> None:
+    """Go on with the trials of a snapshot."""
+    for path, state, *values in stored:
+        terms = dict(zip(_TERMS, values, strict=True))
+        candidates = terms["candidates"]
+        if type(candidates) is not int or candidates < 1:
+            raise ValueError(f"candidates is {candidates!r}")
+        if path and not has_groups(ledger.model):
+            raise ValueError("a trial of a group that does not exist")
+        number = ledger._number(path) if path else 0
+        if state is None:
+            ledger._end_trial(number, {"candidates": candidates})
+            continue
+        _evidence(ledger, terms, [])  # raises where the terms make no evidence
+        ledger._begin_trial(number, 0.0, 0.0, terms["age"], terms)
+        ledger._restore_trial(number, state)
+        _trial(ledger, number, path)
 
 
-def _is_lost(ledger: Ledger) -> bool:
-    counts = ledger._trial_counts()
-    return counts is not None and counts[5]
+def _trial(ledger: Ledger, number: int, path: Any) -> Trial | None:
+    """Return the candidate of a group, if there is one."""
+    counts = ledger._trial_counts(number)
+    if counts is None:
+        return None
+    terms, (rows, waiting, _) = ledger._trial_terms[number], counts
+    counted = [row for row in rows if row[0] and any(row[1:])]
+    if terms["largest_loss"] is None and any(row[0] != 1 for row in counted):
+        raise ValueError(
+            "some samples between the two thresholds do not weigh 1, and the bound on their losses "
+            "is not known. Write proposal(..., largest_loss=...) from the first call on: the most "
+            "that a candidate may cost more on one sample."
+        )
+    evidence = _evidence(ledger, terms, counted)
+    return Trial(terms["current"], terms["candidate"], evidence, waiting, terms["candidates"], path)
+
+
+def _evidence(ledger: Ledger, terms: dict[str, Any], counted: list[Any]) -> Evidence:
+    return evidence_of({name: terms[name] for name in _EVIDENCE} | _costs(ledger), counted)
+
+
+def _member(ledger: Ledger, group: Any) -> tuple[Any, Any]:
+    """Return the path of a group, and what answers for its own samples; None where it has none."""
+    if not has_groups(ledger.model):
+        if group is not None:
+            raise TypeError(f"group is {group!r}, but the model has no groups. Leave it out.")
+        return (), ledger
+    from limen.groups.models import key_of
+    from limen.groups.paths import named_path
+
+    if group is None:
+        raise TypeError(
+            "group is missing: each group has a threshold of its own. Write proposal(current, "
+            "group=...), or group=() for all samples."
+        )
+    path, models = () if group == () else named_path(group), ledger.model._models
+    key = key_of(path)
+    return path, models.held[key] if models.count(key) else None
+
+
+def _paths(ledger: Ledger) -> dict[int, Any]:
+    """Return the paths of all groups by their numbers, in an order that depends on them alone."""
+    if not has_groups(ledger.model):
+        return {0: ()}
+    from limen.memory.grouped import ordered_paths
+
+    return ordered_paths(ledger)
+
+
+def _is_lost(ledger: Ledger, number: int) -> bool:
+    counts = ledger._trial_counts(number)
+    return counts is not None and counts[2]
 
 
 def _require_labels(ledger: Ledger) -> None:
-    if has_groups(ledger.model):
-        raise TypeError(
-            "a ledger over groups has a threshold for each of them, and no single one to replace."
-        )
     if not isinstance(innermost(ledger.model), Labelled):
         raise TypeError(
             f"a threshold is recommended from labels, and {type(innermost(ledger.model)).__name__} "
@@ -191,7 +246,7 @@ def _costs(ledger: Ledger) -> dict[str, Any]:
 
 def _asked_costs(ledger: Ledger) -> dict[str, Any]:
     """Return the same where the model takes them."""
-    return _costs(ledger) if ledger.takes_costs else {}
+    return _costs(ledger) if innermost(ledger.model).takes_costs else {}
 
 
 def _age(ledger: Ledger, age: Any, terms: dict[str, Any]) -> Any:

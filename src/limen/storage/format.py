@@ -27,7 +27,10 @@ EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 _MAGIC = b"\x89limen\r\n"
-_VERSION = 2  # the newest that can be read; what is written says which it needs
+_VERSION = 3  # the newest that can be read; what is written says which it needs
+_SQUARES = bytes.fromhex(
+    "657261757173ffff"
+)  # the state of a model tells squares of weights: version 3
 _HEADER = struct.Struct("<8sH6xQ")  # what it is, version, bytes of the body
 _DIGEST = 16
 _DEEPEST = 16
@@ -114,6 +117,7 @@ def _put(pieces: list[Any], value: Any, deep: int = 0) -> int:
     elif isinstance(value, bytes):
         pieces.append(b"b" + _SIZE.pack(len(value)))
         pieces.append(bytes(value))
+        version = 3 if _SQUARES in value else 1
     else:
         pieces.append(_scalar(value))
     return version

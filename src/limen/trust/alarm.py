@@ -17,22 +17,29 @@ import numpy as np
 from limen.columns import ordered_scores, require_same_length
 from limen.errors import NotHeld
 from limen.metrics import Confusion
-from limen.storage import Storable
 from limen.storage.packing import plain_list
-from limen.times import Period, as_period
-from limen.trust.evidence import known_labels
+from limen.trust.bets import (
+    BETS,
+    Betting,
+    age_of,
+    average_log,
+    enough_of,
+    known_labels,
+    refuse_label,
+    refuse_score,
+)
 from limen.trust.ranked import as_threshold
 from limen.units import exact_bound, exact_costs, exact_positive
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.times import Period
     from limen.units import Cost
 
 __all__ = ["Alarm"]
 
 _TP, _FP, _FN, _TN, _MISSING = range(5)
-_BETS = 2.0 ** (np.arange(1, 17) / 4)  # how much higher than allowed the odds of a loss may be
 
 # What each limit is about: its trials, and which of them are losses.
 _RATES = {
@@ -42,7 +49,7 @@ _RATES = {
 }
 
 
-class Alarm(Storable, kind="Alarm"):
+class Alarm(Betting, kind="Alarm"):
     """Raise an alarm when a threshold in use breaks a floor, with stated confidence.
 
     Give it every sample that is scored since the threshold is in use, each at one and the same age.
@@ -129,25 +136,20 @@ class Alarm(Storable, kind="Alarm"):
             )
         self.threshold = as_threshold(threshold, "threshold")
         exact_costs(false_positive, false_negative)  # refuses what is no cost
-        if age is not None and isinstance(as_period(age, "age"), int) and age >= 2**63:  # type: ignore[operator]
-            raise ValueError("age must be less than 2**63.")
         self._given: dict[str, Any] = {
             "threshold": self.threshold,
             **limits,
             "false_positive": false_positive,
             "false_negative": false_negative,
-            "age": None if age is None else as_period(age, "age"),
+            "age": age_of(age),
             "confidence": confidence,
         }
-        share = exact_bound(confidence, "confidence")
-        if share == 1:
-            raise ValueError("confidence must be below 1: no number of samples makes us certain.")
-        self._enough = math.log(1 / (1 - share))
-        self._losses, self._limit = self._terms(chosen[0], limits[chosen[0]])
+        self._enough = enough_of(confidence)
+        self._losses, self._limit = self._losses_of(chosen[0], limits[chosen[0]])
         self._counts = [0, 0, 0, 0, 0]
         self._lock = RLock()
 
-    def _terms(self, name: str, limit: Any) -> tuple[dict[int, float], float]:
+    def _losses_of(self, name: str, limit: Any) -> tuple[dict[int, float], float]:
         """Return what each kind of trial loses, from 0 to 1, and how much of that is allowed."""
         if name == "max_cost":
             positive, negative, scale = exact_costs(
@@ -200,27 +202,9 @@ class Alarm(Storable, kind="Alarm"):
 
         The samples must be disjoint, and the threshold, the limit and the age the same.
         """
-        if len({id(each) for each in (self, *others)}) <= len(others):
-            raise ValueError(
-                "merge was given the same object twice, and its samples would count twice. Merge "
-                "a copy if that is meant."
-            )
-        for other in others:
-            if not isinstance(other, Alarm):
-                raise TypeError(f"cannot merge {type(other).__name__} into Alarm.")
-            for name, value in self._given.items():
-                if repr(value) != repr(other._given[name]):
-                    raise ValueError(
-                        f"cannot merge: {name} is {value!r} here and {other._given[name]!r} "
-                        "there. Nothing was changed."
-                    )
+        self._require_alike(others)
         together = [sum(each) for each in zip(*(other._read() for other in others), strict=True)]
         self._change(together or [0] * 5, 1)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The threshold, the limit and the rest, by name, as they were given."""
-        return dict(self._given)
 
     @property
     def confusion(self) -> Confusion:
@@ -237,12 +221,6 @@ class Alarm(Storable, kind="Alarm"):
     def log_value(self) -> float:
         """The natural logarithm of `value`."""
         return self._log_value(self._limit)
-
-    @property
-    def value(self) -> float:
-        """The evidence that the limit is broken: 1 says nothing, 20 is enough at 0.95."""
-        log = self.log_value
-        return math.exp(log) if log < 709 else math.inf
 
     @property
     def raised(self) -> bool:
@@ -324,29 +302,25 @@ class Alarm(Storable, kind="Alarm"):
         """Average the wealth of all bets that the mean loss is at most what is allowed."""
         if allowed <= 0:
             return math.inf
-        odds = _BETS * allowed / (1 - allowed)
+        odds = BETS * allowed / (1 - allowed)
         stakes = (odds / (1 + odds) - allowed) / (allowed * (1 - allowed))
-        counts, logs = self._read(), np.zeros(len(_BETS))
+        counts, logs = self._read(), np.zeros(len(BETS))
         for each, loss in self._losses.items():
             logs += counts[each] * np.log1p(stakes * (loss - allowed))
-        top = float(logs.max())
-        return top + math.log(float(np.exp(logs - top).mean()))
+        return average_log(logs)
 
     def _at(self, score: float, label: float | None) -> int:
         """Where a sample is counted."""
         try:
             answer = score >= self.threshold
         except TypeError:
-            raise TypeError(f"score must be a number, got {score!r}.") from None
+            refuse_score(score)
         if score != score:
-            raise ValueError("score is nan, which has no order; nothing was changed.")
+            refuse_score(score)
         if label is None or label != label:
             return _MISSING
         if label not in (0, 1):
-            raise ValueError(
-                f"label must be 0, 1 or None (not known at the one age), got {label!r}. Nothing "
-                "was changed."
-            )
+            refuse_label(label)
         return (_TP if label else _FP) if answer else (_FN if label else _TN)
 
     def _counted(self, scores: Any, labels: Any) -> list[int]:
@@ -389,12 +363,8 @@ class Alarm(Storable, kind="Alarm"):
             raise ValueError(f"counts are {counts!r}")
 
     def __repr__(self) -> str:
-        defaults = {"false_positive": 1, "false_negative": 1, "confidence": 0.95}
-        given = ", ".join(
-            f"{name}={value!r}"
-            for name, value in self._given.items()
-            if value is not None and defaults.get(name) != value
-        )
+        defaults = {"false_positive": 1, "false_negative": 1, "confidence": 0.95, "age": None}
+        given = self._shown_settings(defaults | dict.fromkeys((*_RATES, "max_cost")))
         end = ", raised" if self.raised else ""
         return (
             f"<{type(self).__name__}({given}): {len(self):,} samples, {self.missing:,} missing, "

@@ -14,31 +14,40 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from limen.columns import as_labels, as_numbers, ordered_scores, require_same_length
-from limen.storage import Storable
+from limen.columns import as_numbers, ordered_scores, require_same_length
 from limen.storage.packing import number_column, plain_list, plain_number
-from limen.times import Period, as_period
+from limen.trust.bets import (
+    BETS,
+    Betting,
+    age_of,
+    average_log,
+    enough_of,
+    exp,
+    known_labels,
+    refuse_label,
+    refuse_score,
+)
 from limen.trust.counts import Counts, add, not_held, take
 from limen.trust.ranked import as_threshold, height
-from limen.units import exact_bound, exact_costs, exact_positive
+from limen.units import exact_costs, exact_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.times import Period
     from limen.units import Cost
 
-__all__ = ["Evidence", "evidence_of", "known_labels"]
+__all__ = ["Evidence", "evidence_of"]
 
 _Held: TypeAlias = "tuple[Counts, Counts, Counts]"  # wins, losses, missing
 
 _NAMES = ("wins", "losses", "missing")
 _WIN, _LOSS, _MISSING = range(3)  # where each is held
-_BETS = 2.0 ** (np.arange(1, 17) / 4)  # how much higher than at no difference the odds may be
 
 
-class Evidence(Storable, kind="Evidence"):
+class Evidence(Betting, kind="Evidence"):
     """Gather evidence that a candidate threshold is cheaper than the current one.
 
     Choose the candidate first, then give every sample that is scored from then on, each at one
@@ -146,7 +155,7 @@ class Evidence(Storable, kind="Evidence"):
             "candidate": candidate,
             "false_positive": false_positive,
             "false_negative": false_negative,
-            "age": None if age is None else as_period(age, "age"),
+            "age": age_of(age),
             "confidence": confidence,
             "largest_loss": largest_loss,
         }
@@ -160,10 +169,7 @@ class Evidence(Storable, kind="Evidence"):
         if largest_loss is not None:
             bound = exact_positive(largest_loss, "largest_loss")
             self._heaviest = float(bound / (scale * self._price))
-        share = exact_bound(confidence, "confidence")
-        if share == 1:
-            raise ValueError("confidence must be below 1: no number of samples makes us certain.")
-        self._enough = math.log(1 / (1 - share))
+        self._enough = enough_of(confidence)
         # What a score between the two is counted as, by its label.
         self._lower, self._upper = (candidate, current) if below else (current, candidate)
         self._ones, self._zeros = (_WIN, _LOSS) if below else (_LOSS, _WIN)
@@ -233,26 +239,8 @@ class Evidence(Storable, kind="Evidence"):
 
         The samples must be disjoint, and both thresholds, all costs and the age the same.
         """
-        if len({id(each) for each in (self, *others)}) <= len(others):
-            raise ValueError(
-                "merge was given the same object twice, and its samples would count twice. Merge "
-                "a copy if that is meant."
-            )
-        for other in others:
-            if not isinstance(other, Evidence):
-                raise TypeError(f"cannot merge {type(other).__name__} into Evidence.")
-            for name, value in self._terms().items():
-                if value != other._terms()[name]:
-                    raise ValueError(
-                        f"cannot merge: {name} is {self._given[name]!r} here and "
-                        f"{other._given[name]!r} there. Nothing was changed."
-                    )
+        self._require_alike(others)
         self._change(add, [other._read()[1] for other in others])
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Both thresholds, the costs and the rest, by name, as they were given."""
-        return dict(self._given)
 
     @property
     def wins(self) -> int:
@@ -295,12 +283,7 @@ class Evidence(Storable, kind="Evidence"):
         """
         _, (won, lost, missing) = self._read()
         add(lost, missing)
-        return _exp(self._computed(won, lost))
-
-    @property
-    def value(self) -> float:
-        """The evidence: 1 says nothing, 20 is enough for a confidence of 0.95."""
-        return _exp(self.log_value)
+        return exp(self._computed(won, lost))
 
     @property
     def enough(self) -> float:
@@ -345,19 +328,16 @@ class Evidence(Storable, kind="Evidence"):
         try:
             between = score >= self._lower and not score >= self._upper  # which may be nan
         except TypeError:
-            raise TypeError(f"score must be a number, got {score!r}.") from None
+            refuse_score(score)
         if not between and score != score:
-            raise ValueError("score is nan, which has no order; nothing was changed.")
+            refuse_score(score)
         if label == 1:
             return self._ones if between else None
         if label == 0:
             return self._zeros if between else None
         if label is None or label != label:
             return _MISSING if between else None
-        raise ValueError(
-            f"label must be 0, 1 or None (not known at the one age), got {label!r}. Nothing was "
-            "changed."
-        )
+        refuse_label(label)
 
     def _counted(self, scores: Any, labels: Any, weights: Any) -> _Held:
         """Count many samples as `_at` would, without changing anything."""
@@ -403,23 +383,12 @@ class Evidence(Storable, kind="Evidence"):
         most = 1.0 if self._heaviest is None else self._heaviest
         if any(weight > most for weight in lost):
             return -math.inf
-        shares = self._price * (_BETS - 1) / (self._gain + self._price * _BETS)
-        logs = np.zeros(len(_BETS))
+        shares = self._price * (BETS - 1) / (self._gain + self._price * BETS)
+        logs = np.zeros(len(BETS))
         for counts, ratio in ((won, self._gain / self._price), (lost, -1.0)):
             for weight, count in sorted(counts.items()):  # the same for any order of samples
                 logs += count * np.log1p(shares * (ratio * weight / most))
-        top = float(logs.max())
-        return top + math.log(float(np.exp(logs - top).mean()))
-
-    def _terms(self) -> dict[str, Any]:
-        """Tell what the samples are judged by, in a form that can be compared."""
-        exact = ("false_positive", "false_negative", "confidence", "largest_loss")
-        return {
-            name: exact_positive(value, name)
-            if name in exact and value is not None
-            else repr(value)  # of which nan equals nan
-            for name, value in self._given.items()
-        }
+        return average_log(logs)
 
     def snapshot(self) -> dict[str, Any]:
         """Describe the two thresholds, the costs, and how many samples won and lost."""
@@ -456,52 +425,33 @@ class Evidence(Storable, kind="Evidence"):
 
     def __repr__(self) -> str:
         defaults = {"age": None, "confidence": 0.95, "largest_loss": None}
-        given = ", ".join(
-            f"{name}={value!r}"
-            for name, value in self._given.items()
-            if name not in defaults or value != defaults[name]
-        )
+        given = self._shown_settings(defaults)
         told = f"{self.wins:,} wins, {self.losses:,} losses, {self.missing:,} missing"
         end = ", decided" if self.decided else ""
         beyond = f", {self.beyond:,} beyond largest_loss" if self.beyond else ""
         return f"<{type(self).__name__}({given}): {told}{beyond}, value {self.value:.4g}{end}>"
 
 
-def evidence_of(terms: dict[str, Any], *, ones: int, zeros: int, missing: int) -> Evidence:
-    """Make the evidence of so many samples between the two thresholds that weigh 1 each.
+def evidence_of(terms: dict[str, Any], counted: Iterable[tuple[Any, int, int, int]]) -> Evidence:
+    """Make the evidence of samples between the two thresholds, counted by their weights.
 
-    >>> evidence_of({"current": 0.5, "candidate": 0.4}, ones=9, zeros=2, missing=1)
+    Each row is a weight, and how many samples of it have label 0, label 1 and none.
+
+    >>> evidence_of({"current": 0.5, "candidate": 0.4}, [(1, 2, 9, 1)])
     <Evidence(current=0.5, candidate=0.4, false_positive=1, false_negative=1): 9 wins, 2 losses, \
 1 missing, value 7.275>
     """
     made = Evidence(**terms)
-    counts = [0, 0, missing]
-    counts[made._ones], counts[made._zeros] = ones, zeros
-    made._held = _as_held({1: count} if count else {} for count in counts)
+    held: _Held = ({}, {}, {})
+    for weight, zeros, ones, missing in counted:
+        for at, count in ((made._zeros, zeros), (made._ones, ones), (_MISSING, missing)):
+            if count:
+                held[at][weight] = count
+    made._held = held
     made._changes = 1
     return made
-
-
-def _exp(log: float) -> float:
-    return math.exp(log) if log < 709 else math.inf
 
 
 def _as_held(counts: Iterable[Counts]) -> _Held:
     won, lost, missing = counts
     return won, lost, missing
-
-
-def known_labels(
-    labels: Any, scores: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Whether each label is known, and the labels, with 0 for those that are not."""
-    array = np.asarray(labels) if isinstance(labels, list | tuple) else labels
-    if isinstance(array, np.ndarray) and array.dtype.kind in "fO" and array.ndim == 1:
-        if array.dtype.kind == "f":
-            unknown = np.isnan(array)
-        else:
-            unknown = np.array([value is None or value != value for value in array], bool)
-        array = np.where(unknown, 0, array)
-        return ~unknown, as_labels(array, scores)
-    known = as_labels(array, scores)
-    return np.ones(len(known), bool), known

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What evidence and alarms share: bets whose wealth nobody can raise by looking often."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+
+from limen.columns import as_labels
+from limen.storage import Storable
+from limen.times import Period, as_period
+from limen.units import exact_bound, exact_positive
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "BETS",
+    "Betting",
+    "age_of",
+    "average_log",
+    "enough_of",
+    "exp",
+    "known_labels",
+    "refuse_label",
+    "refuse_score",
+]
+
+BETS = 2.0 ** (np.arange(1, 17) / 4)  # how much higher than at no difference the odds may be
+
+
+class Betting(Storable):
+    """Holds samples at one age; their evidence is the average wealth of bets."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _given: dict[str, Any]
+
+        @property
+        def log_value(self) -> float:
+            """The natural logarithm of `value`."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The thresholds, the costs or the limit, and the rest, by name, as they were given."""
+        return dict(self._given)
+
+    @property
+    def value(self) -> float:
+        """The evidence: 1 says nothing, 20 is enough for a confidence of 0.95."""
+        return exp(self.log_value)
+
+    def _require_alike(self, others: tuple[Self, ...]) -> None:
+        """Raise unless others are judged by the same terms and are different objects."""
+        if len({id(each) for each in (self, *others)}) <= len(others):
+            raise ValueError(
+                "merge was given the same object twice, and its samples would count twice. Merge "
+                "a copy if that is meant."
+            )
+        kind, mine = type(self)._stored_as, self._terms()
+        for other in others:
+            if not isinstance(other, kind):
+                raise TypeError(f"cannot merge {type(other).__name__} into {kind.__name__}.")
+            theirs = other._terms()
+            for name, value in mine.items():
+                if value != theirs[name]:
+                    raise ValueError(
+                        f"cannot merge: {name} is {self._given[name]!r} here and "
+                        f"{other._given[name]!r} there. Nothing was changed."
+                    )
+
+    def _terms(self) -> dict[str, Any]:
+        """Tell what the samples are judged by, in a form that can be compared."""
+        inexact = ("current", "candidate", "threshold", "age")
+        return {
+            name: repr(value)  # of which nan equals nan
+            if name in inexact or value is None
+            else exact_positive(value, name)
+            for name, value in self._given.items()
+        }
+
+    def _shown_settings(self, defaults: dict[str, Any]) -> str:
+        """Write the settings that are not the default."""
+        return ", ".join(
+            f"{name}={value!r}"
+            for name, value in self._given.items()
+            if name not in defaults or value != defaults[name]
+        )
+
+
+def enough_of(confidence: Any) -> float:
+    """Return the logarithm of the evidence that is enough.
+
+    >>> round(enough_of(0.95), 4)
+    2.9957
+    """
+    share = exact_bound(confidence, "confidence")
+    if share == 1:
+        raise ValueError("confidence must be below 1: no number of samples makes us certain.")
+    return math.log(1 / (1 - share))
+
+
+def age_of(age: Period | None) -> Any:
+    """Read the one age at which samples enter; None where all labels are known."""
+    period = None if age is None else as_period(age, "age")
+    if isinstance(period, int) and period >= 2**63:
+        raise ValueError("age must be less than 2**63.")
+    return period
+
+
+def average_log(logs: NDArray[np.float64]) -> float:
+    """Return the logarithm of the average wealth of all bets, of which logarithms are given.
+
+    >>> round(average_log(np.log([1.0, 3.0])), 6) == round(math.log(2), 6)
+    True
+    """
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).mean()))
+
+
+def exp(log: float) -> float:
+    """Return what has this logarithm, inf where it is too large."""
+    return math.exp(log) if log < 709 else math.inf
+
+
+def refuse_score(score: Any) -> NoReturn:
+    """Say that a score is none."""
+    if score != score:
+        raise ValueError("score is nan, which has no order; nothing was changed.") from None
+    raise TypeError(f"score must be a number, got {score!r}.") from None
+
+
+def refuse_label(label: Any) -> NoReturn:
+    """Say that a label is none."""
+    raise ValueError(
+        f"label must be 0, 1 or None (not known at the one age), got {label!r}. Nothing was "
+        "changed."
+    )
+
+
+def known_labels(
+    labels: Any, scores: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Whether each label is known, and the labels, with 0 for those that are not."""
+    array = np.asarray(labels) if isinstance(labels, list | tuple) else labels
+    if isinstance(array, np.ndarray) and array.dtype.kind in "fO" and array.ndim == 1:
+        if array.dtype.kind == "f":
+            unknown = np.isnan(array)
+        else:
+            unknown = np.array([value is None or value != value for value in array], bool)
+        array = np.where(unknown, 0, array)
+        return ~unknown, as_labels(array, scores)
+    known = as_labels(array, scores)
+    return np.ones(len(known), bool), known
