@@ -132,6 +132,11 @@ def test_proposed_waits_for_a_person_and_says_what_is_missing(tmp_path, clock):
     assert (2, "anna", "fine") == (version, point.version.by, point.version.reason)
     with pytest.raises(Refused, match="was approved by anna already"):
         asyncio.run(desk.approve(point, number, Decision("me too", desk.state.seq), "ben"))
+    # What is on watch gives way to what a person proposes.
+    watch, again = point.proposal, {"": Rule("at_least", 0.45)}
+    mine = asyncio.run(desk.propose(point, NewProposal(again, "mine", desk.state.seq), "ben"))
+    assert watch is not None
+    assert ("superseded", mine) == (watch.closed.verdict, point.proposal)
     # Whoever looked before that cannot roll back what they have not seen.
     with pytest.raises(Refused, match="Look again"):
         asyncio.run(desk.rollback(point, Rollback("no", seen), "ben"))
