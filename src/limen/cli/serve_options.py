@@ -9,7 +9,7 @@ from limen.cli.option_values import count, number
 
 __all__ = ["serve_options"]
 
-SCOPES = ("score", "label", "read", "audit", "forget", "approve", "follow", "admin")
+SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")
 
 
 def serve_options(command: Any) -> None:
@@ -97,4 +97,6 @@ def _point(acts: Any) -> None:
     add.add_argument(
         "--segments-at-least", type=count, metavar="NUMBER", help="samples that a segment needs"
     )
-    add.add_argument("--policy", choices=("manual", "automatic"), help="how thresholds change")
+    add.add_argument(
+        "--policy", choices=("manual", "proposed", "automatic"), help="how thresholds change"
+    )

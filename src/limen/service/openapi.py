@@ -10,7 +10,7 @@ import msgspec
 
 from limen import __version__
 from limen.service import bodies
-from limen.service.points import Definition, Rule
+from limen.service.definitions import Definition, Rule
 from limen.service.problems import TITLES
 
 __all__ = ["document"]
@@ -23,13 +23,18 @@ _TYPES = (
     bodies.Forgetting,
     bodies.Deployment,
     bodies.Rollback,
+    bodies.NewProposal,
+    bodies.Decision,
     bodies.NewToken,
+    bodies.SignIn,
     Definition,
     Rule,
 )
 _NDJSON = "application/x-ndjson"
 _SEGMENT = ("segment", {"type": "string", "maxLength": 64})
 _AFTER = ("after", {"type": "integer", "minimum": 0, "maximum": 2**53})
+_BEFORE = ("before", {"type": "integer", "minimum": 0, "maximum": 2**53})
+_FEW = ("limit", {"type": "integer", "minimum": 0, "maximum": 100})
 _LIMIT = ("limit", {"type": "integer", "minimum": 0, "maximum": 10000})
 
 # method, path, what it does, body, status and answer, further refusals, parameters of the query
@@ -53,6 +58,8 @@ _PATHS: tuple[tuple[str, str, str, str | None, int, Any, str, tuple[Any, ...]], 
      "", ()),
     ("put", "/v1/points/{point}", "Define a point, or define it anew", "Definition", 200, {},
      "201 409 413 415", ()),
+    ("get", "/v1/points/{point}/overview", "A point for people, in one answer", None, 200, {}, "",
+     ()),
     ("get", "/v1/points/{point}/curve", "The loss of every threshold, thinned", None, 200, {}, "",
      (_SEGMENT,)),
     ("get", "/v1/points/{point}/history", "The versions there were", None, 200, [], "",
@@ -61,8 +68,27 @@ _PATHS: tuple[tuple[str, str, str, str | None, int, Any, str, tuple[Any, ...]], 
      "409 413 415", ()),
     ("post", "/v1/points/{point}/rollback", "Go back to an earlier version", "Rollback", 200, {},
      "409 413 415", ()),
+    ("get", "/v1/points/{point}/proposals", "The proposals, the newest first", None, 200, {}, "",
+     (_BEFORE, _FEW)),
+    ("post", "/v1/points/{point}/proposals", "Let a candidate run in shadow", "NewProposal", 201,
+     {}, "409 413 415", ()),
+    ("get", "/v1/points/{point}/proposals/{number}", "A proposal and what judges it", None, 200,
+     {}, "", ()),
+    ("post", "/v1/points/{point}/proposals/{number}/approve", "Let a candidate be in effect",
+     "Decision", 200, {}, "409 413 415", ()),
+    ("post", "/v1/points/{point}/proposals/{number}/reject", "Reject a candidate", "Decision", 200,
+     {}, "409 413 415", ()),
+    ("post", "/v1/points/{point}/proposals/{number}/withdraw", "Withdraw what one proposed",
+     "Decision", 200, {}, "409 413 415", ()),
+    ("get", "/v1/points/{point}/changes", "What changed, the newest first", None, 200, {}, "",
+     (_BEFORE, _FEW)),
+    ("get", "/v1/stream", "Figures and changes as server-sent events", None, 200,
+     "text/event-stream", "", (("point", {"type": "string", "maxLength": 64}),)),
     ("get", "/v1/log", "Events after some seq, a page of lines", None, 200, _NDJSON, "410",
      (_AFTER, _LIMIT)),
+    ("get", "/session", "Who asks, and what they may do", None, 200, {}, "", ()),
+    ("post", "/session", "Sign a browser in", "SignIn", 200, {}, "413 415", ()),
+    ("delete", "/session", "Sign a browser out", None, 204, None, "", ()),
     ("get", "/healthz", "Whether the process runs", None, 200, {}, "", ()),
     ("get", "/readyz", "Whether writes are taken", None, 200, {}, "", ()),
     ("get", "/version", "Which limen this is", None, 200, {}, "", ()),
@@ -127,13 +153,18 @@ def _operation(
     responses: dict[str, Any] = {
         code: problem for code in f"{_EVERYWHERE} {refusals}".split() if code not in ("201", "304")
     }
-    responses[str(status)] = {"description": what, "content": _content(answer)}
+    responses[str(status)] = {"description": what}
+    if answer is not None:
+        responses[str(status)]["content"] = _content(answer)
     if "201" in refusals:
         responses["201"] = responses[str(status)]
     if "304" in refusals:
         responses["304"] = {"description": "As named in If-None-Match."}
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    shapes = {"id": {"type": "string", "minLength": 1, "maxLength": 128}}
+    shapes: dict[str, Any] = {
+        "id": {"type": "string", "minLength": 1, "maxLength": 128},
+        "number": {"type": "integer", "minimum": 1, "maximum": 10**9 - 1},
+    }
     point = {"type": "string", "minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9_.\-]+$"}
     named = path.strip("/").translate(str.maketrans("/", "_", "{}"))
     operation: dict[str, Any] = {

@@ -4,184 +4,39 @@
 from __future__ import annotations
 
 import hashlib
-from math import inf, isfinite, nan
-from typing import Any, Literal
+from math import nan
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from limen.groups import Grouped
 from limen.groups.models import key_of
-from limen.memory import Fading, LastPeriod, Ledger
 from limen.memory.base import innermost
-from limen.online import OnlineThreshold
-from limen.service.events import Event, Id, as_datetime, period
+from limen.service.definitions import Definition, Rule
+from limen.service.events import Event, Id
+from limen.service.proposals import Closed, Proposal, Shadow
+from limen.service.versions import Version
 
-__all__ = ["Change", "Definition", "Keep", "Point", "Rule", "Segments", "Version", "as_rule"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
+__all__ = ["Note", "Point"]
+
+_COURSE = 720  # how many times the best threshold is kept for a chart
+_NOTES = 1000
 OTHERS = "*"  # the segment of scores without one, and of those beyond the limit
-_DEEPEST = 3
 
 
-class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A threshold in JSON, which has no infinity: answer 1 to all, to none, or from a score on."""
+class Note(msgspec.Struct):
+    """What happened besides versions and proposals: a definition, an alert that began or ended."""
 
-    rule: Literal["at_least", "all", "none"]
-    threshold: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.rule == "at_least") != (self.threshold is not None):
-            raise ValueError("rule at_least needs a threshold, and the other rules have none")
-        if self.threshold is not None and not isfinite(self.threshold):
-            raise ValueError("threshold must be finite: rule all or none says the rest")
-
-    @property
-    def number(self) -> float:
-        """The threshold; answer 1 where ``score >= number``, which no score is to nan."""
-        if self.threshold is not None:
-            return self.threshold
-        return -inf if self.rule == "all" else nan
-
-
-def as_rule(threshold: float) -> Rule:
-    """Return the rule of a threshold.
-
-    >>> as_rule(0.5).rule, as_rule(float("-inf")).rule, as_rule(float("nan")).rule
-    ('at_least', 'all', 'none')
-    """
-    if isfinite(threshold):
-        return Rule("at_least", threshold)
-    return Rule("all" if threshold == -inf else "none")
-
-
-class Keep(msgspec.Struct, forbid_unknown_fields=True):
-    """Which samples count: all, those of the last period, or all of them fading by a half-life."""
-
-    keep: Literal["all", "period", "fading"] = "all"
-    length: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.keep == "all") != (self.length is None):
-            raise ValueError("memory period and fading need a length, and all has none")
-        if self.length is not None:
-            period(self.length, "memory.length")
-
-
-class Segments(msgspec.Struct, forbid_unknown_fields=True):
-    """Thresholds by segment: how many samples one needs, and how many there may be."""
-
-    at_least: int = 100
-    most: int = 500
-
-    def __post_init__(self) -> None:
-        if not (self.at_least >= 1 and 1 <= self.most <= 10_000):
-            raise ValueError("segments need at_least >= 1 and 1 <= most <= 10000")
-
-
-class Change(msgspec.Struct, forbid_unknown_fields=True):
-    """How the version in effect changes: by people, or by itself within limits."""
-
-    policy: Literal["manual", "automatic"] = "manual"
-    at_least: int = 1000  # labelled samples that count
-    least_saving: float = 0.02  # of the loss now
-    at_most_every: str = "1d"
-
-    def __post_init__(self) -> None:
-        period(self.at_most_every, "change.at_most_every")
-        if self.at_least < 1 or not 0 <= self.least_saving < 1:
-            raise ValueError("change needs at_least >= 1 and 0 <= least_saving < 1")
-
-
-class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a point is; a later one replaces it, and the history is folded anew if need be."""
-
-    false_positive: int | float = 1
-    false_negative: int | float = 1
-    unit: int | float | None = None
-    capacity: int | None = None  # how many scores and runs of them are held at most
-    memory: Keep = msgspec.field(default_factory=Keep)
-    time_to_live: str | None = "90d"
-    maturity: str | None = None
-    correctable: str | None = None
-    segments: Segments | None = None
-    start: Rule = msgspec.field(default_factory=lambda: Rule("none"))
-    change: Change = msgspec.field(default_factory=Change)
-
-    def __post_init__(self) -> None:
-        automatic = self.change.policy == "automatic"
-        if self.capacity is not None and (automatic or self.memory.keep == "period"):
-            raise ValueError(
-                "capacity needs policy manual and memory all or fading: what any threshold costs "
-                "is not known, and samples that leave a period would widen the bound without end"
-            )
-        self.ledger()
-        if automatic and self.segments is not None and self.memory.keep == "fading":
-            raise ValueError(
-                "policy automatic with segments needs memory all or period: sums that fade in "
-                "different segments cannot be added"
-            )
-
-    def horizon(self) -> int | None:
-        """Return the shortest age at which an id may be dropped; None where none ever is."""
-        lengths = [self.time_to_live, self.correctable]
-        if self.memory.keep != "all":
-            lengths.append(self.memory.length)
-        return min((period(each) for each in lengths if each is not None), default=None)
-
-    def ledger(self) -> Ledger:
-        """Make an empty ledger; ValueError where these settings do not fit together."""
-        costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
-        model: Any = OnlineThreshold(**costs, unit=self.unit, capacity=self.capacity)
-        length = 0 if self.memory.length is None else period(self.memory.length)
-        if self.memory.keep == "period":
-            model = LastPeriod(model, length)
-        elif self.memory.keep == "fading":
-            model = Fading(model, length, by="time")
-        if self.segments is not None:
-            model = Grouped(model, at_least=self.segments.at_least)
-        names = ("time_to_live", "maturity", "correctable")
-        given = {name: getattr(self, name) for name in names}
-        periods = {
-            name: None if text is None else period(text, name) for name, text in given.items()
-        }
-        return Ledger(model, **periods, horizon=self.horizon())
-
-    def counts_alike(self, other: Definition) -> bool:
-        """Whether the same samples count in the same way, so that no history is refolded."""
-        same = {"start": self.start, "change": self.change}
-        return msgspec.structs.replace(other, **same) == self
-
-
-class Version(msgspec.Struct):
-    """The thresholds in effect from some event on."""
-
-    number: int
     seq: int
     at: int
-    thresholds: dict[str, float]  # by segment; "" is for all
-    by: str = ""
-    reason: str = ""
-
-    def find(self, segment: str | None) -> tuple[float, str]:
-        """Return the threshold for a segment and the segment that it comes from. O(depth)."""
-        while segment:
-            found = self.thresholds.get(segment)
-            if found is not None:
-                return found, segment
-            segment = segment.rpartition("/")[0]
-        return self.thresholds[""], ""
-
-    def shown(self) -> dict[str, Any]:
-        """Describe it for JSON."""
-        rules = {segment: as_rule(each) for segment, each in sorted(self.thresholds.items())}
-        return {
-            "version": self.number,
-            "since": as_datetime(self.at),
-            "seq": self.seq,
-            "by": self.by,
-            "reason": self.reason,
-            "thresholds": rules,
-        }
+    kind: str
+    by: str
+    name: str = ""
+    text: str = ""
+    ended: bool = False
 
 
 class Point:
@@ -195,6 +50,11 @@ class Point:
         self.scores = self.labels = self.ones = 0  # events, and answers 1
         self.segments: set[str] = set()
         self.overflow = 0
+        self.course: list[tuple[int, float, float, float]] = []  # time, best threshold, interval
+        self.proposals: list[Proposal] = []
+        self.shadow: Shadow | None = None  # of the proposal that is open
+        self.notes: list[Note] = []
+        self.alerts: dict[str, Note] = {}  # those that go on, by name
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
 
@@ -202,6 +62,25 @@ class Point:
         """Take a definition under which the same samples count."""
         self.definition = definition
         self.horizon = definition.horizon()
+
+    def succeed(self, other: Point) -> None:
+        """Take over what a point decided that counted its samples otherwise."""
+        self.versions, self.published, self.course = other.versions, other.published, other.course
+        self.proposals, self.notes, self.alerts = other.proposals, other.notes, other.alerts
+
+    @property
+    def proposal(self) -> Proposal | None:
+        """The proposal that is open."""
+        found = self.proposals[-1] if self.proposals else None
+        return found if found is not None and found.closed is None else None
+
+    @property
+    def changed(self) -> int:
+        """The last event after which a person should look again before deciding."""
+        last = self.proposals[-1] if self.proposals else None
+        ends = [] if last is None else [last.seq, last.closed.seq if last.closed else 0]
+        defined = (note.seq for note in reversed(self.notes) if note.kind == "definition")
+        return max(self.version.seq, *ends, next(defined, 0))
 
     @property
     def version(self) -> Version:
@@ -220,12 +99,23 @@ class Point:
         elif kind == "forget":
             assert event.more is not None
             self.ledger.forget(id)
+            if self.shadow is not None:
+                self.shadow.forget(id)
             self.forgotten[event.more["hash"]] = event.more["until"]
         elif kind == "deploy":
             self.deploy(seq, event)
+        elif kind == "propose":
+            self._propose(seq, event)
+        elif kind == "decide":
+            assert event.more is not None
+            self._close(event.more["verdict"], seq, event)
+        elif kind == "alert":
+            self._alert(seq, event)
         elif kind == "advance":
             assert event.time is not None
             self.advance(event.time)
+            if event.more is not None and self.name in event.more:
+                self._seen(event.time, event.more[self.name])
 
     def score(self, event: Event, id: Id) -> None:
         """Record a score with the answer that was given to it."""
@@ -236,30 +126,127 @@ class Point:
         self.ledger.score(id, event.value, event.time, weight, answer=event.answer, group=group)  # type: ignore[arg-type]
         self.scores += 1
         self.ones += event.answer or 0
+        if self.shadow is not None:
+            self.shadow.score(event, id)
 
     def label(self, event: Event, id: Id) -> bool:
         """Record a label; return whether the id has a score."""
         self.labels += 1
         if event.time is None:
-            return self.ledger.label(id, event.value)
-        return self.ledger.label(id, event.value, as_of=event.time)
+            joined = self.ledger.label(id, event.value)
+        else:
+            joined = self.ledger.label(id, event.value, as_of=event.time)
+        if self.shadow is not None and id in self.shadow.counted:
+            self.shadow.label(id, self.ledger)
+        return joined
 
     def deploy(self, seq: int, event: Event) -> None:
-        """Let other thresholds be in effect."""
+        """Let other thresholds be in effect; a proposal that is open has then come to its end."""
         assert event.more is not None
-        thresholds = {
-            segment: msgspec.convert(rule, Rule).number
-            for segment, rule in event.more["thresholds"].items()
-        }
-        reason = event.more.get("reason", "")
+        thresholds, reason = _thresholds(event), event.more.get("reason", "")
         number = self.versions[-1].number + 1 if self.versions else 1
-        self.versions.append(Version(number, seq, event.at, thresholds, event.by, reason))
+        proposal = event.more.get("proposal")
+        made = Version(number, seq, event.at, thresholds, event.by, reason, proposal)
+        self._close("superseded" if proposal is None else "approved", seq, event, number)
+        self.versions.append(made)
+
+    def _propose(self, seq: int, event: Event) -> None:
+        assert event.more is not None
+        self._close("superseded", seq, event)
+        more = event.more
+        made = Proposal(
+            len(self.proposals) + 1,
+            seq,
+            event.at,
+            event.by,
+            more.get("reason", ""),
+            self.version.number,
+            _thresholds(event),
+            more["age"],
+            more["expires"],
+            more["confidence"],
+            more.get("back_to"),
+        )
+        self.proposals.append(made)
+        self.shadow = Shadow(made, self.version)
+
+    def _close(self, verdict: str, seq: int, event: Event, version: int | None = None) -> None:
+        if self.proposal is not None and event.more is not None:
+            reason, shown = event.more.get("reason", ""), event.more.get("shown")
+            closed = Closed(verdict, seq, event.at, event.by, reason, version, shown)
+            self.proposal.closed = closed
+        self.shadow = None
+
+    def _alert(self, seq: int, event: Event) -> None:
+        assert event.more is not None
+        name, text = event.more["name"], event.more["text"]
+        note = Note(seq, event.at, "alert", event.by, name, text, event.more["ended"])
+        if note.ended:
+            self.alerts.pop(name, None)
+        else:
+            self.alerts[name] = note
+        self.note(note)
+
+    def note(self, note: Note) -> None:
+        """Keep what happened for the history; the oldest of very many is dropped."""
+        self.notes.append(note)
+        del self.notes[:-_NOTES]
 
     def advance(self, time: int) -> None:
-        """Let time go by."""
+        """Let time go by; samples judge a proposal before the ledger may drop their ids."""
+        if self.shadow is not None:
+            self.shadow.advance(time, self.ledger)
         self.ledger.advance(time)
         if self.forgotten:
             self.forgotten = {each: until for each, until in self.forgotten.items() if until > time}
+
+    def _seen(self, time: int, seen: list[float]) -> None:
+        """Keep what the samples said of the best threshold; half of it where it is too much."""
+        if len(self.course) >= _COURSE:
+            del self.course[1:-1:2]
+        self.course.append((time, *seen))  # type: ignore[arg-type]
+
+    def to_see(self, time: int) -> list[float] | None:
+        """Return the best threshold and its interval, if it is time to keep them once more."""
+        if self.course:
+            first, last = self.course[0][0], self.course[-1][0]
+            if time - last <= (last - first) // (_COURSE // 2):
+                return None
+        if not self.samples():
+            return None
+        best, interval = float(self.of_all().threshold), self.interval()
+        return [best, *(interval or (nan, nan))]
+
+    def of_all(self) -> Any:
+        """Return what answers for all samples, whatever their segment."""
+        return self.ledger if self.definition.segments is None else self.ledger.model.model(())
+
+    def model(self, segment: str) -> Any:
+        """Return what answers for a segment, "" for all; None where it holds too few samples."""
+        grouped = self.ledger.model
+        if self.definition.segments is None or not segment:
+            return self.of_all() if self.samples() else None
+        path = tuple(segment.split("/"))
+        known = path in grouped and grouped.count(path) >= grouped.at_least
+        return grouped.model(path) if known else None
+
+    def candidate(self) -> dict[str, float] | None:
+        """Return thresholds that differ from those in effect where the samples rule these out."""
+        found = dict(self.version.thresholds)
+        for segment in self.optima():
+            model, now = self.model(segment), self.version.find(segment)[0]
+            if model is not None and not model.keeps(now) and model.recommended is not None:
+                found[segment] = float(model.recommended)
+        return None if found == self.version.thresholds else found
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
+        """Return between which thresholds the best one lies, as far as the samples say.
+
+        None without samples, and where a capacity bounds what is held of them.
+        """
+        if not self.samples() or self.definition.capacity is not None:
+            return None
+        return self.of_all().interval(confidence=confidence)
 
     def group(self, segment: str | None) -> Any:
         """Return the group that a score belongs to; beyond the limit, that of all others."""
@@ -284,6 +271,12 @@ class Point:
         return known[-1] if known else OTHERS
 
     # What is asked of it.
+
+    def ids(self) -> Iterator[Any]:
+        """Yield the ids that are known by name, some of them twice."""
+        yield from self.ledger
+        if self.shadow is not None:
+            yield from self.shadow.ids()
 
     def hash_of(self, id: str, key: bytes) -> bytes:
         """Return a keyed hash of an id, which tells nothing without the key."""
@@ -340,6 +333,14 @@ class Point:
         return len(self.ledger.model)
 
 
+def _thresholds(event: Event) -> dict[str, float]:
+    assert event.more is not None
+    return {
+        segment: msgspec.convert(rule, Rule).number
+        for segment, rule in event.more["thresholds"].items()
+    }
+
+
 _ROW = np.dtype([("score", "<f8"), ("below", "<i8"), ("above", "<i8"), ("count", "<i8")])
 
 
@@ -350,13 +351,3 @@ def _loss_at(model: Any, threshold: float) -> float:
     answered = rows["score"] >= threshold
     units = rows["above"][answered].sum() + rows["below"][~answered].sum()
     return float(units) / 2.0 ** int.from_bytes(state[:8], "little")
-
-
-def checked_segment(segment: str) -> str:
-    """Return a segment, or raise ValueError: names divided by slashes, three deep at most."""
-    parts = segment.split("/")
-    if len(segment.encode()) > 64 or len(parts) > _DEEPEST or not all(parts):
-        raise ValueError(
-            f"segment must be at most 64 bytes and 1 to {_DEEPEST} names divided by slashes"
-        )
-    return segment
