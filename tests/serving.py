@@ -176,3 +176,12 @@ def until(done: Any, seconds: float = 20.0) -> Any:
             return found
         time.sleep(0.02)
     raise AssertionError("it never came to be")
+
+
+def problem(found: Any, name: str) -> None:
+    """Assert that an answer is a refusal of this name."""
+    status, body, headers = found
+    assert "application/problem+json" == headers["content-type"], body
+    assert f"/problems/{name}" == body["type"]
+    assert status == body["status"]
+    assert {"title", "detail", "request"} <= set(body)

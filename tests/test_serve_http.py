@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from serving import Server, folder, limen, serving, until
+from serving import Server, folder, limen, problem, serving, until
 
 import limen as library
 
@@ -26,15 +26,6 @@ def server() -> Iterator[Server]:
     with serving(define={"false_negative": 5}) as made:
         made.ask("PUT", "/v1/points/shops", SEGMENTED)
         yield made
-
-
-def problem(found: Any, name: str) -> None:
-    """Assert that an answer is a refusal of this name."""
-    status, body, headers = found
-    assert "application/problem+json" == headers["content-type"], body
-    assert f"/problems/{name}" == body["type"]
-    assert status == body["status"]
-    assert {"title", "detail", "request"} <= set(body)
 
 
 def test_a_score_a_deployment_a_label_and_what_it_cost(server):

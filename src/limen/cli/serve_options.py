@@ -9,7 +9,7 @@ from limen.cli.option_values import count, number
 
 __all__ = ["serve_options"]
 
-SCOPES = ("score", "label", "read", "audit", "forget", "approve", "follow", "admin")
+SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")
 
 
 def serve_options(command: Any) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from limen import __version__
 from limen.service.bodies import Deployment, Forgetting, Label, NewToken, Rollback, Score
+from limen.service.browser import SESSIONS
 from limen.service.events import Event, as_datetime
 from limen.service.http import NDJSON, Answer, Call, breathe, decoded, encode
 from limen.service.log import Reader
@@ -439,4 +440,5 @@ TABLE = (
     ("GET", "/version", None, version),
     ("GET", "/metrics", "read", metrics),
     ("GET", "/openapi.json", None, openapi),
+    *SESSIONS,
 )

@@ -20,6 +20,7 @@ __all__ = [
     "Rollback",
     "Score",
     "ScoreAnswer",
+    "SignIn",
 ]
 
 _Id = Annotated[str, Meta(min_length=1, max_length=128, description="Opaque: no personal data.")]
@@ -99,3 +100,9 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
     scopes: Annotated[list[str], Meta(min_length=1)]
     points: list[str] | None = None
     expires: _Time | None = None
+
+
+class SignIn(msgspec.Struct, forbid_unknown_fields=True):
+    """A token, for which a browser gets a session."""
+
+    token: Annotated[str, Meta(min_length=1, max_length=200)]

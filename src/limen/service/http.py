@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route, Router
 
+from limen.service.cookies import Sessions, require_same_origin
 from limen.service.points import checked_segment
 from limen.service.problems import Refused
 
@@ -53,14 +54,30 @@ class Answer(NamedTuple):
 class Call:
     """One request, as handlers see it."""
 
-    __slots__ = ("_receive", "_scope", "at", "by", "desk", "gate", "headers", "path", "token")
+    __slots__ = (
+        "_receive",
+        "_scope",
+        "at",
+        "by",
+        "desk",
+        "ends",
+        "gate",
+        "headers",
+        "path",
+        "token",
+    )
 
     def __init__(self, gate: Gate, scope: Any, receive: Any) -> None:
         self.gate, self.desk, self._scope, self._receive = gate, gate.desk, scope, receive
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.path: dict[str, Any] = scope["path_params"]
-        self.by, self.token = gate.caller(scope, self.headers)
+        self.by, self.token, self.ends = gate.caller(scope, self.headers)
         self.at = gate.desk.now()
+
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        return str(self._scope["method"])
 
     @property
     def control(self) -> bool:
@@ -180,7 +197,7 @@ async def reply(scope: Any, send: Any, answer: Answer) -> None:
     if headers:
         replaced = {name for name, _ in headers}
         given = [each for each in given if each[0] not in replaced] + list(headers)
-    if status == 304:
+    if status in (204, 304):
         body, given = b"", [each for each in given if each[0] != b"content-length"]
     await send({"type": "http.response.start", "status": status, "headers": given})
     await send({"type": "http.response.body", "body": b"" if head else body})
@@ -197,6 +214,7 @@ class Gate:
         write: Callable[[dict[str, Any]], None],
     ) -> None:
         self.desk, self.settings, self.meters, self.write = desk, settings, meters, write
+        self.sessions = Sessions(desk, settings)
         self.ready = True
         self._open = settings.open
         self._hosts = {host.encode() for host in settings.hosts}
@@ -305,33 +323,39 @@ class Gate:
             "The Host is not one of this server. Name it in `hosts` of the settings.",
         )
 
-    def caller(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[str, Token | None]:
-        """Return the name of the caller and the token, if there is one."""
+    def caller(
+        self, scope: Any, headers: dict[bytes, bytes]
+    ) -> tuple[str, Token | None, int | None]:
+        """Return the name of the caller, the token if there is one, and when its session ends."""
         if from_control(scope):
-            return "control", None
+            return "control", None, None
         given = headers.get(b"authorization")
         if given is None:
-            return "anonymous", None
+            cookies = headers.get(b"cookie")
+            found = None if cookies is None else self.sessions.find(cookies)
+            return ("anonymous", None, None) if found is None else (found[0].name, *found)
         kind, _, secret = given.partition(b" ")
         token = None
         if kind.lower() == b"bearer":
             token = self.desk.token_of(secret.decode("latin-1").strip())
         if token is None:
             raise Refused("unauthorized", "The token is unknown, revoked or has expired.")
-        return token.name, token
+        return token.name, token, None
 
-    def require(self, call: Call, scope: str) -> None:
+    def require(self, call: Call, scope: str | None) -> None:
         """Refuse a caller that may not do this."""
         if call.headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site"):
             raise Refused("forbidden", "Pages of other sites may not call this server.")
         if call.control:
             return
+        if call.ends is not None and call.method not in ("GET", "HEAD"):
+            require_same_origin(call.headers)
         if call.token is None:
             # Without any token the server listens on this machine only, and trusts it.
             if self.desk.state.tokens or not self._open:
-                raise Refused("unauthorized", "Send Authorization: Bearer and a token.")
+                raise Refused("unauthorized", "Sign in, or send Authorization: Bearer and a token.")
             return
-        if scope not in call.token.scopes:
+        if scope is not None and scope not in call.token.scopes:
             raise Refused("forbidden", f"The token lacks the scope {scope!r}.")
 
     def spend(self, call: Call, events: int) -> None:

@@ -24,6 +24,7 @@ _TYPES = (
     bodies.Deployment,
     bodies.Rollback,
     bodies.NewToken,
+    bodies.SignIn,
     Definition,
     Rule,
 )
@@ -63,6 +64,9 @@ _PATHS: tuple[tuple[str, str, str, str | None, int, Any, str, tuple[Any, ...]], 
      "409 413 415", ()),
     ("get", "/v1/log", "Events after some seq, a page of lines", None, 200, _NDJSON, "410",
      (_AFTER, _LIMIT)),
+    ("get", "/session", "Who asks, and what they may do", None, 200, {}, "", ()),
+    ("post", "/session", "Sign a browser in", "SignIn", 200, {}, "413 415", ()),
+    ("delete", "/session", "Sign a browser out", None, 204, None, "", ()),
     ("get", "/healthz", "Whether the process runs", None, 200, {}, "", ()),
     ("get", "/readyz", "Whether writes are taken", None, 200, {}, "", ()),
     ("get", "/version", "Which limen this is", None, 200, {}, "", ()),
@@ -127,7 +131,9 @@ def _operation(
     responses: dict[str, Any] = {
         code: problem for code in f"{_EVERYWHERE} {refusals}".split() if code not in ("201", "304")
     }
-    responses[str(status)] = {"description": what, "content": _content(answer)}
+    responses[str(status)] = {"description": what}
+    if answer is not None:
+        responses[str(status)]["content"] = _content(answer)
     if "201" in refusals:
         responses["201"] = responses[str(status)]
     if "304" in refusals:

@@ -18,6 +18,7 @@ import uvicorn
 
 from limen.service import snapshots
 from limen.service.api import TABLE
+from limen.service.browser import files
 from limen.service.desk import Desk
 from limen.service.events import period
 from limen.service.guard import guarded, sweep
@@ -79,7 +80,7 @@ async def _serve(settings: Settings) -> None:
             )
         meters = Meters()
         gate = Gate(desk, settings, meters, write)
-        gate.routes(TABLE)
+        gate.routes((*TABLE, *files()))
         config = uvicorn.Config(
             gate,
             http=guarded(settings),

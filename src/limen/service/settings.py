@@ -28,6 +28,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     rate: int | None = None  # events a second of one token
     access_log: bool = False
     tick: str = "60s"
+    session: str = "12h"  # how long a browser stays signed in
     snapshot_events: int = 1_000_000
     snapshot_every: str = "6h"
     most_body: int = 64 * 1024
@@ -40,7 +41,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     most_connections: int = 2000
 
     def __post_init__(self) -> None:
-        for name in ("retention", "tick", "snapshot_every"):
+        for name in ("retention", "tick", "session", "snapshot_every"):
             if getattr(self, name) is not None:
                 period(getattr(self, name), name)
         host = self.address[0]

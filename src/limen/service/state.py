@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCOPES", "State", "Token", "refolded"]
 
-SCOPES = ("score", "label", "read", "audit", "forget", "approve", "follow", "admin")
+SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")
 _MAGIC = b"limen snapshot 1"
 
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions of browsers: a cookie that stands for a token for some hours.
+
+A session is not stored: the cookie names the token and its end, under a keyed hash that covers the
+token's digest. So it survives a restart, and ends with the token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import TYPE_CHECKING
+
+from limen.service.events import period
+from limen.service.problems import Refused
+
+if TYPE_CHECKING:
+    from limen.service.desk import Desk
+    from limen.service.settings import Settings
+    from limen.service.state import Token
+
+__all__ = ["Sessions", "require_same_origin"]
+
+
+class Sessions:
+    """Makes cookies of tokens, and finds the token of a cookie."""
+
+    def __init__(self, desk: Desk, settings: Settings) -> None:
+        self._desk = desk
+        self._key = hmac.digest(desk.key, b"session", "sha256")
+        self._length = period(settings.session, "session")
+        secure = settings.cert is not None or settings.behind_proxy
+        self._name = b"__Host-limen" if secure else b"limen"
+        self._rest = b"; Path=/; HttpOnly; SameSite=Strict" + (b"; Secure" if secure else b"")
+
+    def _mac(self, token: Token, ends: int) -> str:
+        signed = f"{token.name} {ends} ".encode() + token.digest
+        return hmac.new(self._key, signed, hashlib.sha256).hexdigest()
+
+    def begun(self, token: Token) -> tuple[bytes, bytes]:
+        """Return the header that begins a session of a token."""
+        ends = self._desk.now() + self._length
+        value = f"{token.name}.{ends}.{self._mac(token, ends)}".encode()
+        age = b"; Max-Age=%d" % (self._length // 1_000_000)
+        return b"set-cookie", self._name + b"=" + value + age + self._rest
+
+    def ended(self) -> tuple[bytes, bytes]:
+        """Return the header that ends the session of a browser."""
+        return b"set-cookie", self._name + b"=; Max-Age=0" + self._rest
+
+    def find(self, cookies: bytes) -> tuple[Token, int] | None:
+        """Return the token that a cookie stands for and when the session ends, if it has not."""
+        pairs = (pair.strip().partition(b"=") for pair in cookies.split(b";"))
+        value = next((value for name, _, value in pairs if name == self._name), b"")
+        parts = value.decode("latin-1").split(".")
+        if len(parts) == 3 and parts[1].isascii() and parts[1].isdecimal() and len(parts[1]) < 19:
+            token, ends = self._desk.state.tokens.get(parts[0]), int(parts[1])
+            if token is not None and hmac.compare_digest(
+                self._mac(token, ends).encode(), parts[2].encode()
+            ):
+                now = self._desk.now()
+                if now < ends and (token.expires is None or now < token.expires):
+                    return token, ends
+        return None
+
+
+def require_same_origin(headers: dict[bytes, bytes]) -> None:
+    """Refuse what a page of another origin asks a browser to send."""
+    site = headers.get(b"sec-fetch-site")
+    origin = headers.get(b"origin", b"").partition(b"://")[2]
+    if site != b"same-origin" and (site is not None or origin != headers.get(b"host")):
+        raise Refused("forbidden", "With a session, changes are taken from the server's page only.")
