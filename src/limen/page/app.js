@@ -56,14 +56,16 @@ const lost = () => {
 
 const wentWrong = (problem) => {
   leave();
-  connected(false, 0);
+  troubled("");
+  document.body.classList.remove("away");
   write(live, "");
+  write(find("foot"), "");
   const [made, places] = copied("went-wrong");
   const [title, detail] = problem.name === "unknown-point"
     ? ["There is no such point", `No point is named “${wanted()}”, or the token may not see it.`]
     : [problem.title || "Something went wrong", problem.detail];
   write(places.title, title);
-  write(places.detail, detail);
+  write(places.detail, problem.passing && problem.status !== 0 ? `${detail} This page tries again by itself.` : detail);
   places.again.addEventListener("click", () => start());
   show(places.home, points.length > 0);
   main.replaceChildren(made);
@@ -82,6 +84,7 @@ const signIn = (why) => {
   find("who").replaceChildren();
   find("points").replaceChildren();
   find("back").close();
+  write(find("foot"), "");
   const [made, places] = copied("sign-in");
   show(places.why, why !== "");
   write(places.why, why);
@@ -139,16 +142,19 @@ const tabs = () => {
 
 const listed = () => {
   document.title = "All points · limen";
+  write(find("foot"), "");
   const [made, places] = copied("all-points");
   const waiting = points.filter((each) => each.proposal === "waiting").length;
   write(places.summary, `${words.count(points.length, "point")}; ${waiting ? words.count(waiting, "proposal waits", "proposals wait") : "no proposal waits"} for approval.`);
   const filter = made.querySelector("#filter");
   show(places.search, points.length > 10);
   const draw = () => {
-    const found = points.filter((each) => each.point.toLowerCase().includes(filter.value.toLowerCase()));
+    const urgent = (each) => (each.proposal === "waiting" ? 2 : 0) + (each.alerts ? 1 : 0);
+    const found = points.filter((each) => each.point.toLowerCase().includes(filter.value.toLowerCase()))
+      .sort((one, other) => urgent(other) - urgent(one));
     places.rows.replaceChildren(...found.map((each) => row([
       element("a", { href: address(each.point) }, each.point), words.whole(each.version),
-      MARKS[each.proposal] ?? "–", each.alerts ? words.count(each.alerts, "alert") : "–",
+      each.proposal in MARKS ? element("span", { class: each.proposal }, MARKS[each.proposal]) : "–", each.alerts ? words.count(each.alerts, "alert") : "–",
     ])));
     show(places.none, !found.length);
   };

@@ -89,13 +89,13 @@ const chart = (() => {
     for (const line of lines) {
       entry(line.text, (svg) => node(svg, "line", { class: line.as, x1: 1, x2: 27, y1: 7, y2: 7 }));
     }
+    const patch = (as) => (svg) => node(svg, "rect", { class: as, x: 1, width: 26, y: 1, height: 12 });
+    for (const area of areas) entry(area.text, patch(area.as));
+    for (const bar of bars) entry(bar.text, patch(bar.as));
     for (const mark of marks) entry(mark.text, (svg) => {
       if (upright) node(svg, "line", { class: mark.as, x1: 1, x2: 27, y1: 7, y2: 7 });
       node(svg, "circle", { class: mark.as, cx: 14, cy: 7, r: 4.5 });
     });
-    const patch = (as) => (svg) => node(svg, "rect", { class: as, x: 1, width: 26, y: 1, height: 12 });
-    for (const area of areas) entry(area.text, patch(area.as));
-    for (const bar of bars) entry(bar.text, patch(bar.as));
     if (band) entry(band.text, patch("band"));
     list.hidden = !list.children.length;
     return list;

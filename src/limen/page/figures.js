@@ -152,7 +152,7 @@ const byDay = (update, view) => {
 const late = (update, view) => {
   const found = view.delays;
   if (!found || found.curve.length < 2) {
-    update(null, null, found ? "Drawn once labels have come." : "Labels come without the time at which they were determined (as_of), so how late they are is not known.");
+    update(null, null, found || !view.tiles.labels ? "Drawn once labels have come." : "Labels come without the time at which they were determined (as_of), so how late they are is not known.");
     return;
   }
   const [name, size] = words.unit(found.curve[found.curve.length - 1].seconds);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happened to a point, newest first, and the way back to an earlier version.
 import { ask, of } from "./api.js";
-import { copied, element, find, pardon, refuse, row, rows, show, write } from "./dom.js";
+import { copied, element, find, pardon, refuse, rows, show, write } from "./dom.js";
 
 const PAGE = 50;
 
@@ -48,13 +48,14 @@ export const back = (() => {
   };
 })();
 
-const what = (change) => {
-  const made = element("span", {}, change.text);
-  if (change.reason && !change.text.includes(change.reason)) made.append(element("span", { class: "reason" }, `“${change.reason}”`));
-  return made;
+const entry = (change, button) => {
+  const what = element("span", { class: "what" }, change.text);
+  if (change.reason && !change.text.includes(change.reason)) what.append(element("span", { class: "reason" }, `“${change.reason}”`));
+  const at = element("time", { datetime: change.at }, `${words.day(change.at, true)}, ${words.clock(change.at)} UTC`);
+  return element("li", {}, at, what, element("span", { class: "by" }, change.by || ""), button);
 };
 
-// The table in its place. The returned function reads it anew.
+// The list in its place. The returned function reads it anew.
 export const history = (into, { point, may, goBack, failed }) => {
   const [made, places] = copied("history-part");
   into.append(made);
@@ -65,7 +66,7 @@ export const history = (into, { point, may, goBack, failed }) => {
       const old = change.kind === "version" && change.number !== current && change.thresholds;
       const button = old && may ? element("button", { type: "button", class: "small", "aria-label": `Roll back to version ${change.number}` }, "Roll back …") : "";
       if (button) button.addEventListener("click", () => goBack(change.number, change.thresholds));
-      return row([`${words.day(change.at, true)}, ${words.clock(change.at)}`, what(change), change.by || "–", button]);
+      return entry(change, button);
     });
     rows(places.rows, list);
     show(places.nothing, !known.length);

@@ -38,8 +38,19 @@ const coverage = ({ coverage: found }) => {
   return `${words.percent(zero, 0)} of answers 0 have a label, and ${words.percent(one, 0)} of answers 1: the samples are not like all scores, and neither are the costs shown. “weight” can make up for it.`;
 };
 
+// What is still to come, where nothing can be counted yet.
+const begin = (places, { point, tiles: { scored, samples } }) => {
+  show(places.begin, samples === 0);
+  write(places["begin-words"], scored === 0
+    ? "No score has come yet. This sends the first one:"
+    : "Scores come in and are answered. What the answers cost is known once labels come:");
+  const path = `${location.origin}/v1/points/${point}/${scored === 0 ? "scores" : "labels"}`;
+  const body = scored === 0 ? '{"id": "first", "score": 0.7}' : '{"id": "first", "label": 1}';
+  write(places["begin-command"], `curl ${path} \\\n  -H 'Content-Type: application/json' \\\n  -d '${body}'`);
+};
+
 const alerts = (place, view) => {
-  const found = view.alerts.map((each) => `${each.text} (since ${words.when(each.since)})`);
+  const found = view.alerts.map((each) => `${each.text} Since ${words.when(each.since)}.`);
   const uneven = coverage(view);
   if (uneven) found.push(uneven);
   if ([...place.children].map((each) => each.textContent).join("\n") === found.join("\n")) return;
@@ -67,7 +78,7 @@ const segments = (place) => {
     rows(places.rows, [total, ...shown].map((each) => {
       const own = each.segment === "" || each.source === each.segment;
       const made = row([
-        name(each.segment), words.signed(words.rate(each.regret, each.samples)), words.cut(each.in_effect),
+        name(each.segment), words.signed(words.rate(each.regret, each.samples, 1)), words.cut(each.in_effect),
         each.enough || each.segment === "" ? words.cut(each.optimum) : "too few", words.whole(each.samples), words.whole(each.ones),
         words.whole(each.answered_1), own ? "itself" : name(each.source),
       ], each.enough || each.segment === "" ? {} : { class: "few" });
@@ -75,7 +86,7 @@ const segments = (place) => {
       return made;
     }));
     const few = rest.filter((each) => !each.enough).length;
-    write(places.words, few ? `${words.count(few, "segment holds", "segments hold")} too few samples for a threshold of their own: the next larger one answers.` : "Each segment holds enough samples for a threshold of its own.");
+    write(places.words, few ? `${words.count(few, "segment holds", "segments hold")} too few samples for ${few === 1 ? "a threshold of its own" : "thresholds of their own"}: the next larger one answers.` : "Each segment holds enough samples for a threshold of its own.");
     show(places.more, !all && rest.length > FEW);
     write(places.more, `Show all ${words.whole(rest.length)} segments`);
   };
@@ -136,6 +147,7 @@ export const openPoint = async (into, point, { session, drafts, tell, failed, se
     const own = Object.keys(version.thresholds).length - 1;
     if (own > 0) write(places.costs, `${words.costs(view.definition)} ${words.count(own, "segment has a threshold of its own", "segments have thresholds of their own")}.`);
     show(places.back, may && view.version.version > 1);
+    begin(places, view);
     const figures = tiles(view);
     if (places.tiles.children.length !== figures.length) {
       places.tiles.replaceChildren(...figures.map(() => element("div", {}, element("dt"), element("dd"))));

@@ -12,11 +12,12 @@ const words = (() => {
   const count = (x, one, many = `${one}s`) => `${whole(x)} ${x === 1 ? one : many}`;
   const signed = (text) => (text.startsWith("-") ? `−${text.slice(1)}` : /[1-9]/.test(text) ? `+${text}` : text);
 
-  // A total as that of 1,000 decisions, with digits after the point that suit its size.
-  const rate = (total, samples) => {
+  // A total as that of 1,000 decisions, with digits after the point that suit its size
+  // unless they are given, as in columns.
+  const rate = (total, samples, fixed) => {
     if (!(samples > 0)) return "–";
     const each = 1000 * total / samples;
-    const digits = each !== 0 && Math.abs(each) < 1 ? 2 : Math.abs(each) >= 1000 ? 0 : 1;
+    const digits = fixed ?? (each !== 0 && Math.abs(each) < 1 ? 2 : Math.abs(each) >= 1000 ? 0 : 1);
     return (each === 0 ? 0 : each).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   };
 
