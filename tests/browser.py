@@ -179,7 +179,7 @@ class Tab:
         """Wait until an expression is true in the page, and return it."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if found := self.js(expression):
+            if found := self.js(f"((found) => found instanceof Node || found)({expression})"):
                 return found
             time.sleep(0.02)
         raise AssertionError(f"never true: {expression}\n{self.text()[:2000]}\n{self.complaints}")

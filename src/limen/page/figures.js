@@ -9,7 +9,8 @@ const shownCut = (value) => (value === "inf" ? "none" : value === "-inf" ? "all"
 const time = (text) => Date.parse(text);
 const HEIGHT = [250, 300];
 
-// A place for one chart. Its update takes null and a reason where there is nothing to draw.
+// A place for one chart. Its update takes what to draw, the rows of the table and how to write one;
+// or null and a reason where there is nothing to draw.
 const figure = (into, title, head) => {
   const [made, places] = copied("figure");
   const { chart: place, readout, nothing, details } = places;
@@ -18,21 +19,21 @@ const figure = (into, title, head) => {
   places.scroll.setAttribute("aria-label", `${title}, as a table`);
   places.head.append(element("tr", {}, ...head.map((each) => element("th", { scope: "col" }, each))));
   into.append(made);
-  let draw = null, table = [];
+  let draw = null, list = [], cells = null;
   const fillTable = () => {
     if (!details.open) return;
-    rows(places.rows, table.slice(-MOST_ROWS).map((cells) => row(cells)));
-    show(places["left-out"], table.length > MOST_ROWS);
-    write(places["left-out"], `The latest ${words.whole(MOST_ROWS)} of ${words.whole(table.length)}.`);
+    rows(places.rows, list.slice(-MOST_ROWS).map((each) => row(cells(each))));
+    show(places["left-out"], list.length > MOST_ROWS);
+    write(places["left-out"], `The latest ${words.whole(MOST_ROWS)} of ${words.whole(list.length)}.`);
   };
   details.addEventListener("toggle", fillTable);
-  return (given, cells, why) => {
+  return (given, why, rest) => {
     show(place.parentNode, given !== null);
     show(details, given !== null);
     show(nothing, given === null);
     write(nothing, given === null ? why : "");
     if (given === null) return;
-    table = cells;
+    [list, cells] = [why, rest];
     fillTable();
     if (draw) draw({ height: HEIGHT, ...given });
     else draw = chart(place, { height: HEIGHT, ...given });
@@ -56,7 +57,7 @@ const overTime = (update, view) => {
   const found = view.over_time.map((each) => ({ ...each, at: time(each.at) })).filter((each) => each.at <= now);
   const numbers = (list, name) => list.map((each) => finite(each[name]));
   if (!numbers(steps, "threshold").concat(numbers(found, "optimum")).some((value) => value !== null)) {
-    update(null, null, "No threshold to draw yet.");
+    update(null, "No threshold to draw yet.");
     return;
   }
   const x = found.length ? found.map((each) => each.at) : steps.map((each) => each.at);
@@ -92,15 +93,13 @@ const overTime = (update, view) => {
       const sure = each.low === null ? "" : ` (95 %: ${shownCut(each.low)} to ${shownCut(each.high)})`;
       return `${words.when(x[i])}: cheapest in hindsight ${shownCut(each.optimum)}${sure}; in effect ${level}.`;
     },
-  }, found.length
-    ? found.map((each) => [words.when(each.at), shownCut(inEffect(steps, each.at)), shownCut(each.optimum), shownCut(each.low), shownCut(each.high)])
-    : steps.map((each) => [words.when(each.at), shownCut(each.threshold), "–", "–", "–"]));
+  }, found.length ? found : steps, (each) => [words.when(each.at), shownCut(inEffect(steps, each.at)), ...["optimum", "low", "high"].map((name) => shownCut(each[name]))]);
 };
 
 const costs = (update, view, curve) => {
   const kept = curve ? curve.curve.filter((each) => finite(each.threshold) !== null) : [];
   if (kept.length < 2 || !curve.samples) {
-    update(null, null, "Drawn once labels have come.");
+    update(null, "Drawn once labels have come.");
     return;
   }
   const x = kept.map((each) => each.threshold), y = kept.map((each) => 1000 * each.loss / curve.samples);
@@ -122,13 +121,13 @@ const costs = (update, view, curve) => {
     band: ends && ends[0] <= ends[1] ? { from: ends[0], to: ends[1], text: "95 % interval of the best threshold" } : null,
     caption: `On the ${words.count(curve.samples, "labelled sample")} that count now.`,
     says: (i) => `Threshold ${words.number(x[i])} costs ${text(kept[i].loss)} of 1,000 decisions.`,
-  }, kept.map((each) => [words.number(each.threshold), text(each.loss)]));
+  }, kept, (each) => [words.number(each.threshold), text(each.loss)]);
 };
 
 const byDay = (update, view) => {
   const days = view.days;
   if (!days.some((each) => each.labelled > 0)) {
-    update(null, null, "Drawn once labels have come.");
+    update(null, "Drawn once labels have come.");
     return;
   }
   const x = days.map((each) => time(each.day)), DAY = 86400e3;
@@ -146,13 +145,13 @@ const byDay = (update, view) => {
     ],
     caption: "What the answers given cost beyond the threshold that is cheapest today.",
     says: (i) => `${words.day(x[i], true)}: regret ${text(days[i])} of 1,000; ${words.count(days[i].labelled, "label")} of ${words.count(days[i].scored, "score")}${days[i].young ? ", more to come" : ""}.`,
-  }, days.map((each) => [words.day(time(each.day), true), text(each), words.whole(each.scored), words.whole(each.labelled), words.whole(each.answered_1), each.young ? "to come" : "in"]));
+  }, days, (each) => [words.day(time(each.day), true), text(each), words.whole(each.scored), words.whole(each.labelled), words.whole(each.answered_1), each.young ? "to come" : "in"]);
 };
 
 const late = (update, view) => {
   const found = view.delays;
   if (!found || found.curve.length < 2) {
-    update(null, null, found || !view.tiles.labels ? "Drawn once labels have come." : "Labels come without the time at which they were determined (as_of), so how late they are is not known.");
+    update(null, found || !view.tiles.labels ? "Drawn once labels have come." : "Labels come without the time at which they were determined (as_of), so how late they are is not known.");
     return;
   }
   const [name, size] = words.unit(found.curve[found.curve.length - 1].seconds);
@@ -166,7 +165,7 @@ const late = (update, view) => {
     lines: [{ y, as: "first" }, ...(aged ? [{ x: aged, y: [0, 1], as: "dashed", text: `a sample counts for a proposal: ${words.length(found.age)}` }] : [])],
     caption: `${half}${nine || "."}${nine ? "." : ""} ${words.count(found.labels, "label")}.`,
     says: (i) => `${words.percent(y[i], 1)} of labels come within ${words.number(x[i])} ${name}s.`,
-  }, found.curve.map((each, i) => [words.number(x[i]), words.percent(each.share, 1)]));
+  }, found.curve, (each) => [words.length(each.seconds), words.percent(each.share, 1)]);
 };
 
 // The charts of a point in their places; the returned function draws them anew.
