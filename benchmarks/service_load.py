@@ -96,9 +96,9 @@ def filled(folder: Path, events: int) -> None:
     """Write a log of scores and labels, in groups of a thousand."""
     import msgspec
 
+    from limen.service.definitions import Definition
     from limen.service.events import Event
     from limen.service.log import Log
-    from limen.service.points import Definition
 
     log = Log(folder, create=True)
     more = msgspec.to_builtins(Definition(false_negative=5))

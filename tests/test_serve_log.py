@@ -19,11 +19,11 @@ import limen
 from limen.service import snapshots
 from limen.service.backup import backup, restore
 from limen.service.bodies import Forgetting, Label, Score
+from limen.service.definitions import Change, Definition, Keep, Segments
 from limen.service.desk import Desk
 from limen.service.events import Event, as_datetime
 from limen.service.log import Damaged, InUse, Log, Reader
 from limen.service.names import Names
-from limen.service.points import Change, Definition, Keep, Segments
 from limen.service.problems import Refused
 
 NOW = datetime.now(UTC)

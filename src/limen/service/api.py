@@ -11,11 +11,12 @@ import numpy as np
 from limen import __version__
 from limen.service.bodies import Deployment, Forgetting, Label, NewToken, Rollback, Score
 from limen.service.browser import SESSIONS
+from limen.service.definitions import Definition, as_rule
 from limen.service.events import Event, as_datetime
 from limen.service.http import NDJSON, Answer, Call, breathe, decoded, encode
 from limen.service.log import Reader
 from limen.service.openapi import document
-from limen.service.points import Definition, as_rule
+from limen.service.overview import OVERVIEW
 from limen.service.problems import Refused
 
 if TYPE_CHECKING:
@@ -440,5 +441,6 @@ TABLE = (
     ("GET", "/version", None, version),
     ("GET", "/metrics", "read", metrics),
     ("GET", "/openapi.json", None, openapi),
+    *OVERVIEW,
     *SESSIONS,
 )

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from limen.service.points import Rule
+from limen.service.definitions import Rule
 
 __all__ = [
     "Deployment",

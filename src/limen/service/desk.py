@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from limen.service.bodies import LabelAnswer, ScoreAnswer
+from limen.service.definitions import Definition, as_rule, checked_segment
 from limen.service.events import Event, as_datetime, as_microseconds, period
 from limen.service.log import Reader
 from limen.service.names import Names
-from limen.service.points import Definition, Point, as_rule, checked_segment
+from limen.service.points import Point
 from limen.service.problems import Refused
 from limen.service.state import SCOPES, Token, refolded
 from limen.service.turns import Turns
@@ -244,7 +245,7 @@ class Desk(Turns):
                 event.point == point.name and event.kind in ("score", "label", "forget")
             ):
                 made.fold(seq, event, id)
-        made.versions, made.published = point.versions, point.published
+        made.succeed(point)
         self.state.replace(self.state.seq + 1, made)
         return self._take(Event("define", self.now(), point.name, by=by, more=more), None)
 
@@ -306,7 +307,9 @@ class Desk(Turns):
         if self.broken is not None or not self.state.points:
             return
         at = self.now()
-        self._fold(Event("advance", at, time=at, by="limen"))
+        seen = {name: point.to_see(at) for name, point in self.state.points.items()}
+        more = {name: each for name, each in seen.items() if each is not None}
+        self._fold(Event("advance", at, time=at, by="limen", more=more or None))
         await self.flushed()
         for name in list(self.state.points):
             point = self.state.points[name]

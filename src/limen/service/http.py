@@ -16,8 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route, Router
 
+from limen.service.account import Accounts
 from limen.service.cookies import Sessions, require_same_origin
-from limen.service.points import checked_segment
+from limen.service.definitions import checked_segment
 from limen.service.problems import Refused
 
 if TYPE_CHECKING:
@@ -215,6 +216,7 @@ class Gate:
     ) -> None:
         self.desk, self.settings, self.meters, self.write = desk, settings, meters, write
         self.sessions = Sessions(desk, settings)
+        self.accounts = Accounts()
         self.ready = True
         self._open = settings.open
         self._hosts = {host.encode() for host in settings.hosts}

@@ -10,7 +10,7 @@ import msgspec
 
 from limen import __version__
 from limen.service import bodies
-from limen.service.points import Definition, Rule
+from limen.service.definitions import Definition, Rule
 from limen.service.problems import TITLES
 
 __all__ = ["document"]
@@ -54,6 +54,8 @@ _PATHS: tuple[tuple[str, str, str, str | None, int, Any, str, tuple[Any, ...]], 
      "", ()),
     ("put", "/v1/points/{point}", "Define a point, or define it anew", "Definition", 200, {},
      "201 409 413 415", ()),
+    ("get", "/v1/points/{point}/overview", "A point for people, in one answer", None, 200, {}, "",
+     ()),
     ("get", "/v1/points/{point}/curve", "The loss of every threshold, thinned", None, 200, {}, "",
      (_SEGMENT,)),
     ("get", "/v1/points/{point}/history", "The versions there were", None, 200, [], "",

@@ -4,146 +4,21 @@
 from __future__ import annotations
 
 import hashlib
-from math import inf, isfinite, nan
-from typing import Any, Literal
+from math import nan
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from limen.groups import Grouped
 from limen.groups.models import key_of
-from limen.memory import Fading, LastPeriod, Ledger
 from limen.memory.base import innermost
-from limen.online import OnlineThreshold
-from limen.service.events import Event, Id, as_datetime, period
+from limen.service.definitions import Definition, Rule, as_rule
+from limen.service.events import Event, Id, as_datetime
 
-__all__ = ["Change", "Definition", "Keep", "Point", "Rule", "Segments", "Version", "as_rule"]
+__all__ = ["Point", "Version"]
 
+_COURSE = 720  # how many times the best threshold is kept for a chart
 OTHERS = "*"  # the segment of scores without one, and of those beyond the limit
-_DEEPEST = 3
-
-
-class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A threshold in JSON, which has no infinity: answer 1 to all, to none, or from a score on."""
-
-    rule: Literal["at_least", "all", "none"]
-    threshold: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.rule == "at_least") != (self.threshold is not None):
-            raise ValueError("rule at_least needs a threshold, and the other rules have none")
-        if self.threshold is not None and not isfinite(self.threshold):
-            raise ValueError("threshold must be finite: rule all or none says the rest")
-
-    @property
-    def number(self) -> float:
-        """The threshold; answer 1 where ``score >= number``, which no score is to nan."""
-        if self.threshold is not None:
-            return self.threshold
-        return -inf if self.rule == "all" else nan
-
-
-def as_rule(threshold: float) -> Rule:
-    """Return the rule of a threshold.
-
-    >>> as_rule(0.5).rule, as_rule(float("-inf")).rule, as_rule(float("nan")).rule
-    ('at_least', 'all', 'none')
-    """
-    if isfinite(threshold):
-        return Rule("at_least", threshold)
-    return Rule("all" if threshold == -inf else "none")
-
-
-class Keep(msgspec.Struct, forbid_unknown_fields=True):
-    """Which samples count: all, those of the last period, or all of them fading by a half-life."""
-
-    keep: Literal["all", "period", "fading"] = "all"
-    length: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.keep == "all") != (self.length is None):
-            raise ValueError("memory period and fading need a length, and all has none")
-        if self.length is not None:
-            period(self.length, "memory.length")
-
-
-class Segments(msgspec.Struct, forbid_unknown_fields=True):
-    """Thresholds by segment: how many samples one needs, and how many there may be."""
-
-    at_least: int = 100
-    most: int = 500
-
-    def __post_init__(self) -> None:
-        if not (self.at_least >= 1 and 1 <= self.most <= 10_000):
-            raise ValueError("segments need at_least >= 1 and 1 <= most <= 10000")
-
-
-class Change(msgspec.Struct, forbid_unknown_fields=True):
-    """How the version in effect changes: by people, or by itself within limits."""
-
-    policy: Literal["manual", "automatic"] = "manual"
-    at_least: int = 1000  # labelled samples that count
-    least_saving: float = 0.02  # of the loss now
-    at_most_every: str = "1d"
-
-    def __post_init__(self) -> None:
-        period(self.at_most_every, "change.at_most_every")
-        if self.at_least < 1 or not 0 <= self.least_saving < 1:
-            raise ValueError("change needs at_least >= 1 and 0 <= least_saving < 1")
-
-
-class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a point is; a later one replaces it, and the history is folded anew if need be."""
-
-    false_positive: int | float = 1
-    false_negative: int | float = 1
-    unit: int | float | None = None
-    memory: Keep = msgspec.field(default_factory=Keep)
-    time_to_live: str | None = "90d"
-    maturity: str | None = None
-    correctable: str | None = None
-    segments: Segments | None = None
-    start: Rule = msgspec.field(default_factory=lambda: Rule("none"))
-    change: Change = msgspec.field(default_factory=Change)
-
-    def __post_init__(self) -> None:
-        self.ledger()
-        automatic = self.change.policy == "automatic"
-        if automatic and self.segments is not None and self.memory.keep == "fading":
-            raise ValueError(
-                "policy automatic with segments needs memory all or period: sums that fade in "
-                "different segments cannot be added"
-            )
-
-    def horizon(self) -> int | None:
-        """Return the shortest age at which an id may be dropped; None where none ever is."""
-        lengths = [self.time_to_live, self.correctable]
-        if self.memory.keep != "all":
-            lengths.append(self.memory.length)
-        return min((period(each) for each in lengths if each is not None), default=None)
-
-    def ledger(self) -> Ledger:
-        """Make an empty ledger; ValueError where these settings do not fit together."""
-        costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
-        model: Any = OnlineThreshold(**costs, unit=self.unit)
-        length = 0 if self.memory.length is None else period(self.memory.length)
-        if self.memory.keep == "period":
-            model = LastPeriod(model, length)
-        elif self.memory.keep == "fading":
-            model = Fading(model, length, by="time")
-        if self.segments is not None:
-            model = Grouped(model, at_least=self.segments.at_least)
-        names = ("time_to_live", "maturity", "correctable")
-        given = {name: getattr(self, name) for name in names}
-        periods = {
-            name: None if text is None else period(text, name) for name, text in given.items()
-        }
-        return Ledger(model, **periods, horizon=self.horizon())
-
-    def counts_alike(self, other: Definition) -> bool:
-        """Whether the same samples count in the same way, so that no history is refolded."""
-        same = {"start": self.start, "change": self.change}
-        return msgspec.structs.replace(other, **same) == self
 
 
 class Version(msgspec.Struct):
@@ -189,6 +64,7 @@ class Point:
         self.scores = self.labels = self.ones = 0  # events, and answers 1
         self.segments: set[str] = set()
         self.overflow = 0
+        self.course: list[tuple[int, float, float, float]] = []  # time, best threshold, interval
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
 
@@ -196,6 +72,10 @@ class Point:
         """Take a definition under which the same samples count."""
         self.definition = definition
         self.horizon = definition.horizon()
+
+    def succeed(self, other: Point) -> None:
+        """Take over what a point decided that counted its samples otherwise."""
+        self.versions, self.published, self.course = other.versions, other.published, other.course
 
     @property
     def version(self) -> Version:
@@ -220,6 +100,8 @@ class Point:
         elif kind == "advance":
             assert event.time is not None
             self.advance(event.time)
+            if event.more is not None and self.name in event.more:
+                self._seen(event.time, event.more[self.name])
 
     def score(self, event: Event, id: Id) -> None:
         """Record a score with the answer that was given to it."""
@@ -254,6 +136,31 @@ class Point:
         self.ledger.advance(time)
         if self.forgotten:
             self.forgotten = {each: until for each, until in self.forgotten.items() if until > time}
+
+    def _seen(self, time: int, seen: list[float]) -> None:
+        """Keep what the samples said of the best threshold; half of it where it is too much."""
+        if len(self.course) >= _COURSE:
+            del self.course[1:-1:2]
+        self.course.append((time, *seen))  # type: ignore[arg-type]
+
+    def to_see(self, time: int) -> list[float] | None:
+        """Return the best threshold and its interval, if it is time to keep them once more."""
+        if self.course:
+            first, last = self.course[0][0], self.course[-1][0]
+            if time - last <= (last - first) // (_COURSE // 2):
+                return None
+        if not self.samples():
+            return None
+        best, interval = float(self.of_all().threshold), self.interval()
+        return [best, *(interval or (nan, nan))]
+
+    def of_all(self) -> Any:
+        """Return what answers for all samples, whatever their segment."""
+        return self.ledger if self.definition.segments is None else self.ledger.model.model(())
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
+        """Return between which thresholds the best one lies, as far as the samples say."""
+        return self.of_all().interval(confidence=confidence) if self.samples() else None
 
     def group(self, segment: str | None) -> Any:
         """Return the group that a score belongs to; beyond the limit, that of all others."""
@@ -330,13 +237,3 @@ def _loss_at(model: Any, threshold: float) -> float:
     answered = rows["score"] >= threshold
     units = rows["above"][answered].sum() + rows["below"][~answered].sum()
     return float(units) / 2.0 ** int.from_bytes(state[:8], "little")
-
-
-def checked_segment(segment: str) -> str:
-    """Return a segment, or raise ValueError: names divided by slashes, three deep at most."""
-    parts = segment.split("/")
-    if len(segment.encode()) > 64 or len(parts) > _DEEPEST or not all(parts):
-        raise ValueError(
-            f"segment must be at most 64 bytes and 1 to {_DEEPEST} names divided by slashes"
-        )
-    return segment

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from limen.memory import Ledger
+from limen.service.definitions import Definition
 from limen.service.events import KINDS, Event, Id
 from limen.service.log import Damaged
-from limen.service.points import Definition, Point, Version
+from limen.service.points import Point, Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["SCOPES", "State", "Token", "refolded"]
 
 SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")
-_MAGIC = b"limen snapshot 1"
+_MAGIC = b"limen snapshot 2"
+_OLDER = (b"limen snapshot 1",)  # which have fewer fields
 
 
 class Token(msgspec.Struct):
@@ -41,6 +43,7 @@ class _Stored(msgspec.Struct):
     forgotten: dict[bytes, int]
     counts: tuple[int, int, int, int]
     segments: list[str]
+    course: list[tuple[int, float, float, float]] = []
 
 
 class _Snapshot(msgspec.Struct):
@@ -130,6 +133,7 @@ class State:
                 dict(sorted(point.forgotten.items())),
                 (point.scores, point.labels, point.ones, point.overflow),
                 sorted(point.segments),
+                point.course,
             )
             for name, point in sorted(self.points.items())
         }
@@ -141,9 +145,10 @@ class State:
 
     def restore(self, stored: bytes) -> bytes:
         """Become what bytes describe, and return the chain; ValueError where they are damaged."""
-        start = len(_MAGIC) + 32
-        body = memoryview(stored)[start:]
-        if stored[:start] != _MAGIC + hashlib.sha256(body).digest():
+        end = len(_MAGIC)
+        body = memoryview(stored)[end + 32 :]
+        known = stored[:end] in (_MAGIC, *_OLDER)
+        if not known or stored[end : end + 32] != hashlib.sha256(body).digest():
             raise ValueError("a snapshot that is damaged, or of another limen")
         found = msgspec.msgpack.decode(body, type=_Snapshot)
         self.seq, self.at = found.seq, found.at
@@ -154,6 +159,7 @@ class State:
             point.versions, point.forgotten = each.versions, each.forgotten
             point.scores, point.labels, point.ones, point.overflow = each.counts
             point.segments = set(each.segments)
+            point.course = each.course
         self.tokens = {token.name: token for token in found.tokens}
         return found.chain
 
@@ -177,5 +183,5 @@ def refolded(
             event.point == point.name and event.kind in ("score", "label", "forget")
         ):
             made.fold(seq, event, id)
-    made.versions, made.published = point.versions, point.published
+    made.succeed(point)
     return made

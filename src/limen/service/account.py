@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The account of a point: what its answers cost by day and by segment, and how late labels are.
+
+It needs a pass over all ids that are known. So it is made when someone asks, at most so often that
+it takes a twentieth of the time.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limen.service.definitions import as_rule
+from limen.service.points import OTHERS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from limen.service.desk import Desk
+    from limen.service.points import Point
+
+__all__ = ["Accounts"]
+
+_DAY = 86_400_000_000
+_DAYS = 60
+_SEGMENTS = 500
+_IDLE = 20  # how many times longer than an account takes it is used
+
+
+class Accounts:
+    """The accounts of points that were asked for last."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[Point, int, float, dict[str, Any]]] = {}
+
+    async def of(self, desk: Desk, point: Point) -> dict[str, Any]:
+        """Return the account of a point, made anew if it is old enough."""
+        found = self._made.get(point.name)
+        if found is not None and found[0] is point:
+            unchanged = found[1] == desk.state.seq
+            if unchanged or time.monotonic() < found[2]:
+                return found[3]
+        begun, seq, now = time.monotonic(), desk.state.seq, desk.now()
+        best, age = float(point.of_all().threshold), point.definition.age()
+        made: dict[str, Any]
+        columns, made = await desk.aside(_passed, point, best, now, age)
+        made["segments"] = _segments(columns, point)
+        end = time.monotonic()
+        self._made[point.name] = (point, seq, end + _IDLE * (end - begun), made)
+        return made
+
+
+class _Columns:
+    """What the ledger knows of each score, in columns."""
+
+    def __init__(self, point: Point) -> None:
+        found = point.ledger.snapshot()
+        scored = found["states"] != 0
+        self.scores, self.answers, self.labels, self.times = (
+            found[name][scored] for name in ("scores", "answers", "labels", "times")
+        )
+        self.labelled = self.labels < 2
+        self.weights: NDArray[np.float64] = np.ones(len(self.scores))
+        if found["firsts"] is not None:
+            firsts, bits = found["firsts"][scored], found["bits"][scored]
+            whole = np.ldexp(firsts.astype(np.float64), -bits.astype(np.int64))
+            self.weights = np.where(bits == 255, firsts.view(np.float64), whole)
+        self.as_of = None
+        if found["as_of"] is not None:
+            known = (found["as_of_kinds"][scored] == 0) & self.labelled
+            self.as_of = found["as_of"][scored], known
+        self.groups, self.paths = None, found.get("paths", ())
+        if found.get("groups") is not None:
+            self.groups = found["groups"][scored]
+        given = point.definition
+        wrong_1 = self.labelled & (self.answers == 1) & (self.labels == 0)
+        wrong_0 = self.labelled & (self.answers == 0) & (self.labels == 1)
+        self.prices = float(given.false_positive), float(given.false_negative)
+        self.costs = self.weights * (self.prices[0] * wrong_1 + self.prices[1] * wrong_0)
+
+    def costs_at(self, threshold: float) -> NDArray[np.float64]:
+        """Return what each sample would have cost under one threshold."""
+        answers = self.scores >= threshold
+        wrong_1 = self.labelled & answers & (self.labels == 0)
+        wrong_0 = self.labelled & ~answers & (self.labels == 1)
+        costs: NDArray[np.float64] = self.prices[0] * wrong_1 + self.prices[1] * wrong_0
+        return self.weights * costs
+
+
+def _passed(point: Point, best: float, now: int, age: int) -> tuple[_Columns, dict[str, Any]]:
+    """Make what needs the columns alone: it may be done while the ledger goes on. O(n log n)."""
+    columns = _Columns(point)
+    return columns, {
+        "days": _days(columns, best, now, age),
+        "delays": _delays(columns, age),
+        "coverage": _coverage(columns, now - age),
+    }
+
+
+def _days(columns: _Columns, best: float, now: int, age: int) -> list[dict[str, Any]]:
+    day = columns.times // _DAY
+    first = now // _DAY - _DAYS + 1
+    recent = day >= first
+    place = (day[recent] - first).clip(0, _DAYS)  # a time may lie some minutes ahead
+
+    def total(values: NDArray[Any]) -> NDArray[Any]:
+        return np.bincount(place, values[recent].astype(np.float64), _DAYS + 1)
+
+    scored = total(np.ones(len(day)))
+    rows = zip(
+        scored,
+        total(columns.labelled),
+        total(columns.answers == 1),
+        total(columns.costs),
+        total(columns.costs_at(best)),
+        strict=True,
+    )
+    return [
+        {
+            "day": datetime.fromtimestamp((first + at) * 86400, UTC).date().isoformat(),
+            "scored": int(many),
+            "labelled": int(labelled),
+            "answered_1": int(ones),
+            "cost": float(cost),
+            "cheapest": float(cheapest),
+            "regret": float(cost - cheapest),
+            "young": bool((first + at + 1) * _DAY + age > now),
+        }
+        for at, (many, labelled, ones, cost, cheapest) in enumerate(rows)
+        if many
+    ]
+
+
+def _delays(columns: _Columns, age: int) -> dict[str, Any] | None:
+    if columns.as_of is None or not columns.as_of[1].any():
+        return None
+    as_of, known = columns.as_of
+    late = np.sort(np.maximum(as_of[known] - columns.times[known], 0)) / 1e6
+    shares = np.linspace(0, 1, min(51, len(late) + 1))[1:]
+    places = np.ceil(shares * len(late)).astype(int) - 1
+    curve = [
+        {"seconds": float(late[place]), "share": float(share)}
+        for place, share in zip(places, shares, strict=True)
+    ]
+    return {
+        "labels": len(late),
+        "curve": curve,
+        "half": float(late[(len(late) - 1) // 2]),
+        "nine_in_ten": float(late[int(np.ceil(0.9 * len(late))) - 1]),
+        "age": age / 1e6,
+    }
+
+
+def _coverage(columns: _Columns, until: int) -> dict[str, dict[str, int]]:
+    old = columns.times <= until
+    return {
+        str(answer): {
+            "scored": int(np.count_nonzero(old & (columns.answers == answer))),
+            "labelled": int(np.count_nonzero(old & (columns.answers == answer) & columns.labelled)),
+        }
+        for answer in (0, 1)
+    }
+
+
+def _segments(columns: _Columns, point: Point) -> list[dict[str, Any]]:
+    if point.definition.segments is None:
+        return []
+    grouped, version = point.ledger.model, point.published or point.version
+    places = {() if path == "any" else path: at for at, path in enumerate(columns.paths)}
+    groups = np.zeros(len(columns.scores), int) if columns.groups is None else columns.groups
+    sums = [
+        np.bincount(groups, values, len(places) or 1)
+        for values in (columns.costs, columns.answers == 1, columns.labels == 1)
+    ]
+    rows = []
+    for path in sorted(grouped, key=lambda each: (len(each) > 0, -grouped.count(each)))[:_SEGMENTS]:
+        inside = [at for found, at in places.items() if found[: len(path)] == path]
+        cost, ones, label_1 = (float(values[inside].sum()) for values in sums)
+        name, samples, best = "/".join(path), grouped.count(path), grouped.optimum(path)
+        threshold, source = version.find(None if name == OTHERS else name)
+        rows.append(
+            {
+                "segment": name,
+                "samples": samples,
+                "ones": int(label_1),
+                "answered_1": int(ones),
+                "in_effect": as_rule(threshold),
+                "source": source,
+                "optimum": as_rule(float(best.threshold)),
+                "enough": not path or samples >= grouped.at_least,
+                "cost": cost,
+                "cheapest": float(best.loss),
+                "regret": cost - float(best.loss),
+            }
+        )
+    return rows

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a point is: its costs, memory, segments and words, and how its threshold changes."""
+
+from __future__ import annotations
+
+from math import inf, isfinite, nan
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from limen.groups import Grouped
+from limen.memory import Fading, LastPeriod, Ledger
+from limen.online import OnlineThreshold
+from limen.service.events import period
+
+__all__ = [
+    "Change",
+    "Definition",
+    "Keep",
+    "Rule",
+    "Segments",
+    "Words",
+    "as_rule",
+    "checked_segment",
+]
+
+_DEEPEST = 3
+_WEEK = 7 * 86_400_000_000
+
+
+class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A threshold in JSON, which has no infinity: answer 1 to all, to none, or from a score on."""
+
+    rule: Literal["at_least", "all", "none"]
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.rule == "at_least") != (self.threshold is not None):
+            raise ValueError("rule at_least needs a threshold, and the other rules have none")
+        if self.threshold is not None and not isfinite(self.threshold):
+            raise ValueError("threshold must be finite: rule all or none says the rest")
+
+    @property
+    def number(self) -> float:
+        """The threshold; answer 1 where ``score >= number``, which no score is to nan."""
+        if self.threshold is not None:
+            return self.threshold
+        return -inf if self.rule == "all" else nan
+
+
+def as_rule(threshold: float) -> Rule:
+    """Return the rule of a threshold.
+
+    >>> as_rule(0.5).rule, as_rule(float("-inf")).rule, as_rule(float("nan")).rule
+    ('at_least', 'all', 'none')
+    """
+    if isfinite(threshold):
+        return Rule("at_least", threshold)
+    return Rule("all" if threshold == -inf else "none")
+
+
+class Keep(msgspec.Struct, forbid_unknown_fields=True):
+    """Which samples count: all, those of the last period, or all of them fading by a half-life."""
+
+    keep: Literal["all", "period", "fading"] = "all"
+    length: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.keep == "all") != (self.length is None):
+            raise ValueError("memory period and fading need a length, and all has none")
+        if self.length is not None:
+            period(self.length, "memory.length")
+
+
+class Segments(msgspec.Struct, forbid_unknown_fields=True):
+    """Thresholds by segment: how many samples one needs, and how many there may be."""
+
+    at_least: int = 100
+    most: int = 500
+
+    def __post_init__(self) -> None:
+        if not (self.at_least >= 1 and 1 <= self.most <= 10_000):
+            raise ValueError("segments need at_least >= 1 and 1 <= most <= 10000")
+
+
+class Change(msgspec.Struct, forbid_unknown_fields=True):
+    """How the version in effect changes: by people, or by itself; and what is demanded before.
+
+    `manual`: people deploy and propose. `proposed`: limen proposes too, and people approve.
+    `automatic`: limen proposes, and changes the version when all demands are met.
+    """
+
+    policy: Literal["manual", "proposed", "automatic"] = "manual"
+    at_least: Annotated[int, Meta(ge=1, le=2**53)] = 5000  # labelled samples scored after it
+    different: Annotated[int, Meta(ge=1, le=2**53)] = 200  # of these, answered differently
+    confidence: Annotated[float, Meta(ge=0.5, lt=1)] = 0.95
+    least_saving: Annotated[float, Meta(ge=0, lt=1)] = 0.02  # of the cost now
+    age: str | None = None  # at which samples judge, when nearly all labels are known
+    shadow: str = "48h"  # how long at least
+    expires: str = "14d"  # after the first sample could judge
+    at_most_every: str = "7d"
+    most_answered: Annotated[float, Meta(gt=0)] = 0.25  # relative change of the share answered 1
+    four_eyes: bool = True  # who proposed does not approve
+    largest_weight: Annotated[float, Meta(gt=0)] = 1.0  # a heavier sample voids the evidence
+
+    def __post_init__(self) -> None:
+        for name in ("age", "shadow", "expires", "at_most_every"):
+            if getattr(self, name) is not None:
+                period(getattr(self, name), f"change.{name}")
+
+
+class Words(msgspec.Struct, forbid_unknown_fields=True):
+    """What the answers 0 and 1 are called where the point is used."""
+
+    zero: Annotated[str, Meta(min_length=1, max_length=60)]
+    one: Annotated[str, Meta(min_length=1, max_length=60)]
+
+
+class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a point is; a later one replaces it, and the history is folded anew if need be."""
+
+    false_positive: int | float = 1
+    false_negative: int | float = 1
+    unit: int | float | None = None
+    memory: Keep = msgspec.field(default_factory=Keep)
+    time_to_live: str | None = "90d"
+    maturity: str | None = None
+    correctable: str | None = None
+    segments: Segments | None = None
+    start: Rule = msgspec.field(default_factory=lambda: Rule("none"))
+    change: Change = msgspec.field(default_factory=Change)
+    words: Words | None = None
+
+    def __post_init__(self) -> None:
+        self.ledger()
+        by_itself = self.change.policy != "manual"
+        if by_itself and self.segments is not None and self.memory.keep == "fading":
+            raise ValueError(
+                f"policy {self.change.policy} with segments needs memory all or period: sums that "
+                "fade in different segments cannot be added"
+            )
+
+    def horizon(self) -> int | None:
+        """Return the shortest age at which an id may be dropped; None where none ever is."""
+        lengths = [self.time_to_live, self.correctable]
+        if self.memory.keep != "all":
+            lengths.append(self.memory.length)
+        return min((period(each) for each in lengths if each is not None), default=None)
+
+    def age(self) -> int:
+        """Return the age at which nearly all labels are known, in microseconds."""
+        young = 0 if self.maturity is None else period(self.maturity)
+        if self.change.age is not None:
+            return max(young, period(self.change.age))
+        horizon = self.horizon()
+        return young or (_WEEK if horizon is None else min(_WEEK, horizon // 2))
+
+    def ledger(self) -> Ledger:
+        """Make an empty ledger; ValueError where these settings do not fit together."""
+        costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
+        model: Any = OnlineThreshold(**costs, unit=self.unit)
+        length = 0 if self.memory.length is None else period(self.memory.length)
+        if self.memory.keep == "period":
+            model = LastPeriod(model, length)
+        elif self.memory.keep == "fading":
+            model = Fading(model, length, by="time")
+        if self.segments is not None:
+            model = Grouped(model, at_least=self.segments.at_least)
+        names = ("time_to_live", "maturity", "correctable")
+        given = {name: getattr(self, name) for name in names}
+        periods = {
+            name: None if text is None else period(text, name) for name, text in given.items()
+        }
+        return Ledger(model, **periods, horizon=self.horizon())
+
+    def counts_alike(self, other: Definition) -> bool:
+        """Whether the same samples count in the same way, so that no history is refolded."""
+        same = {"start": self.start, "change": self.change, "words": self.words}
+        return msgspec.structs.replace(other, **same) == self
+
+
+def checked_segment(segment: str) -> str:
+    """Return a segment, or raise ValueError: names divided by slashes, three deep at most."""
+    parts = segment.split("/")
+    if len(segment.encode()) > 64 or len(parts) > _DEEPEST or not all(parts):
+        raise ValueError(
+            f"segment must be at most 64 bytes and 1 to {_DEEPEST} names divided by slashes"
+        )
+    return segment

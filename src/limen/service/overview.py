@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One read for the page: the rule, what it costs, how sure that is, and what is proposed."""
+
+from __future__ import annotations
+
+from math import isinf, isnan
+from typing import TYPE_CHECKING, Any
+
+from limen.service.definitions import as_rule
+from limen.service.events import as_datetime
+from limen.service.http import Answer, Call, encode
+
+if TYPE_CHECKING:
+    from limen.service.points import Point
+
+__all__ = ["OVERVIEW", "plain"]
+
+_STEPS = 1000
+
+
+def plain(value: float) -> float | str:
+    """Write a threshold as a number for a chart: JSON has no infinity.
+
+    >>> plain(0.5), plain(float("nan")), plain(float("-inf"))
+    (0.5, 'inf', '-inf')
+    """
+    if isnan(value) or isinf(value):
+        return "-inf" if value < 0 else "inf"
+    return value
+
+
+async def overview(call: Call) -> Answer:
+    """Describe a point for people, in one answer."""
+    point, desk = call.point(), call.desk
+    account = await call.gate.accounts.of(desk, point)
+    shown = _rule(call.point(), desk.on_disk, desk.now())
+    return Answer(encode({**shown, **account}))
+
+
+def _rule(point: Point, seq: int, now: int) -> dict[str, Any]:
+    version, whole = point.published or point.version, point.of_all()
+    threshold = version.thresholds[""]
+    samples = point.samples()
+    interval = point.interval()
+    found = whole.recommended if samples else None
+    return {
+        "point": point.name,
+        "seq": seq,
+        "at": as_datetime(now),
+        "words": point.definition.words,
+        "definition": point.definition,
+        "version": version.shown(),
+        "versions": version.number,
+        "proposal": None,
+        "alerts": [],
+        "events_per_second": 0.0,
+        "tiles": tiles(point),
+        "optimum": as_rule(float(whole.threshold)),
+        "recommended": None if found is None else as_rule(float(found)),
+        "interval": None
+        if interval is None
+        else {"low": plain(interval[0]), "high": plain(interval[1]), "confidence": 0.95},
+        "keeps": None if interval is None else bool(whole.keeps(threshold)),
+        "over_time": [
+            {
+                "at": as_datetime(at),
+                "optimum": plain(best),
+                "low": None if isnan(low) and isnan(high) else plain(low),
+                "high": None if isnan(low) and isnan(high) else plain(high),
+            }
+            for at, best, low, high in point.course
+        ],
+        "steps": [
+            {
+                "at": as_datetime(each.at),
+                "version": each.number,
+                "threshold": plain(each.thresholds[""]),
+            }
+            for each in point.versions[-_STEPS:]
+            if each.seq <= version.seq
+        ],
+    }
+
+
+def tiles(point: Point) -> dict[str, Any]:
+    """Return the figures that change with every event. O(log n)."""
+    ledger = point.ledger
+    cost, regret = float(ledger.cost), float(ledger.regret)
+    return {
+        "scored": point.scores,
+        "answered_1": point.ones,
+        "labels": point.labels,
+        "samples": point.samples(),
+        "cost": cost,
+        "cheapest": cost - regret,
+        "regret": regret,
+    }
+
+
+OVERVIEW = (("GET", "/v1/points/{point}/overview", "read", overview),)
