@@ -237,6 +237,11 @@ class Tab:
             given["captureBeyondViewport"] = True
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", **given)["data"]))
 
+    def elsewhere(self) -> list[str]:
+        """Return the addresses outside this machine that the tab asked for."""
+        own = ("http://127.0.0.1:", "about:", "data:")
+        return [each for each in self.asked if not each.startswith(own)]
+
     def close(self) -> None:
         """Close the tab and forget its cookies."""
         del self.browser.tabs[self.session]

@@ -151,6 +151,7 @@ class _Page:
         )
         figures = json.dumps(self._figures())  # numbers and our words, so nothing to escape
         yield f'<script type="application/json" id="figures">{figures}</script>\n'
+        yield f"<script>{asset('words.js')}</script>\n"
         yield f"<script>{asset('charts.js')}</script>\n"
         yield f"<script>{asset('report.js')}</script>\n"
         yield "</body>\n</html>\n"

@@ -7,6 +7,7 @@
 //   lines: [{ x, y, step }], a line over an x of its own, level until its next point
 //   areas: [{ low, high, as, text }],  what lies between two columns
 //   bars: [{ y, as, each, text }],  from zero; `each`, a class for every bar, may replace `as`
+//   room,                    how much of the x axis each bar has
 //   across, up,              names of the axes
 //   tickX, tickY,            (range, how many) -> [[value, text]]; chart.times is one, for dates
 //   height,                  [least, most] pixels
@@ -67,13 +68,6 @@ const chart = (() => {
     const shown = [];
     for (let k = Math.ceil(low / step); k * step <= high; ++k) shown.push([k * step, write(k * step)]);
     return shown;
-  };
-
-  // The least distance between neighbours.
-  const gap = (x) => {
-    let least = Infinity;
-    for (let i = 1; i < x.length; ++i) if (x[i] > x[i - 1] && x[i] - x[i - 1] < least) least = x[i] - x[i - 1];
-    return least < Infinity ? least : 1;
   };
 
   // One entry each for what has a text, drawn with the classes of the chart.
@@ -173,7 +167,7 @@ const chart = (() => {
         const points = `${path(edge(area.high), wide)} ${path(edge(area.low), wide).split(" ").reverse().join(" ")}`;
         node(svg, "polygon", { class: area.as, points });
       }
-      const room = bars.length ? Math.max(1, Math.min(40, 0.76 * wide * gap(x) / (rangeX[1] - rangeX[0]))) : 0;
+      const room = Math.max(1, Math.min(40, 0.76 * wide * given.room / (rangeX[1] - rangeX[0])));
       for (const bar of bars) bar.y.forEach((value, i) => {
         if (value === null) return;
         const [upper, lower] = [toY(Math.max(0, value)), toY(Math.min(0, value))];

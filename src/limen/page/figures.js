@@ -81,12 +81,12 @@ const overTime = (update, view) => {
   update({
     x, across: "time (UTC)", up: "threshold", tickX: chart.times, marks,
     rangeX: [from, now], rangeY: [low - room, high + room],
-    areas: [{ low: column("low"), high: column("high"), as: "spread", text: "its 95 % interval" }],
+    areas: found.some((each) => each.low !== null) ? [{ low: column("low"), high: column("high"), as: "spread", text: "its 95 % interval" }] : [],
     lines: [
-      { y: column("optimum"), as: "second", text: "cheapest in hindsight" },
+      { y: column("optimum"), as: "second", text: found.length ? "cheapest in hindsight" : undefined },
       { x: [...line, end].map((each) => each.at), y: numbers([...line, end], "threshold"), as: "inforce", step: true, text: "in effect" },
     ],
-    caption: "Where the thin line leaves the thick one, another threshold would have been cheaper.",
+    caption: found.length ? "Where the thin line leaves the thick one, another threshold would have been cheaper." : "The thresholds in effect.",
     says: (i) => {
       const each = found[i], level = shownCut(inEffect(steps, x[i]));
       if (!each) return `${words.when(x[i])}: in effect ${level}.`;
@@ -137,7 +137,7 @@ const byDay = (update, view) => {
   const text = (each) => (each.labelled > 0 ? words.signed(words.rate(each.regret, each.labelled)) : "–");
   update({
     x, across: "day of the score (UTC)", up: "regret of 1,000 decisions",
-    rangeX: [x[0] - DAY / 2, Math.max(x[x.length - 1], x[0] + 6 * DAY) + DAY / 2], tickX: chart.times,
+    rangeX: [Math.min(x[0], x[x.length - 1] - 6 * DAY) - DAY / 2, x[x.length - 1] + DAY / 2], tickX: chart.times, room: DAY,
     rangeY: [1.08 * low, 1.08 * high || 1],
     bars: [
       { y, as: "bar", each: days.map((each) => (each.young ? "bar young" : "bar")), text: old ? "labels are in" : undefined },

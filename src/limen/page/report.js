@@ -3,12 +3,7 @@
 (() => {
   "use strict";
   const { curve, roc, fit, best, word, side, first, marks, band } = JSON.parse(document.getElementById("figures").textContent);
-  // As limen writes numbers for people: every digit before the point, six in all after it.
-  const number = (x) => (Math.abs(x) >= 1e15 || (x !== 0 && Math.abs(x) < 1e-4)
-    ? x.toPrecision(4)
-    : x.toLocaleString("en", Math.abs(x) >= 1e5 ? { maximumFractionDigits: 0 }
-      : { maximumSignificantDigits: 6 }));
-  const percent = (x) => `${(100 * x).toFixed(2)} %`;
+  const { number, percent } = words;
   const place = (id) => document.getElementById(id);
   const shown = (x, y) => marks.map((mark) => ({ ...mark, x: mark[x], y: mark[y] }));
 
