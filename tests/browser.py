@@ -125,6 +125,7 @@ class Tab:
         self.browser, self.session, self.target, self.context = browser, session, target, context
         self.complaints: list[str] = []  # of the console, of scripts, of the content policy
         self.asked: list[str] = []  # addresses
+        self._forgiven: list[str] = []
         self._loaded = threading.Event()
 
     def heard(self, method: str, given: dict[str, Any]) -> None:
@@ -236,6 +237,16 @@ class Tab:
             given["clip"] = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
             given["captureBeyondViewport"] = True
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", **given)["data"]))
+
+    def forgive(self, text: str) -> None:
+        """Drop complaints that hold a text: browsers write down each answer that refuses."""
+        self._forgiven.append(text)
+
+    def wrong(self) -> list[str]:
+        """Return the complaints that were not forgiven."""
+        return [
+            each for each in self.complaints if not any(text in each for text in self._forgiven)
+        ]
 
     def elsewhere(self) -> list[str]:
         """Return the addresses outside this machine that the tab asked for."""

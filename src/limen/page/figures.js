@@ -2,10 +2,12 @@
 // The four charts of a point, each with the same figures as a table. `chart` and `words` come from
 // charts.js and words.js, which the report uses too.
 import { copied, element, row, rows, show, write } from "./dom.js";
+import { watching } from "./proposal.js";
 
 const MOST_ROWS = 500;
 const finite = (value) => (typeof value === "number" ? value : null);
 const shownCut = (value) => (value === "inf" ? "none" : value === "-inf" ? "all" : value === null || value === undefined ? "–" : words.cut({ rule: "at_least", threshold: value }));
+const proposed = ({ proposal }) => (proposal && !watching(proposal) ? proposal.thresholds[""] : undefined);
 const time = (text) => Date.parse(text);
 const HEIGHT = [250, 300];
 
@@ -67,7 +69,7 @@ const overTime = (update, view) => {
   const level = inEffect(steps, from);
   const line = [...(level === null ? [] : [{ at: from, threshold: level }]), ...inside];
   const end = { at: now, threshold: steps.length ? steps[steps.length - 1].threshold : null };
-  const candidate = view.proposal?.thresholds[""]?.threshold ?? null;
+  const candidate = proposed(view)?.threshold ?? null;
   const marks = [];
   if (finite(end.threshold) !== null) marks.push({ x: now, y: end.threshold, as: "mark" });
   if (candidate !== null) marks.push({ x: now, y: candidate, as: "candidate", text: "candidate" });
@@ -109,9 +111,9 @@ const costs = (update, view, curve) => {
   };
   const inside = (at) => at >= x[0] && at <= x[x.length - 1];
   const marks = [];
-  const now = view.version.thresholds[""].threshold, candidate = view.proposal?.thresholds[""]?.threshold;
+  const now = view.version.thresholds[""].threshold, candidate = proposed(view)?.threshold;
   if (now !== undefined && inside(now)) marks.push({ x: now, y: cost(now), as: "mark", text: `in effect: ${words.cut(view.version.thresholds[""])}` });
-  if (candidate !== undefined && inside(candidate)) marks.push({ x: candidate, y: cost(candidate), as: "candidate", text: `candidate: ${words.cut(view.proposal.thresholds[""])}` });
+  if (candidate !== undefined && inside(candidate)) marks.push({ x: candidate, y: cost(candidate), as: "candidate", text: `candidate: ${words.cut(proposed(view))}` });
   const ends = view.interval && [Math.max(view.interval.low, x[0]), Math.min(view.interval.high, x[x.length - 1])];
   const text = (total) => words.rate(total, curve.samples);
   update({
@@ -156,13 +158,14 @@ const late = (update, view) => {
   }
   const [name, size] = words.unit(found.curve[found.curve.length - 1].seconds);
   const x = found.curve.map((each) => each.seconds / size), y = found.curve.map((each) => each.share);
-  const last = x[x.length - 1], aged = found.age !== null && found.age / size <= last ? [found.age / size, found.age / size] : null;
+  const age = found.age / size, aged = age <= 2 * x[x.length - 1];
+  const last = Math.max(x[x.length - 1], aged ? 1.05 * age : 0);
   const half = found.half === null ? "" : `Half within ${words.length(found.half)}`;
   const nine = found.nine_in_ten === null ? "" : `, nine in ten within ${words.length(found.nine_in_ten)}`;
   update({
     x, across: `${name}s from score to label`, up: "share of labels", rangeX: [0, last], rangeY: [0, 1.02],
     tickY: () => [0, 0.25, 0.5, 0.75, 1].map((value) => [value, `${100 * value} %`]),
-    lines: [{ y, as: "first" }, ...(aged ? [{ x: aged, y: [0, 1], as: "dashed", text: `a sample counts for a proposal: ${words.length(found.age)}` }] : [])],
+    lines: [{ y, as: "first" }, ...(aged ? [{ x: [age, age], y: [0, 1], as: "dashed", text: `a sample counts for a proposal: ${words.length(found.age)}` }] : [])],
     caption: `${half}${nine || "."}${nine ? "." : ""} ${words.count(found.labels, "label")}.`,
     says: (i) => `${words.percent(y[i], 1)} of labels come within ${words.number(x[i])} ${name}s.`,
   }, found.curve, (each) => [words.length(each.seconds), words.percent(each.share, 1)]);

@@ -49,8 +49,9 @@ export const back = (() => {
 })();
 
 const entry = (change, button) => {
-  const what = element("span", { class: "what" }, change.text);
-  if (change.reason && !change.text.includes(change.reason)) what.append(element("span", { class: "reason" }, `“${change.reason}”`));
+  const cut = change.thresholds ? `: threshold ${words.cut(change.thresholds[""])}` : "";
+  const what = element("span", { class: "what" }, `${change.text[0].toUpperCase()}${change.text.slice(1)}${cut}`);
+  if (change.reason && !change.text.includes("on watch")) what.append(element("span", { class: "reason" }, `“${change.reason}”`));
   const at = element("time", { datetime: change.at }, `${words.day(change.at, true)}, ${words.clock(change.at)} UTC`);
   return element("li", {}, at, what, element("span", { class: "by" }, change.by || ""), button);
 };

@@ -16,11 +16,16 @@ const sign = (met) => {
 const STATUS = { shadow: "in shadow: evidence is gathering", waiting: "waits for approval" };
 const CLOSED = { approved: "was approved", rejected: "was rejected", withdrawn: "was withdrawn", expired: "has expired", superseded: "was superseded by another version" };
 
+// After a change the version before runs on in shadow; unless it turns out cheaper, that is no
+// question to anybody.
+export const watching = (proposal) => proposal.kind === "return" && proposal.status === "shadow";
+
 const title = (proposal) => {
   const [now, next] = words.cuts(proposal.now[""], proposal.thresholds[""]);
   const more = Object.keys(proposal.thresholds).length - 1;
-  const back = proposal.kind === "return" ? `, back to version ${proposal.back_to}` : "";
-  return `Proposal ${proposal.number}: ${now} → ${next}${back}${more > 0 ? `, and ${words.count(more, "segment")}` : ""}`;
+  if (watching(proposal)) return `Version ${proposal.back_to} is on watch`;
+  if (proposal.kind === "return") return `Proposal ${proposal.number}: back to version ${proposal.back_to}, ${now} → ${next}`;
+  return `Proposal ${proposal.number}: ${now} → ${next}${more > 0 ? `, and ${words.count(more, "segment")}` : ""}`;
 };
 
 const saving = (proposal) => {
@@ -29,7 +34,7 @@ const saving = (proposal) => {
   const rate = (total) => words.rate(total, samples);
   const [word, sure] = found.total < 0 ? ["cost", -1] : ["save", 1];
   const ends = (sure < 0 ? [found.high, found.low] : [found.low, found.high]).map((total) => rate(sure * total).replace("-", "−"));
-  return [`Would ${word} `, element("b", {}, `${rate(sure * found.total)} of 1,000 decisions`), ` (${words.percent(found.confidence, 0)}: ${ends.join(" to ")}${sure < 0 ? " more" : ""}).`];
+  return [`${proposal.kind === "return" ? "Going back would" : "Would"} ${word} `, element("b", {}, `${rate(sure * found.total)} of 1,000 decisions`), ` (${words.percent(found.confidence, 0)}: ${ends.join(" to ")}${sure < 0 ? " more" : ""}).`];
 };
 
 const basis = (proposal) => {
@@ -54,7 +59,7 @@ const demand = ({ met, text }) => element("li", met ? {} : { class: "open" }, si
 // Why this person may not decide; empty if they may.
 const onlyLook = (proposal, view, session) => {
   if (!session.scopes.includes("approve")) return `You can look but not decide: the token “${session.name}” lacks the scope “approve”.`;
-  const own = proposal.by === session.name && view.definition.change?.four_eyes && !session.open;
+  const own = proposal.by === session.name && view.definition.change?.four_eyes;
   return own ? "You proposed this, so somebody else must approve it. You may reject or withdraw it." : "";
 };
 
@@ -136,7 +141,9 @@ export const proposals = (into, { point, session, drafts, done, failed }) => {
     if (!places || before?.number !== proposal.number) build();
     write(places.title, title(proposal));
     write(places.badge, STATUS[proposal.status]);
+    show(places.badge, !watching(proposal));
     places.badge.className = `badge ${proposal.status}`;
+    into.firstElementChild.classList.toggle("quiet", watching(proposal));
     const sentence = element("p", {}, ...saving(proposal));
     if (places.saving.textContent !== sentence.textContent) places.saving.replaceChildren(...sentence.childNodes);
     write(places.basis, basis(proposal));
@@ -148,7 +155,8 @@ export const proposals = (into, { point, session, drafts, done, failed }) => {
     const worse = (proposal.segments ?? []).filter((each) => each.worse_for_sure);
     show(places.worse, worse.length > 0);
     write(places.worse, worse.map((each) => `Segment ${each.segment} gets worse: ${words.count(each.worse, "answer")} worse, ${words.whole(each.better)} better.`).join(" "));
-    const why = onlyLook(proposal, next, session), may = session.scopes.includes("approve");
+    const why = watching(proposal) ? "After a change the version before runs on in shadow. Should it turn out cheaper, going back is proposed here; to go back at once, roll back." : onlyLook(proposal, next, session);
+    const may = session.scopes.includes("approve") && !watching(proposal);
     const open = proposal.demands.some((each) => !each.met);
     show(places.form, may);
     show(places["only-look"], why !== "");
