@@ -19,7 +19,7 @@ import limen
 from limen.service import snapshots
 from limen.service.backup import backup, restore
 from limen.service.bodies import Forgetting, Label, Score
-from limen.service.definitions import Change, Definition, Keep, Segments
+from limen.service.definitions import Definition, Keep, Segments
 from limen.service.desk import Desk
 from limen.service.events import Event, as_datetime
 from limen.service.log import Damaged, InUse, Log, Reader
@@ -333,28 +333,6 @@ def test_new_costs_refold_the_history_and_give_what_they_would_have_given(tmp_pa
     snapshots.make(tmp_path / "a")
     assert snapshots.verified(tmp_path / "a")["snapshots"]
     desks[1].release()
-
-
-def test_automatic_changes_only_with_enough_samples_a_saving_and_a_rest(tmp_path):
-    change = Change("automatic", at_least=20, least_saving=0.1, at_most_every="1h")
-    desk = desk_with(tmp_path / "d", change=change)
-    for at in range(30):
-        scored(desk, f"i{at}", at / 30)
-        if at == 19:
-            asyncio.run(desk.tick())
-            assert 1 == desk.point("fraud").version.number
-        labelled(desk, f"i{at}", int(at >= 10))
-    asyncio.run(desk.tick())
-    version = desk.point("fraud").version
-    assert (2, "limen") == (version.number, version.by)
-    assert "100.0% cheaper on 30 labelled samples" == version.reason
-    assert {"": pytest.approx(19 / 60)} == version.thresholds
-    assert desk.point("fraud").published == version
-    for at in range(30):
-        labelled(desk, f"i{at}", int(at >= 20))
-    asyncio.run(desk.tick())
-    assert 2 == desk.point("fraud").version.number  # within the hour
-    desk.release()
 
 
 def test_the_loss_under_thresholds_by_segment_is_that_of_the_samples_one_by_one(tmp_path):

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from limen import __version__
-from limen.service.bodies import Deployment, Forgetting, Label, NewToken, Rollback, Score
+from limen.service.bodies import Forgetting, Label, NewToken, Score
 from limen.service.browser import SESSIONS
+from limen.service.deciding import DECIDING, status_of
 from limen.service.definitions import Definition, as_rule
 from limen.service.events import Event, as_datetime
 from limen.service.http import NDJSON, Answer, Call, breathe, decoded, encode
@@ -29,8 +30,6 @@ _label = msgspec.json.Decoder(Label).decode
 _either = msgspec.json.Decoder(Score | Label).decode
 _forgetting = msgspec.json.Decoder(Forgetting).decode
 _definition = msgspec.json.Decoder(Definition).decode
-_deployment = msgspec.json.Decoder(Deployment).decode
-_rollback = msgspec.json.Decoder(Rollback).decode
 _new_token = msgspec.json.Decoder(NewToken).decode
 
 _TURN = 250  # events of a batch before others have their turn
@@ -217,7 +216,12 @@ async def points(call: Call) -> Answer:
     return Answer(
         encode(
             [
-                {"point": each.name, "version": each.published.number}
+                {
+                    "point": each.name,
+                    "version": each.published.number,
+                    "proposal": status_of(each, call.desk.now(), call.desk.on_disk),
+                    "alerts": len(each.alerts),
+                }
                 for each in found
                 if each.published is not None
             ]
@@ -307,20 +311,6 @@ async def history(call: Call) -> Answer:
     last = call.desk.on_disk
     rows = [each.shown() for each in found.versions if after < each.seq <= last]
     return Answer(encode(rows))
-
-
-async def deploy(call: Call) -> Answer:
-    """Let thresholds be in effect."""
-    item = await call.read(_deployment)
-    number = await call.desk.deploy(call.point(), item, call.by)
-    return Answer(encode({"version": number}))
-
-
-async def rollback(call: Call) -> Answer:
-    """Let the thresholds of an earlier version be in effect again."""
-    item = await call.read(_rollback)
-    number = await call.desk.rollback(call.point(), item, call.by)
-    return Answer(encode({"version": number}))
 
 
 async def log(call: Call) -> Answer:
@@ -430,8 +420,7 @@ TABLE = (
     ("PUT", "/v1/points/{point}", "admin", put_point),
     ("GET", "/v1/points/{point}/curve", "read", curve),
     ("GET", "/v1/points/{point}/history", "read", history),
-    ("POST", "/v1/points/{point}/deploy", "approve", deploy),
-    ("POST", "/v1/points/{point}/rollback", "approve", rollback),
+    *DECIDING,
     ("GET", "/v1/log", "follow", log),
     ("GET", "/v1/tokens", "admin", tokens),
     ("POST", "/v1/tokens", "admin", make_token),

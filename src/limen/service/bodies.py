@@ -12,10 +12,12 @@ from msgspec import Meta
 from limen.service.definitions import Rule
 
 __all__ = [
+    "Decision",
     "Deployment",
     "Forgetting",
     "Label",
     "LabelAnswer",
+    "NewProposal",
     "NewToken",
     "Rollback",
     "Score",
@@ -27,6 +29,8 @@ _Id = Annotated[str, Meta(min_length=1, max_length=128, description="Opaque: no 
 _Time = Annotated[datetime, Meta(tz=True)]
 _Segment = Annotated[str, Meta(min_length=1, max_length=64)]
 _Reason = Annotated[str, Meta(max_length=1000)]
+_Why = Annotated[str, Meta(min_length=1, max_length=1000, pattern=r"\S")]
+_Seen = Annotated[int, Meta(ge=0, le=2**53, description="The seq that the person saw.")]
 _Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,39}$")]
 
 
@@ -88,9 +92,25 @@ class Deployment(msgspec.Struct, forbid_unknown_fields=True):
 class Rollback(msgspec.Struct, forbid_unknown_fields=True):
     """Which version to go back to; without one, the version before."""
 
-    version: int | None = None
-    reason: _Reason = ""
-    seen: int | None = None
+    reason: _Why
+    seen: _Seen
+    version: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+
+
+class NewProposal(msgspec.Struct, forbid_unknown_fields=True):
+    """Thresholds that may replace those in effect: by segment, "" for all."""
+
+    thresholds: dict[str, Rule]
+    reason: _Why
+    seen: _Seen
+
+
+class Decision(msgspec.Struct, forbid_unknown_fields=True):
+    """Why a proposal is approved, rejected or withdrawn, and what was seen before."""
+
+    reason: _Why
+    seen: _Seen
+    despite: bool = False
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -11,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from limen.service.bodies import LabelAnswer, ScoreAnswer
-from limen.service.definitions import Definition, as_rule, checked_segment
-from limen.service.events import Event, as_datetime, as_microseconds, period
+from limen.service.changes import Changes
+from limen.service.definitions import Definition
+from limen.service.events import Event, as_datetime, as_microseconds
 from limen.service.log import Reader
 from limen.service.names import Names
 from limen.service.points import Point
 from limen.service.problems import Refused
 from limen.service.state import SCOPES, Token, refolded
-from limen.service.turns import Turns
 
 if TYPE_CHECKING:
-    from limen.service.bodies import Deployment, Forgetting, Label, NewToken, Rollback, Score
+    from limen.service.bodies import Forgetting, Label, NewToken, Score
 
 __all__ = ["Desk"]
 
@@ -30,7 +29,7 @@ _MOST_POINTS = 200
 _LONGEST_ID = 128
 
 
-class Desk(Turns):
+class Desk(Changes):
     """What callers may do to points and tokens."""
 
     # Scores and labels.
@@ -64,7 +63,7 @@ class Desk(Turns):
             self._require_remembered(point, id)
         segment = item.segment
         if segment is not None:
-            segment = self._segment(point, segment)
+            segment = self.checked_segment(point, segment)
         threshold, source = point.versions[-1].find(segment)
         version: int | None = point.versions[-1].number
         answer = item.answer
@@ -159,14 +158,6 @@ class Desk(Turns):
         if point.hash_of(id, self.key) in point.forgotten:
             raise Refused("forgotten", "The id was forgotten, and what comes again is refused.")
 
-    def _segment(self, point: Point, segment: str) -> str:
-        if point.definition.segments is None:
-            raise Refused("invalid", "segment is given, but the point is defined without segments.")
-        try:
-            return checked_segment(segment)
-        except ValueError as error:
-            raise Refused("invalid", f"{error}.") from None
-
     async def forget(self, point: Point, item: Forgetting, by: str) -> tuple[int, int]:
         """Take ids back and delete their names; return the last seq and how many were known."""
         await self.flushed()
@@ -213,6 +204,14 @@ class Desk(Turns):
                 raise Refused("moved-on", "The point has another version than If-Match says.")
             if point is None and len(self.state.points) >= _MOST_POINTS:
                 raise Refused("invalid", f"There are {_MOST_POINTS} points, the most there may be.")
+            horizon, change = definition.horizon(), definition.change
+            judges = change.policy != "manual" or change.age is not None
+            if judges and horizon is not None and definition.age() >= horizon:
+                raise Refused(
+                    "invalid",
+                    "change.age must be shorter than the shortest of time_to_live, correctable and "
+                    "memory.length: samples judge a proposal at that age, by their ids.",
+                )
             more = msgspec.to_builtins(definition)
             if point is None or point.definition.counts_alike(definition):
                 event = Event("define", self.now(), name, by=by, more=more)
@@ -246,89 +245,9 @@ class Desk(Turns):
             ):
                 made.fold(seq, event, id)
         made.succeed(point)
-        self.state.replace(self.state.seq + 1, made)
-        return self._take(Event("define", self.now(), point.name, by=by, more=more), None)
-
-    def _show(self, name: str) -> None:
-        point = self.state.points[name]
-        point.published = max(
-            (each for each in point.versions if each.seq <= self.on_disk),
-            key=lambda each: each.number,
-        )
-
-    async def deploy(self, point: Point, item: Deployment, by: str) -> int:
-        """Let thresholds be in effect; return the number of the version."""
-        self._require_seen(point, item.seen)
-        if "" not in item.thresholds:
-            raise Refused("invalid", 'thresholds need one for all: the key "".')
-        segments = [segment for segment in item.thresholds if segment]
-        for segment in segments:
-            self._segment(point, segment)
-        thresholds = {segment: rule.number for segment, rule in item.thresholds.items()}
-        return await self._deploy(point, thresholds, item.reason, by)
-
-    async def rollback(self, point: Point, item: Rollback, by: str) -> int:
-        """Let the thresholds of an earlier version be in effect again, as a new version."""
-        self._require_seen(point, item.seen)
-        number = point.version.number - 1 if item.version is None else item.version
-        found = [each for each in point.versions if each.number == number]
-        if not found or number == point.version.number:
-            raise Refused("invalid", f"There is no earlier version {number} to go back to.")
-        reason = item.reason or f"back to version {number}"
-        return await self._deploy(point, found[0].thresholds, reason, by)
-
-    def _require_seen(self, point: Point, seen: int | None) -> None:
-        if seen is not None and point.version.seq > seen:
-            raise Refused(
-                "moved-on",
-                f"Version {point.version.number} is in effect since event {point.version.seq}, "
-                f"after {seen}, which was seen. Look again and decide anew.",
-            )
-
-    async def _deploy(
-        self, point: Point, thresholds: dict[str, float], reason: str, by: str
-    ) -> int:
-        self.require_open()
-        rules = {
-            segment: msgspec.to_builtins(as_rule(each)) for segment, each in thresholds.items()
-        }
-        more = {"thresholds": rules, "reason": reason}
-        self._fold(
-            Event("deploy", self.now(), point.name, by=by, more=more),
-            None,
-            lambda: self._show(point.name),
-        )
-        number = point.version.number
-        await self.flushed()
-        return number
-
-    async def tick(self) -> None:
-        """Let time go by in all points, and change versions where the policy is automatic."""
-        if self.broken is not None or not self.state.points:
-            return
-        at = self.now()
-        seen = {name: point.to_see(at) for name, point in self.state.points.items()}
-        more = {name: each for name, each in seen.items() if each is not None}
-        self._fold(Event("advance", at, time=at, by="limen", more=more or None))
-        await self.flushed()
-        for name in list(self.state.points):
-            point = self.state.points[name]
-            reason = self._reason_to_change(point, at)
-            if reason is not None:
-                await self._deploy(point, point.optima(), reason, "limen")
-            await asyncio.sleep(0)
-
-    def _reason_to_change(self, point: Point, at: int) -> str | None:
-        change = point.definition.change
-        if change.policy != "automatic" or point.samples() < change.at_least:
-            return None
-        first = len(point.versions) == 1
-        if not first and at - point.version.at < period(change.at_most_every):
-            return None
-        now, then = point.loss_under(point.version.thresholds), point.loss_under(point.optima())
-        if then >= now * (1 - change.least_saving):
-            return None
-        return f"{1 - then / now:.1%} cheaper on {point.samples():,} labelled samples"
+        event = Event("define", self.now(), point.name, by=by, more=more)
+        self.state.replace(self.state.seq + 1, made, event)
+        return self._take(event, None)
 
     def make_token(self, item: NewToken, by: str) -> tuple[str, int]:
         """Make a token and return it: it is shown once. On disk after `flushed`."""

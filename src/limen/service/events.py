@@ -24,7 +24,18 @@ __all__ = [
 # A forgotten id is the seq of the first event that had it, so that the fold stays the same.
 Id: TypeAlias = str | int | None
 
-KINDS = ("score", "label", "forget", "advance", "define", "deploy", "token")
+KINDS = (
+    "score",
+    "label",
+    "forget",
+    "advance",
+    "define",
+    "propose",
+    "decide",
+    "deploy",
+    "alert",
+    "token",
+)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

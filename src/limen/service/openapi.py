@@ -23,6 +23,8 @@ _TYPES = (
     bodies.Forgetting,
     bodies.Deployment,
     bodies.Rollback,
+    bodies.NewProposal,
+    bodies.Decision,
     bodies.NewToken,
     bodies.SignIn,
     Definition,
@@ -31,6 +33,8 @@ _TYPES = (
 _NDJSON = "application/x-ndjson"
 _SEGMENT = ("segment", {"type": "string", "maxLength": 64})
 _AFTER = ("after", {"type": "integer", "minimum": 0, "maximum": 2**53})
+_BEFORE = ("before", {"type": "integer", "minimum": 0, "maximum": 2**53})
+_FEW = ("limit", {"type": "integer", "minimum": 0, "maximum": 100})
 _LIMIT = ("limit", {"type": "integer", "minimum": 0, "maximum": 10000})
 
 # method, path, what it does, body, status and answer, further refusals, parameters of the query
@@ -64,6 +68,20 @@ _PATHS: tuple[tuple[str, str, str, str | None, int, Any, str, tuple[Any, ...]], 
      "409 413 415", ()),
     ("post", "/v1/points/{point}/rollback", "Go back to an earlier version", "Rollback", 200, {},
      "409 413 415", ()),
+    ("get", "/v1/points/{point}/proposals", "The proposals, the newest first", None, 200, {}, "",
+     (_BEFORE, _FEW)),
+    ("post", "/v1/points/{point}/proposals", "Let a candidate run in shadow", "NewProposal", 201,
+     {}, "409 413 415", ()),
+    ("get", "/v1/points/{point}/proposals/{number}", "A proposal and what judges it", None, 200,
+     {}, "", ()),
+    ("post", "/v1/points/{point}/proposals/{number}/approve", "Let a candidate be in effect",
+     "Decision", 200, {}, "409 413 415", ()),
+    ("post", "/v1/points/{point}/proposals/{number}/reject", "Reject a candidate", "Decision", 200,
+     {}, "409 413 415", ()),
+    ("post", "/v1/points/{point}/proposals/{number}/withdraw", "Withdraw what one proposed",
+     "Decision", 200, {}, "409 413 415", ()),
+    ("get", "/v1/points/{point}/changes", "What changed, the newest first", None, 200, {}, "",
+     (_BEFORE, _FEW)),
     ("get", "/v1/log", "Events after some seq, a page of lines", None, 200, _NDJSON, "410",
      (_AFTER, _LIMIT)),
     ("get", "/session", "Who asks, and what they may do", None, 200, {}, "", ()),
@@ -141,7 +159,10 @@ def _operation(
     if "304" in refusals:
         responses["304"] = {"description": "As named in If-None-Match."}
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    shapes = {"id": {"type": "string", "minLength": 1, "maxLength": 128}}
+    shapes: dict[str, Any] = {
+        "id": {"type": "string", "minLength": 1, "maxLength": 128},
+        "number": {"type": "integer", "minimum": 1, "maximum": 10**9 - 1},
+    }
     point = {"type": "string", "minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9_.\-]+$"}
     named = path.strip("/").translate(str.maketrans("/", "_", "{}"))
     operation: dict[str, Any] = {

@@ -6,9 +6,11 @@ from __future__ import annotations
 from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
+from limen.service.deciding import open_proposal
 from limen.service.definitions import as_rule
 from limen.service.events import as_datetime
 from limen.service.http import Answer, Call, encode
+from limen.service.judging import shown_proposal
 
 if TYPE_CHECKING:
     from limen.service.points import Point
@@ -41,7 +43,7 @@ def _rule(point: Point, seq: int, now: int) -> dict[str, Any]:
     version, whole = point.published or point.version, point.of_all()
     threshold = version.thresholds[""]
     samples = point.samples()
-    interval = point.interval()
+    interval, proposal = point.interval(), open_proposal(point, seq)
     found = whole.recommended if samples else None
     return {
         "point": point.name,
@@ -51,8 +53,11 @@ def _rule(point: Point, seq: int, now: int) -> dict[str, Any]:
         "definition": point.definition,
         "version": version.shown(),
         "versions": version.number,
-        "proposal": None,
-        "alerts": [],
+        "proposal": None if proposal is None else shown_proposal(point, proposal, now),
+        "alerts": [
+            {"name": note.name, "since": as_datetime(note.at), "seq": note.seq, "text": note.text}
+            for note in point.alerts.values()
+        ],
         "events_per_second": 0.0,
         "tiles": tiles(point),
         "optimum": as_rule(float(whole.threshold)),

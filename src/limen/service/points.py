@@ -12,45 +12,27 @@ import numpy as np
 
 from limen.groups.models import key_of
 from limen.memory.base import innermost
-from limen.service.definitions import Definition, Rule, as_rule
-from limen.service.events import Event, Id, as_datetime
+from limen.service.definitions import Definition, Rule
+from limen.service.events import Event, Id
+from limen.service.proposals import Closed, Proposal, Shadow
+from limen.service.versions import Version
 
-__all__ = ["Point", "Version"]
+__all__ = ["Note", "Point"]
 
 _COURSE = 720  # how many times the best threshold is kept for a chart
+_NOTES = 1000
 OTHERS = "*"  # the segment of scores without one, and of those beyond the limit
 
 
-class Version(msgspec.Struct):
-    """The thresholds in effect from some event on."""
+class Note(msgspec.Struct):
+    """What happened besides versions and proposals: a definition, an alert that began or ended."""
 
-    number: int
     seq: int
     at: int
-    thresholds: dict[str, float]  # by segment; "" is for all
-    by: str = ""
-    reason: str = ""
-
-    def find(self, segment: str | None) -> tuple[float, str]:
-        """Return the threshold for a segment and the segment that it comes from. O(depth)."""
-        while segment:
-            found = self.thresholds.get(segment)
-            if found is not None:
-                return found, segment
-            segment = segment.rpartition("/")[0]
-        return self.thresholds[""], ""
-
-    def shown(self) -> dict[str, Any]:
-        """Describe it for JSON."""
-        rules = {segment: as_rule(each) for segment, each in sorted(self.thresholds.items())}
-        return {
-            "version": self.number,
-            "since": as_datetime(self.at),
-            "seq": self.seq,
-            "by": self.by,
-            "reason": self.reason,
-            "thresholds": rules,
-        }
+    kind: str
+    by: str
+    name: str = ""
+    text: str = ""
 
 
 class Point:
@@ -65,6 +47,10 @@ class Point:
         self.segments: set[str] = set()
         self.overflow = 0
         self.course: list[tuple[int, float, float, float]] = []  # time, best threshold, interval
+        self.proposals: list[Proposal] = []
+        self.shadow: Shadow | None = None  # of the proposal that is open
+        self.notes: list[Note] = []
+        self.alerts: dict[str, Note] = {}  # those that go on, by name
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
 
@@ -76,6 +62,21 @@ class Point:
     def succeed(self, other: Point) -> None:
         """Take over what a point decided that counted its samples otherwise."""
         self.versions, self.published, self.course = other.versions, other.published, other.course
+        self.proposals, self.notes, self.alerts = other.proposals, other.notes, other.alerts
+
+    @property
+    def proposal(self) -> Proposal | None:
+        """The proposal that is open."""
+        found = self.proposals[-1] if self.proposals else None
+        return found if found is not None and found.closed is None else None
+
+    @property
+    def changed(self) -> int:
+        """The last event after which a person should look again before deciding."""
+        last = self.proposals[-1] if self.proposals else None
+        ends = [] if last is None else [last.seq, last.closed.seq if last.closed else 0]
+        defined = [note.seq for note in self.notes if note.kind == "definition"]
+        return max(self.version.seq, *ends, *defined[-1:])
 
     @property
     def version(self) -> Version:
@@ -94,9 +95,18 @@ class Point:
         elif kind == "forget":
             assert event.more is not None
             self.ledger.forget(id)
+            if self.shadow is not None:
+                self.shadow.forget(id)
             self.forgotten[event.more["hash"]] = event.more["until"]
         elif kind == "deploy":
             self.deploy(seq, event)
+        elif kind == "propose":
+            self._propose(seq, event)
+        elif kind == "decide":
+            assert event.more is not None
+            self._close(event.more["verdict"], seq, event)
+        elif kind == "alert":
+            self._alert(seq, event)
         elif kind == "advance":
             assert event.time is not None
             self.advance(event.time)
@@ -112,27 +122,76 @@ class Point:
         self.ledger.score(id, event.value, event.time, weight, answer=event.answer, group=group)  # type: ignore[arg-type]
         self.scores += 1
         self.ones += event.answer or 0
+        if self.shadow is not None:
+            self.shadow.score(event, id)
 
     def label(self, event: Event, id: Id) -> bool:
         """Record a label; return whether the id has a score."""
         self.labels += 1
         if event.time is None:
-            return self.ledger.label(id, event.value)
-        return self.ledger.label(id, event.value, as_of=event.time)
+            joined = self.ledger.label(id, event.value)
+        else:
+            joined = self.ledger.label(id, event.value, as_of=event.time)
+        if self.shadow is not None and id in self.shadow.counted:
+            self.shadow.label(id, self.ledger)
+        return joined
 
     def deploy(self, seq: int, event: Event) -> None:
-        """Let other thresholds be in effect."""
+        """Let other thresholds be in effect; a proposal that is open has then come to its end."""
         assert event.more is not None
-        thresholds = {
-            segment: msgspec.convert(rule, Rule).number
-            for segment, rule in event.more["thresholds"].items()
-        }
-        reason = event.more.get("reason", "")
+        thresholds, reason = _thresholds(event), event.more.get("reason", "")
         number = self.versions[-1].number + 1 if self.versions else 1
-        self.versions.append(Version(number, seq, event.at, thresholds, event.by, reason))
+        proposal = event.more.get("proposal")
+        made = Version(number, seq, event.at, thresholds, event.by, reason, proposal)
+        self._close("superseded" if proposal is None else "approved", seq, event, number)
+        self.versions.append(made)
+
+    def _propose(self, seq: int, event: Event) -> None:
+        assert event.more is not None
+        self._close("superseded", seq, event)
+        more = event.more
+        made = Proposal(
+            len(self.proposals) + 1,
+            seq,
+            event.at,
+            event.by,
+            more.get("reason", ""),
+            self.version.number,
+            _thresholds(event),
+            more["age"],
+            more["expires"],
+            more["confidence"],
+            more.get("back_to"),
+        )
+        self.proposals.append(made)
+        self.shadow = Shadow(made, self.version)
+
+    def _close(self, verdict: str, seq: int, event: Event, version: int | None = None) -> None:
+        if self.proposal is not None and event.more is not None:
+            reason, shown = event.more.get("reason", ""), event.more.get("shown")
+            closed = Closed(verdict, seq, event.at, event.by, reason, version, shown)
+            self.proposal.closed = closed
+        self.shadow = None
+
+    def _alert(self, seq: int, event: Event) -> None:
+        assert event.more is not None
+        name, text = event.more["name"], event.more["text"]
+        note = Note(seq, event.at, "alert", event.by, name, text)
+        if event.more["ended"]:
+            self.alerts.pop(name, None)
+        else:
+            self.alerts[name] = note
+        self.note(note)
+
+    def note(self, note: Note) -> None:
+        """Keep what happened for the history; the oldest of very many is dropped."""
+        self.notes.append(note)
+        del self.notes[:-_NOTES]
 
     def advance(self, time: int) -> None:
-        """Let time go by."""
+        """Let time go by; samples judge a proposal before the ledger may drop their ids."""
+        if self.shadow is not None:
+            self.shadow.advance(time, self.ledger)
         self.ledger.advance(time)
         if self.forgotten:
             self.forgotten = {each: until for each, until in self.forgotten.items() if until > time}
@@ -157,6 +216,24 @@ class Point:
     def of_all(self) -> Any:
         """Return what answers for all samples, whatever their segment."""
         return self.ledger if self.definition.segments is None else self.ledger.model.model(())
+
+    def model(self, segment: str) -> Any:
+        """Return what answers for a segment, "" for all; None where it holds too few samples."""
+        grouped = self.ledger.model
+        if self.definition.segments is None or not segment:
+            return self.of_all() if self.samples() else None
+        path = tuple(segment.split("/"))
+        known = path in grouped and grouped.count(path) >= grouped.at_least
+        return grouped.model(path) if known else None
+
+    def candidate(self) -> dict[str, float] | None:
+        """Return thresholds that differ from those in effect where the samples rule these out."""
+        found = dict(self.version.thresholds)
+        for segment in self.optima():
+            model, now = self.model(segment), self.version.find(segment)[0]
+            if model is not None and not model.keeps(now) and model.recommended is not None:
+                found[segment] = float(model.recommended)
+        return None if found == self.version.thresholds else found
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
         """Return between which thresholds the best one lies, as far as the samples say."""
@@ -225,6 +302,14 @@ class Point:
     def samples(self) -> int:
         """Return how many samples count."""
         return len(self.ledger.model)
+
+
+def _thresholds(event: Event) -> dict[str, float]:
+    assert event.more is not None
+    return {
+        segment: msgspec.convert(rule, Rule).number
+        for segment, rule in event.more["thresholds"].items()
+    }
 
 
 _ROW = np.dtype([("score", "<f8"), ("below", "<i8"), ("above", "<i8"), ("count", "<i8")])

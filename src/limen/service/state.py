@@ -12,7 +12,9 @@ from limen.memory import Ledger
 from limen.service.definitions import Definition
 from limen.service.events import KINDS, Event, Id
 from limen.service.log import Damaged
-from limen.service.points import Point, Version
+from limen.service.points import Note, Point
+from limen.service.proposals import Proposal, Shadow, StoredShadow
+from limen.service.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -44,6 +46,10 @@ class _Stored(msgspec.Struct):
     counts: tuple[int, int, int, int]
     segments: list[str]
     course: list[tuple[int, float, float, float]] = []
+    proposals: list[Proposal] = []
+    shadow: StoredShadow | None = None
+    notes: list[Note] = []
+    alerts: list[Note] = []
 
 
 class _Snapshot(msgspec.Struct):
@@ -54,6 +60,7 @@ class _Snapshot(msgspec.Struct):
     forgot: int
     points: dict[str, _Stored]
     tokens: list[Token]
+    alerts: list[Note] = []
 
 
 class State:
@@ -72,13 +79,16 @@ class State:
         self.forgot = 0  # the last event that deleted an id
         self.points: dict[str, Point] = {}
         self.tokens: dict[str, Token] = {}
+        self.alerts: dict[str, Note] = {}  # of the server itself
         self._history = history
 
     def fold(self, seq: int, event: Event, id: Id) -> None:
         """Let one event happen: each exactly once, in their order."""
         kind = event.kind
-        if kind in ("score", "label", "deploy"):
+        if kind in ("score", "label", "deploy", "propose", "decide"):
             self.points[event.point].fold(seq, event, id)
+        elif kind == "alert":
+            self._alert(seq, event)
         elif kind == "advance":
             for point in self.points.values():
                 point.fold(seq, event, id)
@@ -106,12 +116,27 @@ class State:
         elif point.definition.counts_alike(definition):
             point.defined(definition)
         else:
-            self.replace(seq, refolded(point, definition, self._history(seq - 1)))
+            self.replace(seq, refolded(point, definition, self._history(seq - 1)), event)
+            return
+        point.note(Note(seq, event.at, "definition", event.by))
 
-    def replace(self, seq: int, point: Point) -> None:
-        """Put a point in the place of the one that it was made from."""
+    def replace(self, seq: int, point: Point, event: Event) -> None:
+        """Put a point in the place of the one that it was made from; what was proposed ends."""
         self.points[point.name] = point
         self.refolded = seq
+        more = {"verdict": "superseded", "reason": "the point was defined anew"}
+        point.fold(seq, Event("decide", event.at, by=event.by, more=more), None)
+        point.note(Note(seq, event.at, "definition", event.by))
+
+    def _alert(self, seq: int, event: Event) -> None:
+        if event.point:
+            self.points[event.point].fold(seq, event, None)
+            return
+        assert event.more is not None
+        self.alerts.pop(event.more["name"], None)
+        if not event.more["ended"]:
+            note = Note(seq, event.at, "alert", event.by, event.more["name"], event.more["text"])
+            self.alerts[note.name] = note
 
     def _token(self, event: Event) -> None:
         assert event.more is not None
@@ -134,14 +159,32 @@ class State:
                 (point.scores, point.labels, point.ones, point.overflow),
                 sorted(point.segments),
                 point.course,
+                point.proposals,
+                None if point.shadow is None else point.shadow.stored(),
+                point.notes,
+                sorted(point.alerts.values(), key=lambda note: note.seq),
             )
             for name, point in sorted(self.points.items())
         }
         tokens = [self.tokens[name] for name in sorted(self.tokens)]
         body = msgspec.msgpack.encode(
-            _Snapshot(self.seq, chain, self.at, self.refolded, self.forgot, points, tokens)
+            _Snapshot(
+                self.seq,
+                chain,
+                self.at,
+                self.refolded,
+                self.forgot,
+                points,
+                tokens,
+                sorted(self.alerts.values(), key=lambda note: note.seq),
+            )
         )
         return _MAGIC + hashlib.sha256(body).digest() + body
+
+    @staticmethod
+    def is_current(stored: bytes) -> bool:
+        """Whether bytes are of this version, so that equal states have equal ones."""
+        return stored.startswith(_MAGIC)
 
     def restore(self, stored: bytes) -> bytes:
         """Become what bytes describe, and return the chain; ValueError where they are damaged."""
@@ -159,8 +202,13 @@ class State:
             point.versions, point.forgotten = each.versions, each.forgotten
             point.scores, point.labels, point.ones, point.overflow = each.counts
             point.segments = set(each.segments)
-            point.course = each.course
+            point.course, point.proposals, point.notes = each.course, each.proposals, each.notes
+            point.alerts = {note.name: note for note in each.alerts}
+            if each.shadow is not None:
+                point.shadow = Shadow(point.proposals[-1], point.version)
+                point.shadow.restore(each.shadow)
         self.tokens = {token.name: token for token in found.tokens}
+        self.alerts = {note.name: note for note in found.alerts}
         return found.chain
 
     def publish(self) -> None:

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people decide by HTTP: versions, proposals, and the history of both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from limen.service.bodies import Decision, Deployment, NewProposal, Rollback
+from limen.service.definitions import as_rule
+from limen.service.events import as_datetime
+from limen.service.http import Answer, Call, encode
+from limen.service.judging import said, shown_proposal
+from limen.service.problems import Refused
+
+if TYPE_CHECKING:
+    from limen.service.points import Point
+    from limen.service.proposals import Proposal
+
+__all__ = ["DECIDING", "open_proposal", "status_of"]
+
+_deployment = msgspec.json.Decoder(Deployment).decode
+_rollback = msgspec.json.Decoder(Rollback).decode
+_new_proposal = msgspec.json.Decoder(NewProposal).decode
+_decision = msgspec.json.Decoder(Decision).decode
+
+_PAGE = 100
+
+
+def open_proposal(point: Point, on_disk: int) -> Proposal | None:
+    """Return the proposal that is open, if it is on disk."""
+    found = point.proposal
+    return found if found is not None and found.seq <= on_disk else None
+
+
+def status_of(point: Point, now: int, on_disk: int) -> str | None:
+    """Say whether a proposal is in shadow or waits for approval."""
+    found = open_proposal(point, on_disk)
+    return None if found is None else str(said(point, found, now)["status"])
+
+
+async def deploy(call: Call) -> Answer:
+    """Let thresholds be in effect."""
+    item = await call.read(_deployment)
+    return _version(*await call.desk.deploy(call.point(), item, call.by))
+
+
+async def rollback(call: Call) -> Answer:
+    """Let the thresholds of an earlier version be in effect again."""
+    item = await call.read(_rollback)
+    return _version(*await call.desk.rollback(call.point(), item, call.by))
+
+
+def _version(number: int, seq: int) -> Answer:
+    return Answer(encode({"version": number, "seq": seq}))
+
+
+async def propose(call: Call) -> Answer:
+    """Let a candidate run in shadow."""
+    item = await call.read(_new_proposal)
+    point = call.point()
+    made = await call.desk.propose(point, item, call.by)
+    return Answer(encode(shown_proposal(point, made, call.desk.now())), 201)
+
+
+async def approve(call: Call) -> Answer:
+    """Let a candidate be in effect."""
+    item = await call.read(_decision)
+    return _version(*await call.desk.approve(call.point(), _number(call), item, call.by))
+
+
+async def reject(call: Call) -> Answer:
+    """Reject a candidate."""
+    return await _closed(call, "rejected")
+
+
+async def withdraw(call: Call) -> Answer:
+    """Withdraw a candidate that one proposed."""
+    return await _closed(call, "withdrawn")
+
+
+async def _closed(call: Call, verdict: str) -> Answer:
+    item = await call.read(_decision)
+    seq = await call.desk.close_proposal(call.point(), _number(call), item, call.by, verdict)
+    return Answer(encode({"seq": seq}))
+
+
+def _number(call: Call) -> int:
+    text = call.path["number"]
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise Refused("invalid", "A proposal is named by its number.")
+    return int(text)
+
+
+async def proposals(call: Call) -> Answer:
+    """List the proposals, the newest first."""
+    point, before = call.point(), call.number("before", 2**53)
+    most = call.number("limit", 20, _PAGE)
+    found = [each for each in point.proposals if each.number < before][::-1]
+    rows = [
+        shown_proposal(point, each, call.desk.now())
+        for each in found
+        if each.seq <= call.desk.on_disk
+    ]
+    return Answer(encode({"proposals": rows[:most]}))
+
+
+async def proposal(call: Call) -> Answer:
+    """Describe one proposal."""
+    point, number = call.point(), _number(call)
+    for each in point.proposals:
+        if each.number == number and each.seq <= call.desk.on_disk:
+            return Answer(encode(shown_proposal(point, each, call.desk.now())))
+    raise Refused("not-found", f"There is no proposal {number}.")
+
+
+async def changes(call: Call) -> Answer:
+    """List what changed, the newest first: versions, proposals, decisions, alerts, definitions."""
+    before, most = call.number("before", 2**53), call.number("limit", 50, _PAGE)
+    last = min(before - 1, call.desk.on_disk)
+    rows = [row for row in _rows(call.point()) if row["seq"] <= last]
+    rows.sort(key=lambda row: row["seq"], reverse=True)
+    more = rows[most - 1]["seq"] if 0 < most < len(rows) else None
+    return Answer(encode({"changes": rows[:most], "before": more}))
+
+
+def _rows(point: Point) -> list[dict[str, Any]]:
+    rows = []
+    for version in point.versions:
+        text = f"version {version.number}"
+        if version.proposal is not None:
+            text += f", which was proposal {version.proposal}"
+        rows.append(_row(version, "version", text, number=version.number,
+                         thresholds=_rules(version.thresholds)))  # fmt: skip
+    for each in point.proposals:
+        text = f"proposal {each.number}, in shadow"
+        if each.back_to is not None:
+            text = f"proposal {each.number}: version {each.back_to} is on watch"
+        rows.append(_row(each, "proposal", text, number=each.number,
+                         thresholds=_rules(each.thresholds)))  # fmt: skip
+        end = each.closed
+        if end is not None and end.verdict not in ("approved", "superseded"):
+            text = f"proposal {each.number} {end.verdict}"
+            rows.append(_row(end, "decision", text, number=each.number, verdict=end.verdict))
+    for note in point.notes:
+        text = note.text or "the point was defined"
+        rows.append(_row(note, note.kind, text, name=note.name or None))
+    return rows
+
+
+def _row(of: Any, kind: str, text: str, **more: Any) -> dict[str, Any]:
+    empty = dict.fromkeys(("number", "verdict", "thresholds", "name"))
+    return {
+        "seq": of.seq,
+        "at": as_datetime(of.at),
+        "kind": kind,
+        "by": of.by,
+        "reason": getattr(of, "reason", ""),
+        **empty,
+        **more,
+        "text": text,
+    }
+
+
+def _rules(thresholds: dict[str, float]) -> dict[str, Any]:
+    return {segment: as_rule(each) for segment, each in sorted(thresholds.items())}
+
+
+_ONE = "/v1/points/{point}/proposals/{number}"
+
+DECIDING = (
+    ("POST", "/v1/points/{point}/deploy", "approve", deploy),
+    ("POST", "/v1/points/{point}/rollback", "approve", rollback),
+    ("GET", "/v1/points/{point}/proposals", "read", proposals),
+    ("POST", "/v1/points/{point}/proposals", "propose", propose),
+    ("GET", _ONE, "read", proposal),
+    ("POST", f"{_ONE}/approve", "approve", approve),
+    ("POST", f"{_ONE}/reject", "approve", reject),
+    ("POST", f"{_ONE}/withdraw", "propose", withdraw),
+    ("GET", "/v1/points/{point}/changes", "read", changes),
+)

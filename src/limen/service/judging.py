@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the samples say of a proposal, and which demands it meets."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limen.service.definitions import as_rule
+from limen.service.events import as_datetime, period
+from limen.trust.evidence import Evidence
+from limen.trust.ranked import height
+
+if TYPE_CHECKING:
+    from limen.service.points import Point
+    from limen.service.proposals import Proposal, Shadow
+
+__all__ = ["Judged", "judged", "shown_proposal"]
+
+_HOUR, _DAY = 3_600_000_000, 86_400_000_000
+
+
+class Judged:
+    """What a shadow says, in counts, costs and evidence. O(distinct weights and segments)."""
+
+    def __init__(self, point: Point, proposal: Proposal, shadow: Shadow) -> None:
+        definition = point.definition
+        self.prices = float(definition.false_positive), float(definition.false_negative)
+        self.most = definition.change.largest_weight
+        self.confidence = proposal.confidence
+        self.samples = self.missing = self.better = self.worse = 0
+        self.table = [dict.fromkeys(("cost", "false_positives", "false_negatives"), 0.0)
+                      | {"answered_1": 0.0} for _ in range(2)]  # fmt: skip
+        self.square = 0.0
+        self.won: dict[str, dict[float, int]] = {}
+        self.lost: dict[str, dict[float, int]] = {}
+        self.lacking: dict[float, int] = {}  # the most that those without a label may cost
+        for (answer, label), (many, weight) in shadow.agreed.items():
+            for side in (0, 1):
+                self._add(side, answer, label, many, weight)
+            self.samples += many
+        self.missing = shadow.missing
+        for segment, then, label, weight, many in shadow.differing():
+            self._differ(segment, then, label, weight, many)
+        self.saving = self.table[0]["cost"] - self.table[1]["cost"]
+        pairs = [
+            (height(shadow.now.find(each)[0]), height(shadow.candidate.find(each)[0]))
+            for each in {"", *shadow.now.thresholds, *shadow.candidate.thresholds}
+        ]
+        self.lowered = any(then < now for now, then in pairs)
+        self.mixed = self.lowered and any(then > now for now, then in pairs)
+        self.mixed = self.mixed or not all(self.prices)
+        self.evidence = self._evidence(_added(self.won), _added(self.lost))
+
+    def _add(self, side: int, answer: int, label: int, many: int, weight: float) -> None:
+        row = self.table[side]
+        row["answered_1"] += many * answer
+        if answer != label:
+            row["false_positives" if answer else "false_negatives"] += many
+            row["cost"] += self.prices[label] * weight
+
+    def _differ(self, segment: str, then: int, label: int, weight: float, many: int) -> None:
+        if label > 1:
+            self.missing += many
+            cost = self.prices[1 - then] * weight
+            self.lacking[cost] = self.lacking.get(cost, 0) + many
+            return
+        self.samples += many
+        for side, answer in ((0, 1 - then), (1, then)):
+            self._add(side, answer, label, many, many * weight)
+        cost = self.prices[label] * weight
+        self.square += many * cost * cost
+        sums = self.won if then == label else self.lost
+        own = sums.setdefault(segment, {})
+        own[cost] = own.get(cost, 0) + many
+        if then == label:
+            self.better += many
+        else:
+            self.worse += many
+
+    def _evidence(
+        self, won: dict[float, int], lost: dict[float, int], confidence: float | None = None
+    ) -> Evidence:
+        """Bet on the costs saved; where all answers change one way, by their odds."""
+        positive, negative = self.prices
+        terms: dict[str, Any] = {"confidence": confidence or self.confidence}
+        if self.mixed or confidence is not None:
+            terms["largest_loss"], units = max(self.prices) * self.most, (1.0, 1.0)
+            ends = (1.0, 0.0)
+        else:
+            ends = (1.0, 0.0) if self.lowered else (0.0, 1.0)
+            units = (negative, positive) if self.lowered else (positive, negative)
+            terms |= {"false_positive": positive, "false_negative": negative}
+            terms["largest_loss"] = units[1] * self.most
+        made = Evidence(*ends, **terms).snapshot()
+        for name, counts, unit in (
+            ("wins", won, units[0]),
+            ("losses", lost, units[1]),
+            ("missing", self.lacking, units[1]),
+        ):
+            weights = sorted(each for each in counts if each > 0)
+            found = [counts[each] for each in weights]
+            made[name] = np.array(weights, float) / unit, np.array(found, np.int64)
+        return Evidence.from_snapshot(made)
+
+    def interval(self, at_least: int) -> tuple[float, float] | None:
+        """Return bounds of the saving that hold however often one looks, for many samples."""
+        n = self.samples
+        if n < 2:
+            return None
+        mean = self.saving / n
+        deviation = math.sqrt(max(self.square / n - mean * mean, 0.0))
+        share = 1 - self.confidence
+        tight = (2 * math.log(1 / share) + math.log(1 + 2 * math.log(1 / share))) / at_least
+        width = math.sqrt(
+            2 * (n * tight + 1) / (n * n * tight) * math.log(math.sqrt(n * tight + 1) / share)
+        )
+        return n * (mean - width * deviation), n * (mean + width * deviation)
+
+    def segments(self) -> list[dict[str, Any]]:
+        """Return what each segment says, if there is more than one."""
+        names = sorted({*self.won, *self.lost})
+        if names in ([], [""]):
+            return []
+        sure = 1 - (1 - self.confidence) / len(names)  # each may be wrong by chance
+        rows = []
+        for name in names:
+            won, lost = self.won.get(name, {}), self.lost.get(name, {})
+            better, worse = sum(won.values()), sum(lost.values())
+            against = self._evidence(lost, won, sure) if worse else None
+            rows.append(
+                {
+                    "segment": name,
+                    "different": better + worse,
+                    "better": better,
+                    "worse": worse,
+                    "saving": _total(won) - _total(lost),
+                    "worse_for_sure": against is not None and against.decided,
+                }
+            )
+        return rows
+
+
+def _added(sums: dict[str, dict[float, int]]) -> dict[float, int]:
+    total: dict[float, int] = {}
+    for counts in sums.values():
+        for cost, many in counts.items():
+            total[cost] = total.get(cost, 0) + many
+    return total
+
+
+def _total(counts: dict[float, int]) -> float:
+    return sum(cost * many for cost, many in counts.items())
+
+
+def judged(point: Point) -> Judged | None:
+    """Return what the samples say of the proposal that is open."""
+    if point.proposal is None or point.shadow is None:
+        return None
+    return Judged(point, point.proposal, point.shadow)
+
+
+def demands(
+    point: Point, proposal: Proposal, found: Judged, shadow: Shadow, now: int
+) -> list[dict[str, Any]]:
+    """Return what is demanded of a proposal before it is deployed, and whether it is met."""
+    change, evidence = point.definition.change, found.evidence
+    cost = found.table[0]["cost"]
+    saved = found.saving / cost if cost else 0.0
+    share = shadow.ones_now or shadow.scored  # from none: of all
+    moved = (shadow.ones_candidate - shadow.ones_now) / share if share else 0.0
+    rows = [
+        ("at_least", found.samples >= change.at_least,
+         f"at least {change.at_least:,} labelled samples: {found.samples:,}"),
+        ("different", found.better + found.worse >= change.different,
+         f"answered differently at least {change.different:,} times: "
+         f"{found.better + found.worse:,}, of which {found.better:,} better, "
+         f"{found.worse:,} worse"),
+        ("confidence", evidence.decided,
+         f"a saving above 0 with {found.confidence:.4g} confidence: evidence "
+         f"{_short(evidence.value)} of {_short(evidence.enough)}"),
+        ("least_saving", cost > 0 and saved >= change.least_saving,
+         f"a saving of at least {change.least_saving:.2%} of the cost: {saved:.2%}"),
+        ("shadow", now - proposal.at >= period(change.shadow),
+         f"in shadow at least {change.shadow}: {_length(now - proposal.at)}"),
+        ("most_answered", abs(moved) <= change.most_answered,
+         f"answers 1 change by at most {change.most_answered:.0%}: {moved:+.1%}"),
+    ]  # fmt: skip
+    last = point.version
+    if proposal.back_to is None and last.number > 1:
+        rows.append(
+            ("at_most_every", now - last.at >= period(change.at_most_every),
+             f"at most one change every {change.at_most_every}: the last "
+             f"{_length(now - last.at)} ago")
+        )  # fmt: skip
+    worse = [each["segment"] or "all others" for each in found.segments() if each["worse_for_sure"]]
+    rows.append(
+        ("segments", not worse,
+         "no segment gets worse for sure" + (f": {', '.join(worse[:5])} does" if worse else ""))
+    )  # fmt: skip
+    return [{"name": name, "met": met, "text": text} for name, met, text in rows]
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 1e6 else "more than a million"
+
+
+def _length(microseconds: int) -> str:
+    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (60_000_000, "m")):
+        if microseconds >= 2 * unit:
+            return f"{microseconds // unit} {name}"
+    return f"{microseconds // 1_000_000} s"
+
+
+def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
+    """Describe a proposal for JSON; one that is closed as it was shown then."""
+    shown: dict[str, Any] = {
+        "number": proposal.number,
+        "seq": proposal.seq,
+        "at": as_datetime(proposal.at),
+        "by": proposal.by,
+        "reason": proposal.reason,
+        "kind": "candidate" if proposal.back_to is None else "return",
+        "version": proposal.version,
+        "back_to": proposal.back_to,
+        "now": _rules(next(e for e in point.versions if e.number == proposal.version).thresholds),
+        "thresholds": _rules(proposal.thresholds),
+        "age_seconds": proposal.age / 1e6,
+        "first": as_datetime(proposal.at + proposal.age),
+        "expires": as_datetime(proposal.expires),
+        "closed": None,
+    }
+    closed = proposal.closed
+    if closed is None:
+        return shown | said(point, proposal, now)
+    ended = {
+        "at": as_datetime(closed.at),
+        "by": closed.by,
+        "reason": closed.reason,
+        "seq": closed.seq,
+        "version": closed.version,
+    }
+    return shown | (closed.shown or {}) | {"status": closed.verdict, "closed": ended}
+
+
+def _rules(thresholds: dict[str, float]) -> dict[str, Any]:
+    return {segment: as_rule(each) for segment, each in sorted(thresholds.items())}
+
+
+def said(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
+    """Describe what the samples say: kept with a decision as what was shown."""
+    shadow = point.shadow
+    assert shadow is not None
+    found = Judged(point, proposal, shadow)
+    asked = demands(point, proposal, found, shadow, now)
+    bounds = found.interval(point.definition.change.at_least)
+    cost, evidence = found.table[0]["cost"], found.evidence
+    return {
+        "status": "waiting" if all(each["met"] for each in asked) else "shadow",
+        "samples": found.samples,
+        "missing": found.missing,
+        "young": len(shadow.waiting),
+        "different": found.better + found.worse,
+        "better": found.better,
+        "worse": found.worse,
+        "evidence": {
+            "value": min(evidence.value, 1e300),
+            "worst_value": min(evidence.worst_value, 1e300),
+            "enough": evidence.enough,
+            "decided": evidence.decided,
+        },
+        "table": {"now": found.table[0], "candidate": found.table[1]},
+        "saving": None
+        if bounds is None
+        else {
+            "total": found.saving,
+            "low": bounds[0],
+            "high": bounds[1],
+            "share": found.saving / cost if cost else 0.0,
+            "confidence": found.confidence,
+        },
+        "segments": found.segments(),
+        "demands": asked,
+    }

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A version: the thresholds of a point in effect from some event on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from limen.service.definitions import as_rule
+from limen.service.events import as_datetime
+
+__all__ = ["Version"]
+
+
+class Version(msgspec.Struct):
+    """The thresholds in effect from some event on."""
+
+    number: int
+    seq: int
+    at: int
+    thresholds: dict[str, float]  # by segment; "" is for all
+    by: str = ""
+    reason: str = ""
+    proposal: int | None = None  # the one that it was
+
+    def find(self, segment: str | None) -> tuple[float, str]:
+        """Return the threshold for a segment and the segment that it comes from. O(depth)."""
+        while segment:
+            found = self.thresholds.get(segment)
+            if found is not None:
+                return found, segment
+            segment = segment.rpartition("/")[0]
+        return self.thresholds[""], ""
+
+    def shown(self) -> dict[str, Any]:
+        """Describe it for JSON."""
+        rules = {segment: as_rule(each) for segment, each in sorted(self.thresholds.items())}
+        return {
+            "version": self.number,
+            "since": as_datetime(self.at),
+            "seq": self.seq,
+            "by": self.by,
+            "reason": self.reason,
+            "proposal": self.proposal,
+            "thresholds": rules,
+        }
