@@ -19,6 +19,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -89,14 +90,17 @@ def play(client: Client, seconds: float) -> None:
         time.sleep(max(0.0, (number + 1) / RATE - (time.monotonic() - begun)))
 
 
-def asked(url: str) -> dict:
+def asked(url: str, body: dict | None = None) -> dict:
     """Return what the server says."""
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    sent = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, sent, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
         return json.load(answer)
 
 
-def main(seconds: float, bind: str) -> None:
-    """Start a server in an empty directory, and play the stream into it."""
+@contextmanager
+def server(bind: str) -> Iterator[str]:
+    """Run a server with the point in an empty directory, and yield its address."""
     with tempfile.TemporaryDirectory(prefix="limen-") as folder:
         command = [sys.executable, "-m", "limen", "serve"]
         where = ["--data", str(Path(folder) / "data")]
@@ -109,27 +113,35 @@ def main(seconds: float, bind: str) -> None:
         )
         with subprocess.Popen(
             [*command, *where, "--bind", bind, "--tick", "1s"], stderr=subprocess.PIPE, text=True
-        ) as server:
+        ) as process:
             try:
-                assert server.stderr is not None
-                started = json.loads(server.stderr.readline())
-                if "address" not in started:
-                    sys.exit(f"The server did not start: {started.get('message', started)}")
-                url = started["address"]
-                with Client(url, every=0.05, refresh=0.25) as client:
-                    fill(client, datetime.now(UTC))
-                    print(f"Open {url} in a browser.\n")
-                    print(f"{RATE} sites a second come in; a missed phishing site costs 5, a false")
-                    print("alarm 1. Half a minute from now a proposal waits for your approval.")
-                    print("Ctrl-C ends it.", flush=True)
-                    play(client, seconds)
-                tiles = asked(f"{url}/v1/points/{NAME}/overview")["tiles"]
-                print(f"\nThe answers cost {tiles['cost']:,.0f} on {tiles['samples']:,} sites; the")
-                print(f"cheapest single threshold would have cost {tiles['cheapest']:,.0f}.")
-            except KeyboardInterrupt:
-                pass
+                assert process.stderr is not None
+                first = process.stderr.readline()
+                if '"address"' not in first:
+                    sys.exit(f"The server did not start: {first}{process.stderr.read()}")
+                yield json.loads(first)["address"]
             finally:
-                server.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGTERM)
+
+
+def main(seconds: float, bind: str) -> None:
+    """Start a server, and play the stream into it."""
+    with server(bind) as url:
+        with Client(url, every=0.05, refresh=0.25) as client:
+            fill(client, datetime.now(UTC))
+            print(f"Open {url} in a browser.\n")
+            print(
+                f"{RATE} sites a second come in; a missed phishing site costs 5, a false alarm 1."
+            )
+            print("Half a minute from now a proposal waits for your approval. Ctrl-C ends it.")
+            sys.stdout.flush()
+            try:
+                play(client, seconds)
+            except KeyboardInterrupt:
+                print()
+        tiles = asked(f"{url}/v1/points/{NAME}/overview")["tiles"]
+        print(f"The answers cost {tiles['cost']:,.0f} on {tiles['samples']:,} sites; the cheapest")
+        print(f"single threshold would have cost {tiles['cheapest']:,.0f}.")
 
 
 if __name__ == "__main__":

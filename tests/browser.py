@@ -132,7 +132,9 @@ class Tab:
         """Keep what the browser says of this tab."""
         if method == "Runtime.exceptionThrown":
             details = given["exceptionDetails"]
-            self.complaints.append(details.get("exception", details).get("description", str(details)))
+            self.complaints.append(
+                details.get("exception", details).get("description", str(details))
+            )
         elif method == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning"):
             self.complaints.append(str([each.get("value") for each in given["args"]]))
         elif method == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
@@ -189,6 +191,27 @@ class Tab:
         """Return what a person reads there."""
         return str(self.js(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
+    def texts(self, selector: str) -> list[str]:
+        """Return the text of each element."""
+        place = json.dumps(selector)
+        found: list[str] = self.js(
+            f"[...document.querySelectorAll({place})].map((each) => each.textContent)"
+        )
+        return found
+
+    def cells(self, selector: str) -> list[list[str]]:
+        """Return the text of each cell of rows."""
+        place = json.dumps(selector)
+        found: list[list[str]] = self.js(
+            f"[...document.querySelectorAll({place})]"
+            ".map((row) => [...row.children].map((cell) => cell.textContent))"
+        )
+        return found
+
+    def count(self, selector: str) -> int:
+        """Return how many elements there are."""
+        return int(self.js(f"document.querySelectorAll({json.dumps(selector)}).length"))
+
     def click(self, selector: str) -> None:
         """Press the mouse on the middle of an element."""
         place = json.dumps(selector)
@@ -213,7 +236,9 @@ class Tab:
         text, code = _KEYS[key]
         given = {"key": key, "code": "Space" if key == " " else key, "modifiers": 8 * shift}
         given |= {"windowsVirtualKeyCode": code}
-        self.send("Input.dispatchKeyEvent", type="keyDown", **given, **({"text": text} if text else {}))
+        self.send(
+            "Input.dispatchKeyEvent", type="keyDown", **given, **({"text": text} if text else {})
+        )
         self.send("Input.dispatchKeyEvent", type="keyUp", **given)
 
     def type(self, text: str) -> None:
@@ -234,7 +259,8 @@ class Tab:
         given: dict[str, Any] = {"format": "png"}
         if whole:
             size = self.send("Page.getLayoutMetrics")["cssContentSize"]
-            given["clip"] = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+            sides = {side: size[side] for side in ("width", "height")}
+            given["clip"] = {"x": 0, "y": 0, "scale": 1, **sides}
             given["captureBeyondViewport"] = True
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", **given)["data"]))
 

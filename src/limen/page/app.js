@@ -32,6 +32,7 @@ const leave = () => {
   stream = null;
   clearTimeout(retry);
   version = null;
+  show(find("notice"), false);
 };
 
 const failed = (problem) => {
@@ -39,15 +40,18 @@ const failed = (problem) => {
   if (problem.status === 409) return tooLate(problem);
   if (problem.status === 0) return lost();
   if (problem.passing) return troubled(`${problem.title}. ${problem.detail} What you see stays as it was.`);
-  troubled(`${problem.title}. ${problem.detail}`);
+  noticed(`${problem.title}. ${problem.detail}`);
 };
 
-const tooLate = (problem) => {
-  troubled(`Nothing was changed: ${problem.detail || problem.title} What you see now is the newest.`);
-  trouble.tabIndex = -1;
-  trouble.focus();
-  trouble.scrollIntoView({ block: "center" });
+// What somebody must read: it stays until they close it.
+const noticed = (text) => {
+  const place = find("notice");
+  write(find("notice-text"), text);
+  show(place);
+  place.focus();
+  place.scrollIntoView({ block: "nearest" });
 };
+const tooLate = (problem) => noticed(`Nothing was changed. ${problem.detail || problem.title} What you see now is the newest.`);
 
 const lost = () => {
   connected(false, 0);
@@ -179,25 +183,51 @@ const tell = (view) => {
 
 const listen = (point) => {
   stream = new EventSource(point ? `/v1/stream?point=${encodeURIComponent(point)}` : "/v1/stream");
+  const mine = stream;
   let away = false;
   stream.addEventListener("open", () => {
-    if (away) restart();
+    if (away) renew();
     else if (!point) connected(true, 0);
+    away = false;
   });
   stream.addEventListener("error", () => {
-    if (away) return;
+    if (!away) lost();
     away = true;
-    lost();
-    if (stream?.readyState === EventSource.CLOSED) retry = setTimeout(restart, 1500);
+    if (mine === stream && mine.readyState === EventSource.CLOSED) retry = setTimeout(() => reconnect(point), 1500);
   });
   for (const kind of ["tick", "version", "proposal", "alert", "reset"]) {
     stream.addEventListener(kind, (event) => {
       const given = JSON.parse(event.data || "{}");
       if (kind === "tick") connected(true, given.rate ?? 0);
-      if (kind !== "tick") refreshPoints();
+      else refreshPoints();
       shown?.hear(kind, given);
     });
   }
+};
+
+// The server answers again: what is on the page stays where it is, and only its figures change.
+const renew = () => {
+  troubled("");
+  connected(true, 0);
+  refreshPoints();
+  shown?.renew();
+};
+
+// The browser has given up on the stream: ask whether the session still holds, then open another.
+const reconnect = async (point) => {
+  const mine = turn;
+  try {
+    await ask("GET", "/session");
+  } catch (problem) {
+    if (mine !== turn) return;
+    if (problem.status === 401) failed(problem);
+    else retry = setTimeout(() => reconnect(point), 1500);
+    return;
+  }
+  if (mine !== turn) return;
+  stream?.close();
+  listen(point);
+  renew();
 };
 const restart = () => start(true);
 
@@ -260,6 +290,10 @@ const start = async (quiet = false) => {
   }
 };
 
+find("notice-close").addEventListener("click", () => {
+  show(find("notice"), false);
+  main.focus();
+});
 find("skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
