@@ -441,10 +441,10 @@ def test_two_people_approve_at_once_and_one_is_told(office, open_as) -> None:
           form.requestSubmit(approve);
           form.requestSubmit(approve);  // some demands are not met, which is asked once
         })()""")
-    late = until(lambda: next((tab for tab in people if tab.text("#notice")), None))
+    late = until(lambda: next((tab for tab in people if tab.text("#notice-text")), None))
     late.forgive("409 (Conflict)")
 
-    assert "Nothing was changed" in late.text("#notice")
+    assert "Nothing was changed" in late.text("#notice-text")
     assert "notice" == late.js("document.activeElement.id")
     assert 0.43 == office.rule()
     versions = [
