@@ -58,6 +58,9 @@ class _Columns:
 
     def __init__(self, point: Point) -> None:
         found = point.ledger.snapshot()
+        for name in ("states", "scores", "answers", "labels", "times"):
+            if found[name] is None:  # nothing is known
+                found[name] = np.empty(0, np.int64)
         scored = found["states"] != 0
         self.scores, self.answers, self.labels, self.times = (
             found[name][scored] for name in ("scores", "answers", "labels", "times")

@@ -19,6 +19,7 @@ from limen.service.log import Reader
 from limen.service.openapi import document
 from limen.service.overview import OVERVIEW
 from limen.service.problems import Refused
+from limen.service.stream import STREAM
 
 if TYPE_CHECKING:
     from limen.service.points import Point
@@ -431,5 +432,6 @@ TABLE = (
     ("GET", "/metrics", "read", metrics),
     ("GET", "/openapi.json", None, openapi),
     *OVERVIEW,
+    *STREAM,
     *SESSIONS,
 )

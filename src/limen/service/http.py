@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from limen.service.points import Point
     from limen.service.settings import Settings
     from limen.service.state import Token
+    from limen.service.stream import Hub
 
 __all__ = ["Answer", "Call", "Endpoint", "Gate", "encode"]
 
 encode = msgspec.json.Encoder().encode
 
-_SAFE = [
+SAFE = [
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -174,7 +175,7 @@ class Endpoint:
     """A handler and the scope that it needs; an ASGI application for one route."""
 
     def __init__(
-        self, gate: Gate, name: str, scope: str | None, act: Callable[[Call], Awaitable[Answer]]
+        self, gate: Gate, name: str, scope: str | None, act: Callable[[Call], Awaitable[Any]]
     ) -> None:
         self.gate, self.name, self.scope, self.act = gate, name, scope, act
 
@@ -186,7 +187,10 @@ class Endpoint:
         if self.scope is not None:
             self.gate.require(call, self.scope)
         answer = await self.act(call)
-        await reply(scope, send, answer)
+        if isinstance(answer, Answer):
+            await reply(scope, send, answer)
+        else:  # it goes on answering
+            await answer(scope, receive, send)
 
 
 async def reply(scope: Any, send: Any, answer: Answer) -> None:
@@ -194,7 +198,7 @@ async def reply(scope: Any, send: Any, answer: Answer) -> None:
     body, status, kind, headers = answer
     scope["status"] = status
     head = scope["method"] == "HEAD"
-    given = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *_SAFE]
+    given = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *SAFE]
     if headers:
         replaced = {name for name, _ in headers}
         given = [each for each in given if each[0] not in replaced] + list(headers)
@@ -217,6 +221,7 @@ class Gate:
         self.desk, self.settings, self.meters, self.write = desk, settings, meters, write
         self.sessions = Sessions(desk, settings)
         self.accounts = Accounts()
+        self.hub: Hub | None = None
         self.ready = True
         self._open = settings.open
         self._hosts = {host.encode() for host in settings.hosts}
@@ -226,7 +231,7 @@ class Gate:
 
     def routes(
         self,
-        table: Sequence[tuple[str, str, str | None, Callable[[Call], Awaitable[Answer]]]],
+        table: Sequence[tuple[str, str, str | None, Callable[[Call], Awaitable[Any]]]],
     ) -> None:
         """Take the routes: method, path, scope and handler of each."""
         by_path: dict[str, dict[str, Endpoint]] = {}

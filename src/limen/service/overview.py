@@ -36,7 +36,8 @@ async def overview(call: Call) -> Answer:
     point, desk = call.point(), call.desk
     account = await call.gate.accounts.of(desk, point)
     shown = _rule(call.point(), desk.on_disk, desk.now())
-    return Answer(encode({**shown, **account}))
+    rate = 0.0 if call.gate.hub is None else call.gate.hub.rate(point.name)
+    return Answer(encode({**shown, **account, "events_per_second": round(rate, 1)}))
 
 
 def _rule(point: Point, seq: int, now: int) -> dict[str, Any]:
@@ -58,7 +59,6 @@ def _rule(point: Point, seq: int, now: int) -> dict[str, Any]:
             {"name": note.name, "since": as_datetime(note.at), "seq": note.seq, "text": note.text}
             for note in point.alerts.values()
         ],
-        "events_per_second": 0.0,
         "tiles": tiles(point),
         "optimum": as_rule(float(whole.threshold)),
         "recommended": None if found is None else as_rule(float(found)),

@@ -33,6 +33,7 @@ class Note(msgspec.Struct):
     by: str
     name: str = ""
     text: str = ""
+    ended: bool = False
 
 
 class Point:
@@ -75,8 +76,8 @@ class Point:
         """The last event after which a person should look again before deciding."""
         last = self.proposals[-1] if self.proposals else None
         ends = [] if last is None else [last.seq, last.closed.seq if last.closed else 0]
-        defined = [note.seq for note in self.notes if note.kind == "definition"]
-        return max(self.version.seq, *ends, *defined[-1:])
+        defined = (note.seq for note in reversed(self.notes) if note.kind == "definition")
+        return max(self.version.seq, *ends, next(defined, 0))
 
     @property
     def version(self) -> Version:
@@ -176,8 +177,8 @@ class Point:
     def _alert(self, seq: int, event: Event) -> None:
         assert event.more is not None
         name, text = event.more["name"], event.more["text"]
-        note = Note(seq, event.at, "alert", event.by, name, text)
-        if event.more["ended"]:
+        note = Note(seq, event.at, "alert", event.by, name, text, event.more["ended"])
+        if note.ended:
             self.alerts.pop(name, None)
         else:
             self.alerts[name] = note

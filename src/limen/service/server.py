@@ -25,6 +25,7 @@ from limen.service.guard import guarded, sweep
 from limen.service.http import Gate, log_line, place_of
 from limen.service.meters import Meters
 from limen.service.settings import Settings
+from limen.service.stream import Hub
 
 __all__ = ["control_path", "serve"]
 
@@ -81,6 +82,7 @@ async def _serve(settings: Settings) -> None:
         meters = Meters()
         gate = Gate(desk, settings, meters, write)
         gate.routes((*TABLE, *files()))
+        gate.hub = hub = Hub(desk, settings.most_listeners)
         config = uvicorn.Config(
             gate,
             http=guarded(settings),
@@ -102,6 +104,7 @@ async def _serve(settings: Settings) -> None:
 
         def stop(number: int) -> None:
             gate.ready = False
+            hub.stop()
             server.handle_exit(number, None)
 
         for each in (signal.SIGTERM, signal.SIGINT):
@@ -121,6 +124,7 @@ async def _serve(settings: Settings) -> None:
             asyncio.create_task(sweep(server.server_state.connections)),
             asyncio.create_task(_tick(desk, settings)),
             asyncio.create_task(_snapshots(desk, settings)),
+            asyncio.create_task(hub.run()),
         ]
         try:
             await server._serve(sockets)  # serve() would send the signal to itself again

@@ -39,6 +39,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     keep_alive_seconds: int = 5
     stop_seconds: int = 10
     most_connections: int = 2000
+    most_listeners: int = 200  # of server-sent events
 
     def __post_init__(self) -> None:
         for name in ("retention", "tick", "session", "snapshot_every"):
