@@ -205,8 +205,8 @@ export const openPoint = async (into, point, { session, drafts, tell, failed, se
   return {
     hear: (kind, given) => {
       if (kind === "tick") {
-        const { scores, answered_1, labels, samples, cost, cheapest, regret } = given;
-        if (given.seq > view.seq) view = { ...view, tiles: { ...view.tiles, scored: scores, answered_1, labels, samples, cost, cheapest, regret } };
+        const moved = Object.keys(view.tiles).filter((name) => name in given).map((name) => [name, given[name]]);
+        if (given.seq > view.seq) view = { ...view, tiles: { ...view.tiles, ...Object.fromEntries(moved) } };
         top();
         later();
       } else renew();
