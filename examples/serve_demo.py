@@ -87,7 +87,7 @@ def play(client: Client, seconds: float) -> None:
         for due in [each for each in waiting if each[0] <= now]:
             client.label(NAME, due[1], due[2])
             waiting.remove(due)
-        time.sleep(max(0.0, (number + 1) / RATE - (time.monotonic() - begun)))
+        time.sleep(1 / RATE)
 
 
 def asked(url: str, body: dict | None = None) -> dict:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from PIL import Image
@@ -30,7 +31,7 @@ def take(tab: Tab, name: str, height: int, scale: float = 1) -> None:
         tab.picture(path)
         picture = Image.open(path)
         shown = picture.crop((0, 0, picture.width, min(picture.height, round(scale * height))))
-        few = shown.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+        few = shown.convert("RGB").quantize(128, dither=Image.Dither.NONE)
         few.save(ROOT / "docs" / "pictures" / f"{name}.png", optimize=True)
 
 
@@ -53,6 +54,7 @@ def main() -> None:
         tab.click("[data-fill=approve]")
         tab.wait("document.querySelector('#news').textContent")
         tab.wait("document.querySelector('.card.quiet')")
+        time.sleep(1)  # until what is new has come into view
         take(tab, "page_approved", 620)
     finally:
         browser.close()

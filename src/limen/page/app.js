@@ -198,8 +198,12 @@ const listen = (point) => {
   for (const kind of ["tick", "version", "proposal", "alert", "reset"]) {
     stream.addEventListener(kind, (event) => {
       const given = JSON.parse(event.data || "{}");
-      if (kind === "tick") connected(true, given.rate ?? 0);
-      else refreshPoints();
+      if (kind === "tick") {
+        connected(true, given.rate ?? 0);
+        const listed = points.find((each) => each.point === given.point);
+        if (listed) listed.proposal = given.proposal?.status ?? null;
+        tabs();
+      } else refreshPoints();
       shown?.hear(kind, given);
     });
   }

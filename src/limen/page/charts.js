@@ -151,7 +151,8 @@ const chart = (() => {
       }
       for (const [value, text] of sideways) {
         node(svg, "line", { class: "grid", x1: toX(value), x2: toX(value), y1: top, y2: bottom });
-        node(svg, "text", { x: toX(value), y: bottom + 17, "text-anchor": "middle" }, text);
+        const inside = Math.min(toX(value), width - 3.4 * text.length);  // or its end is cut off
+        node(svg, "text", { x: inside, y: bottom + 17, "text-anchor": "middle" }, text);
       }
       node(svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, given.across);
       node(svg, "text", { "text-anchor": "middle", transform: `translate(13 ${(top + bottom) / 2}) rotate(-90)` }, given.up);

@@ -30,15 +30,17 @@ const title = (proposal) => {
 
 const saving = (proposal) => {
   const { saving: found, samples } = proposal;
-  if (!found || !samples) return ["What it would save is not known yet."];
+  if (!found || !samples) return [`What ${proposal.kind === "return" ? "going back" : "it"} would save is not known yet.`];
   const rate = (total) => words.rate(total, samples);
   const [word, sure] = found.total < 0 ? ["cost", -1] : ["save", 1];
   const ends = (sure < 0 ? [found.high, found.low] : [found.low, found.high]).map((total) => rate(sure * total).replace("-", "−"));
-  return [`${proposal.kind === "return" ? "Going back would" : "Would"} ${word} `, element("b", {}, `${rate(sure * found.total)} of 1,000 decisions`), ` (${words.percent(found.confidence, 0)}: ${ends.join(" to ")}${sure < 0 ? " more" : ""}).`];
+  return [`${proposal.kind === "return" ? "Going back would" : "Would"} ${word} `, element("b", {}, `${rate(sure * found.total)} of 1,000 decisions${sure < 0 ? " more" : ""}`), ` (${words.percent(found.confidence, 0)}: ${ends.join(" to ")}).`];
 };
 
 const basis = (proposal) => {
-  const since = `${words.count(proposal.samples, "sample")} scored after it was proposed on ${words.when(proposal.at)}: they had no part in choosing it.`;
+  const counted = words.count(proposal.samples, "sample");
+  const since = proposal.kind === "return" ? `${counted} scored after the change on ${words.when(proposal.at)}.`
+    : `${counted} scored after it was proposed on ${words.when(proposal.at)}: they had no part in choosing it.`;
   const young = proposal.young ? ` ${words.count(proposal.young, "later one")} ${proposal.young === 1 ? "is" : "are"} not old enough to count.` : "";
   const missing = proposal.missing ? ` ${words.whole(proposal.missing)} had no label at that age.` : "";
   return `Measured on ${since}${young}${missing}`;
