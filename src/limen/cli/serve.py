@@ -63,9 +63,7 @@ def _settings(options: Namespace) -> Any:
 def _run(options: Namespace) -> int:
     settings = _settings(options)
     if options.check:
-        import msgspec
-
-        print(json.dumps(msgspec.to_builtins(settings), indent=2))
+        print(json.dumps(settings.shown(), indent=2))
         return 0
     from limen.service.server import serve as run
 

@@ -97,4 +97,6 @@ def _point(acts: Any) -> None:
     add.add_argument(
         "--segments-at-least", type=count, metavar="NUMBER", help="samples that a segment needs"
     )
-    add.add_argument("--policy", choices=("manual", "automatic"), help="how thresholds change")
+    add.add_argument(
+        "--policy", choices=("manual", "proposed", "automatic"), help="how thresholds change"
+    )

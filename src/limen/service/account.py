@@ -84,6 +84,10 @@ class _Columns:
         self.prices = float(given.false_positive), float(given.false_negative)
         self.costs = self.weights * (self.prices[0] * wrong_1 + self.prices[1] * wrong_0)
 
+    def many(self, answer: int, label: int) -> int:
+        """Return how many have this answer and this label."""
+        return int(np.count_nonzero((self.answers == answer) & (self.labels == label)))
+
     def costs_at(self, threshold: float) -> NDArray[np.float64]:
         """Return what each sample would have cost under one threshold."""
         answers = self.scores >= threshold
@@ -100,6 +104,12 @@ def _passed(point: Point, best: float, now: int, age: int) -> tuple[_Columns, di
         "days": _days(columns, best, now, age),
         "delays": _delays(columns, age),
         "coverage": _coverage(columns, now - age),
+        "answers": {
+            "right_1": columns.many(1, 1),
+            "false_1": columns.many(1, 0),
+            "missed": columns.many(0, 1),
+            "right_0": columns.many(0, 0),
+        },
     }
 
 

@@ -15,6 +15,7 @@ from limen.online import OnlineThreshold
 from limen.service.events import period
 
 __all__ = [
+    "Alerts",
     "Change",
     "Definition",
     "Keep",
@@ -117,6 +118,22 @@ class Words(msgspec.Struct, forbid_unknown_fields=True):
     one: Annotated[str, Meta(min_length=1, max_length=60)]
 
 
+class Alerts(msgspec.Struct, forbid_unknown_fields=True):
+    """When people are told: each that is given is looked at once a minute."""
+
+    regret: Annotated[float, Meta(ge=0)] | None = None  # of 1,000 decisions
+    regret_for: str = "24h"
+    answered: Annotated[float, Meta(gt=0)] | None = None  # relative change of the share answered 1
+    labels_late: str | None = None  # no label for so long, while scores come
+    recall: Annotated[float, Meta(ge=0, le=1)] | None = None  # floors, of the answers given
+    precision: Annotated[float, Meta(ge=0, le=1)] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("regret_for", "labels_late"):
+            if getattr(self, name) is not None:
+                period(getattr(self, name), f"alerts.{name}")
+
+
 class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What a point is; a later one replaces it, and the history is folded anew if need be."""
 
@@ -131,6 +148,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     start: Rule = msgspec.field(default_factory=lambda: Rule("none"))
     change: Change = msgspec.field(default_factory=Change)
     words: Words | None = None
+    alerts: Alerts | None = None
 
     def __post_init__(self) -> None:
         self.ledger()
@@ -176,7 +194,8 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def counts_alike(self, other: Definition) -> bool:
         """Whether the same samples count in the same way, so that no history is refolded."""
-        same = {"start": self.start, "change": self.change, "words": self.words}
+        names = ("start", "change", "words", "alerts")
+        same = {name: getattr(self, name) for name in names}
         return msgspec.structs.replace(other, **same) == self
 
 

@@ -36,6 +36,10 @@ async def overview(call: Call) -> Answer:
     point, desk = call.point(), call.desk
     account = await call.gate.accounts.of(desk, point)
     shown = _rule(call.point(), desk.on_disk, desk.now())
+    shown["alerts"] = [
+        {"name": note.name, "since": as_datetime(note.at), "seq": note.seq, "text": note.text}
+        for note in (*call.point().alerts.values(), *desk.state.alerts.values())
+    ]
     rate = 0.0 if call.gate.hub is None else call.gate.hub.rate(point.name)
     return Answer(encode({**shown, **account, "events_per_second": round(rate, 1)}))
 
@@ -55,10 +59,6 @@ def _rule(point: Point, seq: int, now: int) -> dict[str, Any]:
         "version": version.shown(),
         "versions": version.number,
         "proposal": None if proposal is None else shown_proposal(point, proposal, now),
-        "alerts": [
-            {"name": note.name, "since": as_datetime(note.at), "seq": note.seq, "text": note.text}
-            for note in point.alerts.values()
-        ],
         "tiles": tiles(point),
         "optimum": as_rule(float(whole.threshold)),
         "recommended": None if found is None else as_rule(float(found)),

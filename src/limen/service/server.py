@@ -17,6 +17,7 @@ from typing import Any
 import uvicorn
 
 from limen.service import snapshots
+from limen.service.alerts import Watch
 from limen.service.api import TABLE
 from limen.service.browser import files
 from limen.service.desk import Desk
@@ -26,6 +27,7 @@ from limen.service.http import Gate, log_line, place_of
 from limen.service.meters import Meters
 from limen.service.settings import Settings
 from limen.service.stream import Hub
+from limen.service.webhooks import Sender
 
 __all__ = ["control_path", "serve"]
 
@@ -120,11 +122,13 @@ async def _serve(settings: Settings) -> None:
                 "seconds": round(time.perf_counter() - begun, 3),
             }
         )
+        watch = Watch(desk, gate.accounts, settings.disk_low)
         chores = [
             asyncio.create_task(sweep(server.server_state.connections)),
-            asyncio.create_task(_tick(desk, settings)),
+            asyncio.create_task(_tick(desk, settings, watch)),
             asyncio.create_task(_snapshots(desk, settings)),
             asyncio.create_task(hub.run()),
+            *(asyncio.create_task(Sender(desk, hook, write).run()) for hook in settings.webhooks),
         ]
         try:
             await server._serve(sockets)  # serve() would send the signal to itself again
@@ -171,12 +175,13 @@ def _control(folder: Path) -> socket.socket:
     return listening
 
 
-async def _tick(desk: Desk, settings: Settings) -> None:
+async def _tick(desk: Desk, settings: Settings, watch: Watch) -> None:
     seconds = period(settings.tick) / 1e6
     while True:
         await asyncio.sleep(seconds)
         try:
             await desk.tick()
+            await watch.look()
         except Exception as error:
             write({"level": "error", "message": f"tick: {type(error).__name__}: {error}"})
 

@@ -7,12 +7,28 @@ import ipaddress
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from limen.service.events import period
 
-__all__ = ["Settings", "settings_of"]
+__all__ = ["Settings", "Webhook", "settings_of"]
+
+
+class Webhook(msgspec.Struct, forbid_unknown_fields=True):
+    """Where alerts are posted to, and the secret that signs them."""
+
+    url: str
+    secret: str
+    points: list[str] | None = None  # None: all
+
+    def __post_init__(self) -> None:
+        address = urlsplit(self.url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ValueError(f"webhooks: url must be an http or https address, got {self.url!r}.")
+        if len(self.secret) < 16:
+            raise ValueError("webhooks: secret must have at least 16 characters.")
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -40,6 +56,8 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     stop_seconds: int = 10
     most_connections: int = 2000
     most_listeners: int = 200  # of server-sent events
+    webhooks: list[Webhook] = []
+    disk_low: float = 0.1  # the share of the disk below which there is an alert
 
     def __post_init__(self) -> None:
         for name in ("retention", "tick", "session", "snapshot_every"):
@@ -70,6 +88,14 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
                 f"bind must be an address and a port, such as 127.0.0.1:8787; got {self.bind!r}."
             )
         return host.strip("[]"), int(port)
+
+    def shown(self) -> dict[str, Any]:
+        """Describe them without secrets."""
+        hidden = [msgspec.structs.replace(each, secret="x" * 16) for each in self.webhooks]
+        found: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(self, webhooks=hidden))
+        for each in found["webhooks"]:
+            each["secret"] = "not shown"
+        return found
 
     @property
     def loopback(self) -> bool:

@@ -61,6 +61,7 @@ class _Snapshot(msgspec.Struct):
     points: dict[str, _Stored]
     tokens: list[Token]
     alerts: list[Note] = []
+    notes: list[Note] = []
 
 
 class State:
@@ -80,6 +81,7 @@ class State:
         self.points: dict[str, Point] = {}
         self.tokens: dict[str, Token] = {}
         self.alerts: dict[str, Note] = {}  # of the server itself
+        self.notes: list[Note] = []
         self._history = history
 
     def fold(self, seq: int, event: Event, id: Id) -> None:
@@ -133,10 +135,12 @@ class State:
             self.points[event.point].fold(seq, event, None)
             return
         assert event.more is not None
-        self.alerts.pop(event.more["name"], None)
-        if not event.more["ended"]:
-            note = Note(seq, event.at, "alert", event.by, event.more["name"], event.more["text"])
-            self.alerts[note.name] = note
+        name, text, ended = (event.more[each] for each in ("name", "text", "ended"))
+        note = Note(seq, event.at, "alert", event.by, name, text, ended)
+        self.alerts.pop(name, None)
+        if not ended:
+            self.alerts[name] = note
+        self.notes = [*self.notes[-99:], note]
 
     def _token(self, event: Event) -> None:
         assert event.more is not None
@@ -177,6 +181,7 @@ class State:
                 points,
                 tokens,
                 sorted(self.alerts.values(), key=lambda note: note.seq),
+                self.notes,
             )
         )
         return _MAGIC + hashlib.sha256(body).digest() + body
@@ -209,6 +214,7 @@ class State:
                 point.shadow.restore(each.shadow)
         self.tokens = {token.name: token for token in found.tokens}
         self.alerts = {note.name: note for note in found.alerts}
+        self.notes = found.notes
         return found.chain
 
     def publish(self) -> None:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Webhooks: alerts are posted to the addresses of the settings, in order, for up to a day.
+
+What is still to be sent follows from the log and from one number for each address, which is kept
+in a file: so a restart sends what waits, and at worst one alert twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import http.client
+import ssl
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from limen.service.events import as_datetime
+from limen.service.http import encode
+from limen.storage.files import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limen.service.desk import Desk
+    from limen.service.settings import Webhook
+
+__all__ = ["Sender", "signature"]
+
+_DAY = 86_400_000_000
+_SLOWEST = 600.0  # seconds between two attempts
+_TIMEOUT = 10.0
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """Return what proves that an alert is ours and of its time.
+
+    >>> signature("secret", "1700000000", b"{}")[:15]
+    'sha256=b8569b78'
+    """
+    signed = timestamp.encode() + b"." + body
+    return "sha256=" + hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+
+
+class Sender:
+    """Posts alerts to one address."""
+
+    def __init__(self, desk: Desk, hook: Webhook, write: Callable[[dict[str, Any]], None]) -> None:
+        self._desk, self._hook, self._write = desk, hook, write
+        name = hashlib.sha256(hook.url.encode()).hexdigest()[:16]
+        self._path = desk.folder / f"webhook-{name}"
+        self._first = 0.25  # seconds before the second attempt
+        try:
+            self._sent = int(self._path.read_text())
+        except (FileNotFoundError, ValueError):
+            self._sent = desk.on_disk  # a new address is not told of the past
+
+    async def run(self) -> None:
+        """Send what there is, for as long as the server runs."""
+        wait = self._first
+        while True:
+            found = self._next()
+            if found is None:
+                await asyncio.sleep(0.25)
+                continue
+            seq, at, shown = found
+            problem = await self._desk.aside(self._post, seq, shown)
+            if problem is not None and self._desk.now() - at < _DAY:
+                self._write({"level": "warning", "message": f"webhook: {problem}", "seq": seq})
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _SLOWEST)
+                continue
+            if problem is not None:
+                self._write({"level": "error", "message": "webhook: given up", "seq": seq})
+            wait, self._sent = self._first, seq
+            await self._desk.aside(replace, self._path, str(seq).encode())
+
+    def _next(self) -> tuple[int, int, dict[str, Any]] | None:
+        """Return the oldest alert on disk that was not sent."""
+        state, wanted = self._desk.state, self._hook.points
+        found = [("", note) for note in state.notes]
+        for name, point in state.points.items():
+            if wanted is None or name in wanted:
+                found += [(name, note) for note in point.notes if note.kind == "alert"]
+        due = [each for each in found if self._sent < each[1].seq <= self._desk.on_disk]
+        if not due:
+            return None
+        name, note = min(due, key=lambda each: each[1].seq)
+        shown = {
+            "point": name or None,
+            "seq": note.seq,
+            "at": as_datetime(note.at),
+            "name": note.name,
+            "state": "ended" if note.ended else "begun",
+            "text": note.text,
+        }
+        return note.seq, note.at, shown
+
+    def _post(self, seq: int, shown: dict[str, Any]) -> str | None:
+        """Send one alert; return what went wrong. No redirect is followed."""
+        body, stamp, address = encode(shown), str(int(time.time())), urlsplit(self._hook.url)
+        headers = {
+            "Content-Type": "application/json",
+            "Limen-Delivery": str(seq),
+            "Limen-Timestamp": stamp,
+            "Limen-Signature": signature(self._hook.secret, stamp, body),
+        }
+        host = address.hostname or ""
+        connection: http.client.HTTPConnection
+        if address.scheme == "https":
+            connection = http.client.HTTPSConnection(
+                host, address.port, timeout=_TIMEOUT, context=ssl.create_default_context()
+            )
+        else:
+            connection = http.client.HTTPConnection(host, address.port, timeout=_TIMEOUT)
+        path = (address.path or "/") + (f"?{address.query}" if address.query else "")
+        try:
+            connection.request("POST", path, body, headers)
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            return type(error).__name__
+        finally:
+            connection.close()
+        return None if 200 <= status < 300 else f"status {status}"

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alerts begin and end as events; webhooks are signed, sent again, in order, and once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import msgspec
+import pytest
+from serving import Server, folder, limen, until
+from test_proposals import HOUR, clock, same_after_a_restart  # noqa: F401
+from test_serve_log import desk_with, labelled, scored
+from test_serve_stream import PATH, listening
+
+from limen.service.account import Accounts
+from limen.service.alerts import Watch
+from limen.service.definitions import Alerts, Rule
+from limen.service.settings import settings_of
+
+SECRET = "a secret of the test"
+
+
+@contextmanager
+def receiving(statuses: list[int]) -> Iterator[tuple[str, list[Any]]]:
+    """A receiver that answers with these statuses, then with 200."""
+    found: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            found.append((dict(self.headers), body))
+            status = statuses.pop(0) if statuses else 200
+            self.send_response(status)
+            if status == 302:
+                self.send_header("Location", "http://127.0.0.1:9/")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/hook?a=b", found
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_an_alert_reaches_the_webhook_signed_and_once():
+    with folder() as made, receiving([500, 302]) as (url, found):
+        config = made / "limen.toml"
+        config.write_text(
+            f'tick = "1s"\ndisk_low = 0.0\n[[webhooks]]\nurl = "{url}"\nsecret = "{SECRET}"\n'
+        )
+        checked = limen("serve", "--check", "--config", str(config), "--data", str(made / "d"))
+        assert "not shown" in checked.stdout
+        assert SECRET not in checked.stdout
+        server = Server(made / "d", "--config", str(config))
+        server.ask("PUT", PATH, {"alerts": {"regret": 1, "regret_for": "1s"}})
+        with listening(server) as other:
+            rows = [{"type": "score", "id": f"i{at}", "score": at} for at in range(10)]
+            rows += [{"type": "label", "id": f"i{at}", "label": int(at > 5)} for at in range(10)]
+            server.batch("fraud", rows)
+            until(lambda: len(found) == 3)
+            assert ("regret", "begun") == tuple(
+                other.of("alert")[0][name] for name in ("name", "state")
+            )
+        for headers, body in found:
+            signed = headers["Limen-Timestamp"].encode() + b"." + body
+            digest = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
+            assert f"sha256={digest}" == headers["Limen-Signature"]
+        assert 1 == len({body for _, body in found})
+        shown = json.loads(found[0][1])
+        assert ("fraud", "regret", "begun") == (shown["point"], shown["name"], shown["state"])
+        assert "400, more than 1" in shown["text"]
+        (alert,) = server.ask("GET", f"{PATH}/overview")[1]["alerts"]
+        assert shown["seq"] == alert["seq"]
+        until(lambda: list((made / "d").glob("webhook-*")))
+        server.kill()
+        server.start()
+        rule = {"": {"rule": "at_least", "threshold": 5.5}}
+        server.ask("POST", f"{PATH}/deploy", {"thresholds": rule, "reason": "better"})
+        forget = {"ids": [f"i{at}" for at in range(6, 10)]}
+        server.ask("POST", f"{PATH}/forget", forget)
+        until(lambda: len(found) == 4)
+        assert "ended" == json.loads(found[3][1])["state"]
+        assert [] == server.ask("GET", f"{PATH}/overview")[1]["alerts"]
+        kinds = [row["kind"] for row in server.ask("GET", f"{PATH}/changes")[1]["changes"]]
+        assert 2 == kinds.count("alert")
+        server.kill()
+
+
+def test_what_people_should_look_at_begins_and_ends_alerts(tmp_path, clock, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("limen.service.account._IDLE", 0)
+    wanted = Alerts(answered=0.5, labels_late="2h", recall=0.9, precision=0.4)
+    desk = desk_with(tmp_path / "d", start=Rule("at_least", 0.5), alerts=wanted)
+    point, watch, at = desk.point("fraud"), Watch(desk, Accounts(), 0.0), 0
+
+    def hours(many: int, share: int, label: bool = True) -> set[str]:
+        """Let hours go by in which one of `share` scores is answered 1, and all are 1."""
+        nonlocal at
+        for _ in range(many):
+            for _ in range(12):
+                at += 1
+                scored(desk, f"i{at}", 1.0 if at % share == 0 else 0.0)
+                if label:
+                    labelled(desk, f"i{at}", int(at % share == 0))
+            clock[0] += HOUR
+            desk.commit_now()
+            asyncio.run(watch.look())
+        return set(point.alerts)
+
+    assert set() == hours(30, 4)
+    assert {"answered"} == hours(24, 2)
+    assert set() == hours(24 * 8, 2)  # it is as it was in the week before
+    assert {"labels"} == hours(4, 2, label=False)
+    assert set() == hours(1, 2)
+    labelled(desk, "i1", 1)
+    for missed in range(3, 2003, 2):
+        labelled(desk, f"i{missed}", 1)
+    assert {"recall"} == hours(1, 2)
+    assert "recall of the answers is" in point.alerts["recall"].text
+    assert "less than 90.0%" in point.alerts["recall"].text
+    same_after_a_restart(desk)
+    other = msgspec.structs.replace(point.definition, alerts=None)
+    asyncio.run(desk.define("fraud", other, "anna", None))
+    assert set() == hours(1, 2)
+    desk.release()
+
+
+def test_a_disk_that_is_nearly_full_is_an_alert_of_the_server(tmp_path):
+    desk = desk_with(tmp_path / "d")
+    asyncio.run(Watch(desk, Accounts(), 1.1).look())
+    assert ["disk"] == list(desk.state.alerts)
+    asyncio.run(Watch(desk, Accounts(), 1.1).look())
+    assert 1 == len(desk.state.notes)
+    same_after_a_restart(desk)
+    asyncio.run(Watch(desk, Accounts(), 0.0).look())
+    assert {} == desk.state.alerts
+    assert [False, True] == [note.ended for note in desk.state.notes]
+    desk.release()
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "what"),
+    [
+        ("ftp://a", SECRET, "http or https"),
+        ("https://a", "short", "at least 16"),
+        ("http:///x", SECRET, "address"),
+    ],
+)
+def test_a_webhook_needs_an_address_and_a_secret(url, secret, what):
+    with pytest.raises(ValueError, match=what):
+        settings_of(None, {"webhooks": [{"url": url, "secret": secret}]})
