@@ -84,7 +84,7 @@ class Browser:
             left = json.dumps(message).encode() + b"\0"
             while left:
                 left = left[os.write(self._to, left) :]
-        found = answer.get(timeout=60)
+        found = answer.get(timeout=120)
         if "error" in found:
             raise RuntimeError(f"{method}: {found['error']['message']}")
         result: dict[str, Any] = found["result"]

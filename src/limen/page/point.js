@@ -77,11 +77,12 @@ const segments = (place) => {
     const name = (segment) => (segment === "" ? "all" : segment === "*" ? "all others" : segment);
     rows(places.rows, [total, ...shown].map((each) => {
       const own = each.segment === "" || each.source === each.segment;
+      const known = each.enough || each.segment === "";
       const made = row([
-        name(each.segment), words.signed(words.rate(each.regret, each.samples, 1)), words.cut(each.in_effect),
-        each.enough || each.segment === "" ? words.cut(each.optimum) : "too few", words.whole(each.samples), words.whole(each.ones),
+        name(each.segment), known ? words.signed(words.rate(each.regret, each.samples, 1)) : "–", words.cut(each.in_effect),
+        known ? words.cut(each.optimum) : "too few", words.whole(each.samples), words.whole(each.ones),
         words.whole(each.answered_1), own ? "itself" : name(each.source),
-      ], each.enough || each.segment === "" ? {} : { class: "few" });
+      ], known ? {} : { class: "few" });
       made.firstChild.className = "name";
       return made;
     }));

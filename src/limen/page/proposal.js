@@ -100,6 +100,8 @@ export const proposals = (into, { point, session, drafts, done, failed }) => {
       write(places.ask, `${words.count(open, "demand is", "demands are")} not met. To approve it all the same, press the button again; this is kept in the history.`);
       show(places.ask);
       write(places.approve, "Approve all the same");
+      places.approve.blur();  // and back, so that a screen reader reads it again
+      places.approve.focus();
       return;
     }
     const body = { reason: reason.value.trim(), seen: view.seq };
