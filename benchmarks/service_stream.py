@@ -18,12 +18,15 @@ import time
 import urllib.request
 from pathlib import Path
 
+from benchmarks.machine import write
+
 HEAD = b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SECONDS = 10.0
+RESULT = Path(__file__).parent / "results" / "service" / "stream.json"
 
 
 def main() -> None:
-    """Measure, and print one line of JSON."""
+    """Measure, print what was found, and keep it."""
     clients = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     with tempfile.TemporaryDirectory(prefix="limen-") as folder:
         command = [sys.executable, "-m", "limen", "serve", "--data", f"{folder}/data"]
@@ -34,7 +37,9 @@ def main() -> None:
                 assert server.stderr is not None
                 url = json.loads(server.stderr.readline())["address"]
                 threading.Thread(target=server.stderr.read, daemon=True).start()
-                print(json.dumps(measured(url, server.pid, clients)))
+                found = measured(url, server.pid, clients)
+                print(json.dumps(found))
+                write(RESULT, found)
             finally:
                 server.terminate()
 

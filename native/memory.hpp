@@ -185,6 +185,15 @@ public:
     bool used(const std::vector<std::uint32_t>& order, std::vector<std::uint32_t>& found) const;
     // Groups are numbered by their place in `order`; where it is empty, all as they are.
     MemoryColumns columns(const std::vector<std::uint32_t>& order = {}) const;
+    // Every entry that has a score, in no order, with its amount and its place. O(n).
+    template <class Visit>
+    void each_score(Visit&& visit) const {
+        for (std::uint32_t at = 0; at < entries_.made(); ++at) {
+            const Entry& entry = entries_[at];
+            if (entry.state != EntryState::gone && entry.state != EntryState::waiting)
+                visit(entry, entries_.amount(at), entry.as_of ? entries_.as_of(at).bits : 0);
+        }
+    }
     // Become what columns() described, with the same settings. The model must hold what it held
     // then; over last_n and last_period it must be empty instead, and is filled with the samples
     // of the entries. False, and unchanged, when these columns describe no such memory.

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from serving import Server, folder, limen, problem, serving, until
 
+import limen as library
+
 SAME = {"Sec-Fetch-Site": "same-origin"}
 
 
@@ -215,3 +217,23 @@ def test_the_overview_has_the_figures_of_the_samples_one_by_one():
         assert 0 == limen("serve", "verify", "--data", str(server.data)).returncode
         server.start()
         assert rows[0] == server.ask("GET", "/v1/points/fraud/overview")[1]["over_time"][0]
+
+
+def test_the_columns_without_an_order_are_those_of_a_snapshot():
+    draw, ledger = random.Random(8), library.Ledger(library.OnlineThreshold(), correctable=50)
+    for at in range(200):
+        ledger.score(f"i{at}", draw.random(), at, draw.choice([0.5, 1, 3]), answer=at % 2)
+        if at % 3:
+            ledger.label(f"i{at}", draw.randrange(2), as_of=at + 1)
+    ledger.label("no score yet", 1)
+    ledger.forget("i199")
+    found, stored = ledger._scored(), ledger.snapshot()
+    weights = stored["firsts"] / 2.0 ** stored["bits"]
+    dated = (stored["as_of_kinds"] != 2).astype(int)
+    names = ("scores", "answers", "labels", "times", "as_of")
+    columns = [*(stored[name] for name in names), dated, weights]
+    rows = zip(stored["states"].tolist(), *(each.tolist() for each in columns), strict=True)
+
+    assert sorted(zip(*(each.tolist() for each in found[:-1]), strict=True)) == sorted(
+        row[1:] for row in rows if row[0] != 0
+    )

@@ -266,6 +266,39 @@ nb::object grouped_columns(nb::handle self, Array<std::uint32_t> order) {
     return parts;
 }
 
+// What is known of every score, in no order and so without a sort.
+// Scores, answers, labels (2: none), times, as_of and whether there is one, weights, groups.
+nb::tuple scored_columns(LedgerBook& ledger) {
+    std::vector<double> scores, weights;
+    std::vector<std::uint8_t> answers, labels, dated;
+    std::vector<std::int64_t> times, as_of;
+    std::vector<std::uint32_t> groups;
+    const Keeper& keeper = keeper_of(ledger);
+    {
+        ObjectLock::LongGuard guard(keeper.lock());
+        keeper.with([&](const auto& memory) {
+            memory.each_score([&](const Entry& entry, const Amount& amount, std::int64_t when) {
+                const bool held = !entry.named() && entry.state == EntryState::held;
+                scores.push_back(entry.score);
+                answers.push_back(entry.answer);
+                labels.push_back(entry.labelled || held ? entry.label : std::uint8_t{2});
+                times.push_back(entry.time);
+                as_of.push_back(when);
+                dated.push_back(entry.as_of);
+                weights.push_back(
+                    amount.bits == Amount::real
+                        ? std::bit_cast<double>(amount.first)
+                        : std::ldexp(static_cast<double>(amount.first), -amount.bits));
+                groups.push_back(entry.group);
+            });
+        });
+    }
+    return nb::make_tuple(array_of(std::move(scores)), array_of(std::move(answers)),
+                          array_of(std::move(labels)), array_of(std::move(times)),
+                          array_of(std::move(as_of)), array_of(std::move(dated)),
+                          array_of(std::move(weights)), array_of(std::move(groups)));
+}
+
 Calendar calendar_of(nb::handle given) {
     const int number = nb::cast<int>(given);
     if (number < 0 || number > static_cast<int>(Calendar::utc))
@@ -405,7 +438,9 @@ void bind_memories(nb::module_& module) {
         .def("_merge", &merge_memories);
     bind_windows(module, window);
     nb::class_<LedgerBook, Window> ledger = bind_ledger(module);
-    ledger.def("_grouped_columns", &grouped_columns).def("_ids", method<LedgerBook>(&ids_of));
+    ledger.def("_grouped_columns", &grouped_columns)
+        .def("_scored", method<LedgerBook>(&scored_columns))
+        .def("_ids", method<LedgerBook>(&ids_of));
     bind_batches(window, ledger);
 }
 

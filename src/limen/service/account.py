@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.groups.models import key_of
+from limen.memory.base import innermost
 from limen.service.definitions import as_rule
 from limen.service.points import OTHERS
 
@@ -57,27 +59,9 @@ class _Columns:
     """What the ledger knows of each score, in columns."""
 
     def __init__(self, point: Point) -> None:
-        found = point.ledger.snapshot()
-        for name in ("states", "scores", "answers", "labels", "times"):
-            if found[name] is None:  # nothing is known
-                found[name] = np.empty(0, np.int64)
-        scored = found["states"] != 0
-        self.scores, self.answers, self.labels, self.times = (
-            found[name][scored] for name in ("scores", "answers", "labels", "times")
-        )
+        self.scores, self.answers, self.labels, self.times, *rest = point.ledger._scored()
+        self.as_of, self.dated, self.weights, self.groups = rest
         self.labelled = self.labels < 2
-        self.weights: NDArray[np.float64] = np.ones(len(self.scores))
-        if found["firsts"] is not None:
-            firsts, bits = found["firsts"][scored], found["bits"][scored]
-            whole = np.ldexp(firsts.astype(np.float64), -bits.astype(np.int64))
-            self.weights = np.where(bits == 255, firsts.view(np.float64), whole)
-        self.as_of = None
-        if found["as_of"] is not None:
-            known = (found["as_of_kinds"][scored] == 0) & self.labelled
-            self.as_of = found["as_of"][scored], known
-        self.groups, self.paths = None, found.get("paths", ())
-        if found.get("groups") is not None:
-            self.groups = found["groups"][scored]
         given = point.definition
         wrong_1 = self.labelled & (self.answers == 1) & (self.labels == 0)
         wrong_0 = self.labelled & (self.answers == 0) & (self.labels == 1)
@@ -148,10 +132,10 @@ def _days(columns: _Columns, best: float, now: int, age: int) -> list[dict[str, 
 
 
 def _delays(columns: _Columns, age: int) -> dict[str, Any] | None:
-    if columns.as_of is None or not columns.as_of[1].any():
+    known = columns.labelled & (columns.dated != 0)
+    if not known.any():
         return None
-    as_of, known = columns.as_of
-    late = np.sort(np.maximum(as_of[known] - columns.times[known], 0)) / 1e6
+    late = np.sort(np.maximum(columns.as_of[known] - columns.times[known], 0)) / 1e6
     shares = np.linspace(0, 1, min(51, len(late) + 1))[1:]
     places = np.ceil(shares * len(late)).astype(int) - 1
     curve = [
@@ -182,10 +166,10 @@ def _segments(columns: _Columns, point: Point) -> list[dict[str, Any]]:
     if point.definition.segments is None:
         return []
     grouped, version = point.ledger.model, point.published or point.version
-    places = {() if path == "any" else path: at for at, path in enumerate(columns.paths)}
-    groups = np.zeros(len(columns.scores), int) if columns.groups is None else columns.groups
+    places = {path: int(innermost(grouped._models.held[key_of(path)])._group) for path in grouped}
+    most = max(max(places.values()), int(columns.groups.max(initial=0))) + 1
     sums = [
-        np.bincount(groups, values, len(places) or 1)
+        np.bincount(columns.groups, values, most)
         for values in (columns.costs, columns.answers == 1, columns.labels == 1)
     ]
     rows = []
