@@ -157,7 +157,7 @@ def main() -> None:
         filled(Path(made) / "large", 50 * events)
         rows.append(recovery(Path(made) / "large"))
         print(json.dumps(rows[-1]))
-    note = "beside other work; fsync of a virtual disk; one run"
+    note = "fsync of a virtual disk; one run"
     write(RESULTS / "service" / "load.json", {"note": note, "rows": rows})
 
 

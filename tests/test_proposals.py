@@ -132,6 +132,11 @@ def test_proposed_waits_for_a_person_and_says_what_is_missing(tmp_path, clock):
     assert (2, "anna", "fine") == (version, point.version.by, point.version.reason)
     with pytest.raises(Refused, match="was approved by anna already"):
         asyncio.run(desk.approve(point, number, Decision("me too", desk.state.seq), "ben"))
+    # What is on watch gives way to what a person proposes.
+    watch, again = point.proposal, {"": Rule("at_least", 0.45)}
+    mine = asyncio.run(desk.propose(point, NewProposal(again, "mine", desk.state.seq), "ben"))
+    assert watch is not None
+    assert ("superseded", mine) == (watch.closed.verdict, point.proposal)
     # Whoever looked before that cannot roll back what they have not seen.
     with pytest.raises(Refused, match="Look again"):
         asyncio.run(desk.rollback(point, Rollback("no", seen), "ben"))
@@ -278,4 +283,26 @@ def test_a_new_definition_ends_what_was_judged_by_the_old_one(tmp_path, clock):
     wrong = Change("proposed", age="90d")
     with pytest.raises(Refused, match=r"change\.age must be shorter"):
         asyncio.run(desk.define("fraud", msgspec.structs.replace(before, change=wrong), "a", None))
+    desk.release()
+
+
+def test_a_forgotten_id_leaves_a_shadow_also_where_the_ledger_has_dropped_it(tmp_path, clock):
+    change = Change("manual", **{**QUICK, "expires": "90d"})
+    start = Rule("at_least", 0.6)
+    desk = desk_with(tmp_path / "d", start=start, change=change, correctable="2h")
+    point = desk.point("fraud")
+    new = NewProposal({"": Rule("at_least", 0.3)}, "try", desk.state.seq)
+    asyncio.run(desk.propose(point, new, "anna"))
+    for id in ("private", "other"):
+        scored(desk, id, 0.5)
+        labelled(desk, id, 1)
+    for _ in range(3):
+        clock[0] += HOUR
+        asyncio.run(desk.tick())
+    assert (2, 0) == (judged(point).better, len(point.ledger))
+    snapshots.make(desk.folder)
+    asyncio.run(desk.forget(point, Forgetting(["private"]), "dpo"))
+    assert 1 == judged(point).better
+    same_after_a_restart(desk)
+    assert all(b"private" not in path.read_bytes() for _, path in snapshots.stored(desk.folder))
     desk.release()

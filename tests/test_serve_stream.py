@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from serving import Server, folder, limen, problem, serving, until
 from test_serve_page import SAME, signed_in, token
 
@@ -241,3 +242,45 @@ def test_who_does_not_read_costs_no_memory_and_there_is_a_limit():
 
         until(free)
         server.kill()
+
+
+def test_a_kill_while_a_proposal_is_approved_leaves_all_of_it_or_nothing():
+    define = {"change": {**QUICK, "four_eyes": False}}
+    rule = {"": {"rule": "at_least", "threshold": 0.25}}
+    with serving(define=define) as server:
+        version = number = 1
+        for phase in ("before-commit", "before-head", "after-head", "before-answer"):
+            server.kill()
+            server.start()
+            point = server.ask("GET", f"{PATH}/overview")[1]
+            if point["proposal"] is None:
+                body = {"thresholds": rule, "reason": phase, "seen": point["seq"]}
+                number = server.ask("POST", f"{PATH}/proposals", body)[1]["number"]
+            before = server.ask("GET", f"{PATH}/proposals/{number}")[1]
+            assert "shadow" == before["status"]
+            decision = {"reason": phase, "seen": seen(server), "despite": True}
+            server.kill()
+            server.start(f"{phase}:1")
+            with pytest.raises((OSError, http.client.HTTPException)):
+                server.ask("POST", f"{PATH}/proposals/{number}/approve", decision)
+            server.ended()
+            server.start()
+            point = server.ask("GET", f"{PATH}/overview")[1]
+            closed = server.ask("GET", f"{PATH}/proposals/{number}")[1]
+            if phase == "before-commit":
+                del before["demands"], closed["demands"]  # one says how long it is in shadow
+                assert (version, before) == (point["version"]["version"], closed)
+                continue
+            version += 1
+            assert (version, phase) == (point["version"]["version"], point["version"]["reason"])
+            assert ("approved", version) == (closed["status"], closed["closed"]["version"])
+            watch = point["proposal"]
+            assert (number + 1, version - 1) == (watch["number"], watch["back_to"])
+            seq = seen(server)
+            rejected = server.ask(
+                "POST", f"{PATH}/proposals/{number + 1}/reject", {"reason": "done", "seen": seq}
+            )
+            assert 200 == rejected[0]
+            rule = {"": {"rule": "at_least", "threshold": 0.25 + version / 100}}
+        server.stop()
+        assert 0 == limen("serve", "verify", "--data", str(server.data)).returncode

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from math import nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -16,6 +16,9 @@ from limen.service.definitions import Definition, Rule
 from limen.service.events import Event, Id
 from limen.service.proposals import Closed, Proposal, Shadow
 from limen.service.versions import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Note", "Point"]
 
@@ -263,6 +266,12 @@ class Point:
         return known[-1] if known else OTHERS
 
     # What is asked of it.
+
+    def ids(self) -> Iterator[Any]:
+        """Yield the ids that are known by name, some of them twice."""
+        yield from self.ledger
+        if self.shadow is not None:
+            yield from self.shadow.ids()
 
     def hash_of(self, id: str, key: bytes) -> bytes:
         """Return a keyed hash of an id, which tells nothing without the key."""

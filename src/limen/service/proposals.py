@@ -135,6 +135,11 @@ class Shadow:
             self.waiting = [each for each in self.waiting if each[2] != id]
             heapq.heapify(self.waiting)
 
+    def ids(self) -> Iterator[Id]:
+        """Yield the ids that it knows, also those that the ledger has dropped."""
+        yield from self.counted
+        yield from (each[2] for each in self.waiting)
+
     def _take_back(self, id: Id) -> None:
         then, weight, segment, label = self.counted.pop(id)
         tally = self.tallies[segment, then, label]

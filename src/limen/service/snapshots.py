@@ -81,7 +81,7 @@ def _names_before(log: Reader, state: State) -> dict[tuple[str, Id], str]:
     return {
         (name, refs[name, digest]): id
         for name in {name for name, _ in refs} & set(state.points)
-        for id in state.points[name].ledger
+        for id in state.points[name].ids()
         if type(id) is str and (name, digest := state.points[name].hash_of(id, key)) in refs
     }
 

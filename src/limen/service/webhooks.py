@@ -55,6 +55,7 @@ class Sender:
             self._sent = int(self._path.read_text())
         except (FileNotFoundError, ValueError):
             self._sent = desk.on_disk  # a new address is not told of the past
+            replace(self._path, str(self._sent).encode())
 
     async def run(self) -> None:
         """Send what there is, for as long as the server runs."""
