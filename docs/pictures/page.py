@@ -47,7 +47,7 @@ def main() -> None:
         tab, phone = browser.tab(url, width=1040), browser.tab(url, width=390)
         phone.size(390, 844, scale=1, phone=True)
         tab.wait(WAITING, seconds=120)
-        take(tab, "page", 1700)
+        take(tab, "page", 2200)
         take(phone, "page_phone", 1500)
         tab.click("#reason")
         tab.type("Phishing has become more frequent")
