@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the service in a real browser: what people read, decide and are refused."""
+"""The page of the service in a real browser: what people read, decide and are refused.
+
+One long file, so that one browser and two servers, which are slow to start, serve all of it.
+"""
 
 from __future__ import annotations
 
