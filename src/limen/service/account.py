@@ -166,17 +166,18 @@ def _segments(columns: _Columns, point: Point) -> list[dict[str, Any]]:
     if point.definition.segments is None:
         return []
     grouped, version = point.ledger.model, point.published or point.version
-    places = {path: int(innermost(grouped._models.held[key_of(path)])._group) for path in grouped}
+    own = {path: grouped._models.held[key_of(path)] for path in grouped}
+    places = {path: int(innermost(model)._group) for path, model in own.items()}
     most = max(max(places.values()), int(columns.groups.max(initial=0))) + 1
     sums = [
         np.bincount(columns.groups, values, most)
         for values in (columns.costs, columns.answers == 1, columns.labels == 1)
     ]
     rows = []
-    for path in sorted(grouped, key=lambda each: (len(each) > 0, -grouped.count(each)))[:_SEGMENTS]:
+    for path in sorted(own, key=lambda each: (len(each) > 0, -grouped.count(each)))[:_SEGMENTS]:
         inside = [at for found, at in places.items() if found[: len(path)] == path]
         cost, ones, label_1 = (float(values[inside].sum()) for values in sums)
-        name, samples, best = "/".join(path), grouped.count(path), grouped.optimum(path)
+        name, samples, best = "/".join(path), grouped.count(path), own[path].optimum
         threshold, source = version.find(None if name == OTHERS else name)
         rows.append(
             {

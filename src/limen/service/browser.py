@@ -37,8 +37,8 @@ _PAGE = [
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        b"font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
-        b"frame-ancestors 'none'",
+        b"font-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; "
+        b"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     ),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
@@ -48,8 +48,13 @@ _PAGE = [
 
 
 async def session(call: Call) -> Answer:
-    """Say who asks, and what they may do."""
-    call.gate.require(call, None)
+    """Say who asks, and what they may do; nobody is not refused, as a page asks this first."""
+    try:
+        call.gate.require(call, None)
+    except Refused as refused:
+        if refused.name != "unauthorized":
+            raise
+        return Answer(encode({**_shown(call, None), "name": None, "scopes": [], "open": False}))
     return Answer(encode(_shown(call, call.token)))
 
 

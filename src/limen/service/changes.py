@@ -225,6 +225,7 @@ class Changes(Turns):
         more = {name: each for name, each in seen.items() if each is not None}
         self._fold(Event("advance", at, time=at, by="limen", more=more or None))
         await self.flushed()
+        self.ticked = at
         for name in list(self.state.points):
             self._act(self.state.points[name], self.now())
             await self.flushed()

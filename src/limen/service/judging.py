@@ -179,20 +179,20 @@ def demands(
          f"{found.better + found.worse:,}, of which {found.better:,} better, "
          f"{found.worse:,} worse"),
         ("confidence", evidence.decided,
-         f"a saving above 0 with {found.confidence:.4g} confidence: evidence "
+         f"a saving above 0 with {_percent(found.confidence)} confidence: evidence "
          f"{_short(evidence.value)} of {_short(evidence.enough)}"),
         ("least_saving", cost > 0 and saved >= change.least_saving,
-         f"a saving of at least {change.least_saving:.2%} of the cost: {saved:.2%}"),
+         f"a saving of at least {_percent(change.least_saving)} of the cost: {_percent(saved)}"),
         ("shadow", now - proposal.at >= period(change.shadow),
-         f"in shadow at least {change.shadow}: {_length(now - proposal.at)}"),
+         f"in shadow at least {_length(period(change.shadow))}: {_length(now - proposal.at)}"),
         ("most_answered", abs(moved) <= change.most_answered,
-         f"answers 1 change by at most {change.most_answered:.0%}: {moved:+.1%}"),
+         f"answers 1 change by at most {_percent(change.most_answered)}: {_percent(moved, '+')}"),
     ]  # fmt: skip
     last = point.version
     if proposal.back_to is None and last.number > 1:
         rows.append(
             ("at_most_every", now - last.at >= period(change.at_most_every),
-             f"at most one change every {change.at_most_every}: the last "
+             f"at most one change in {_length(period(change.at_most_every))}: the last "
              f"{_length(now - last.at)} ago")
         )  # fmt: skip
     worse = [each["segment"] or "all others" for each in found.segments() if each["worse_for_sure"]]
@@ -204,14 +204,23 @@ def demands(
 
 
 def _short(value: float) -> str:
-    return f"{value:.3g}" if value < 1e6 else "more than a million"
+    return f"{value:.3g}" if value < 1000 else "more than 1,000"
+
+
+def _percent(share: float, sign: str = "") -> str:
+    return f"{100 * share:{sign}.3g} %"
 
 
 def _length(microseconds: int) -> str:
-    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (60_000_000, "m")):
-        if microseconds >= 2 * unit:
-            return f"{microseconds // unit} {name}"
-    return f"{microseconds // 1_000_000} s"
+    """Say a length of time in words.
+
+    >>> _length(172_800_000_000), _length(3_000_000)
+    ('2 days', '3 seconds')
+    """
+    units = ((_DAY, "day"), (_HOUR, "hour"), (60_000_000, "minute"), (1_000_000, "second"))
+    unit, name = next((each for each in units if microseconds >= 2 * each[0]), units[-1])
+    many = microseconds // unit
+    return f"{many} {name}{'' if many == 1 else 's'}"
 
 
 def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ async def overview(call: Call) -> Answer:
     """Describe a point for people, in one answer."""
     point, desk = call.point(), call.desk
     account = await call.gate.accounts.of(desk, point)
-    shown = _rule(call.point(), desk.on_disk, desk.now())
+    shown = _rule(call.point(), desk.on_disk, desk.now(), desk.ticked)
     shown["alerts"] = [
         {"name": note.name, "since": as_datetime(note.at), "seq": note.seq, "text": note.text}
         for note in (*call.point().alerts.values(), *desk.state.alerts.values())
@@ -44,7 +44,7 @@ async def overview(call: Call) -> Answer:
     return Answer(encode({**shown, **account, "events_per_second": round(rate, 1)}))
 
 
-def _rule(point: Point, seq: int, now: int) -> dict[str, Any]:
+def _rule(point: Point, seq: int, now: int, ticked: int) -> dict[str, Any]:
     version, whole = point.published or point.version, point.of_all()
     threshold = version.thresholds[""]
     samples = point.samples()
@@ -74,6 +74,7 @@ def _rule(point: Point, seq: int, now: int) -> dict[str, Any]:
                 "high": None if isnan(low) and isnan(high) else plain(high),
             }
             for at, best, low, high in point.course
+            if at <= ticked
         ],
         "steps": [
             {

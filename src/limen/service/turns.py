@@ -63,6 +63,7 @@ class Turns:
             raise
         self.state.publish()
         self.on_disk = self.log.last
+        self.ticked = self.state.at  # up to where the passing of time is on disk
         self._reader = Reader(folder)
         self.names = Names(self._reader)
         self._queue, self._flying = _Queue(), _Queue()
