@@ -8,20 +8,19 @@ import json
 import math
 import os
 import re
-import shutil
 import subprocess
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browser import CHROMIUM
 
 import limen
 from limen.cli import main
 from limen.demo import load_phishing, phishing_csv
 
 SCORES, LABELS = load_phishing()
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 TEAMS = ("a", "b", "<i>c</i>")
 
 

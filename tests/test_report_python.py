@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_report import CHROMIUM, WATCH, Tables, browse, figures_of, shown
+from browser import CHROMIUM
+from test_report import WATCH, Tables, browse, figures_of, shown
 
 import limen
 from limen.cli import main

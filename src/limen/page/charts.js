@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line charts in SVG. Their colours are the page's CSS variables, so dark screens and paper need
-// no second drawing.
+// Charts in SVG. Their colours are the page's CSS variables, so dark screens and paper need no
+// second drawing. Returns a function that takes the same again, for figures that change.
 //
 // chart(place, {
 //   x, lines: [{ y, as, text }],  columns; null in y is passed over; `as` is a class of page.css
+//   lines: [{ x, y, step }], a line over an x of its own, level until its next point
+//   areas: [{ low, high, as, text }],  what lies between two columns
+//   bars: [{ y, as, each, text }],  from zero; `each`, a class for every bar, may replace `as`
+//   room,                    how much of the x axis each bar has
 //   across, up,              names of the axes
+//   tickX, tickY,            (range, how many) -> [[value, text]]; chart.times is one, for dates
+//   height,                  [least, most] pixels
 //   rangeX, rangeY,          [low, high]; what the data spans where none is given
 //   marks: [{ x, y, as, text }],  dots; the first key goes to the first of them
 //   upright,                 a line through each mark
@@ -12,7 +18,7 @@
 //   says,                    point number -> a sentence, shown while a pointer or a key is on it
 //   both,                    nearest in both directions, for curves that rise upright
 // })
-// What has a text stands in the legend.
+// What has a text stands in the legend. Long columns are drawn thinned: no pixel changes.
 const chart = (() => {
   "use strict";
   const SVG = "http://www.w3.org/2000/svg";
@@ -45,8 +51,27 @@ const chart = (() => {
     return shown.map((value) => [value, write(value)]);
   };
 
+  // Dates between two times in milliseconds, in UTC: every so many seconds, hours or days.
+  const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200];
+  const DAYS = [1, 2, 4, 7, 14, 28, 91, 182, 365, 730, 1826, 3652];
+  const times = ([low, high], most) => {
+    const rough = Math.max(1, (high - low) / most / 1000);
+    const step = 1000 * ([...STEPS, ...DAYS.map((days) => 86400 * days)].find((each) => each >= rough) || 86400 * Math.ceil(rough / 86400));
+    const two = (value) => String(value).padStart(2, "0");
+    const write = (value) => {
+      const at = new Date(value), clock = `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}`;
+      if (step >= 86400e3 * 182) return `${MONTHS[at.getUTCMonth()]} ${at.getUTCFullYear()}`;
+      if (step >= 86400e3 || value % 86400e3 === 0) return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`;
+      return step < 60e3 ? `${clock}:${two(at.getUTCSeconds())}` : clock;
+    };
+    const shown = [];
+    for (let k = Math.ceil(low / step); k * step <= high; ++k) shown.push([k * step, write(k * step)]);
+    return shown;
+  };
+
   // One entry each for what has a text, drawn with the classes of the chart.
-  const legend = (place, { lines, marks, band, upright }) => {
+  const legend = ({ lines, areas, bars, marks, band, upright }) => {
     const list = document.createElement("ul");
     list.className = "legend";
     const entry = (text, draw) => {
@@ -58,26 +83,61 @@ const chart = (() => {
     for (const line of lines) {
       entry(line.text, (svg) => node(svg, "line", { class: line.as, x1: 1, x2: 27, y1: 7, y2: 7 }));
     }
+    const patch = (as) => (svg) => node(svg, "rect", { class: as, x: 1, width: 26, y: 1, height: 12 });
+    for (const area of areas) entry(area.text, patch(area.as));
+    for (const bar of bars) entry(bar.text, patch(bar.as));
     for (const mark of marks) entry(mark.text, (svg) => {
       if (upright) node(svg, "line", { class: mark.as, x1: 1, x2: 27, y1: 7, y2: 7 });
       node(svg, "circle", { class: mark.as, cx: 14, cy: 7, r: 4.5 });
     });
-    if (band) entry(band.text, (svg) => node(svg, "rect", { class: "band", x: 1, width: 26, y: 1, height: 12 }));
-    if (list.children.length) place.after(list);
+    if (band) entry(band.text, patch("band"));
+    list.hidden = !list.children.length;
+    return list;
   };
 
-  return (place, given) => {
-    const { x, lines, marks = [], band = null } = given;
-    const rangeX = given.rangeX || span([x]);
-    const rangeY = given.rangeY || span(lines.map((line) => line.y));
+  // The places of a path, at most four in each column of pixels: the first, the lowest, the
+  // highest and the last, which is all that can be seen of the others.
+  const thinned = (places, width) => {
+    if (places.length <= 4 * width) return places;
+    const kept = [];
+    for (let from = 0, to; from < places.length; from = to) {
+      const column = Math.floor(places[from][0]);
+      let low = from, high = from;
+      for (to = from + 1; to < places.length && Math.floor(places[to][0]) === column; ++to) {
+        if (places[to][1] < places[low][1]) low = to;
+        if (places[to][1] > places[high][1]) high = to;
+      }
+      for (const i of new Set([from, Math.min(low, high), Math.max(low, high), to - 1])) kept.push(places[i]);
+    }
+    return kept;
+  };
+  const path = (places, width) => thinned(places, width).map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
+
+  const draws = (place, given) => {
+    let x, lines, areas, bars, marks, band, rangeX, rangeY, last, still, list;
     const readout = place.parentNode.querySelector(".readout");
-    const still = readout.textContent;
     let at = null, cursor, toX, toY;
+
+    const take = (next) => {
+      given = next;
+      ({ x, lines = [], areas = [], bars = [], marks = [], band = null } = given);
+      rangeX = given.rangeX || span([x]);
+      rangeY = given.rangeY || span([...lines.map((line) => line.y), ...areas.flatMap(({ low, high }) => [low, high]), ...bars.map((bar) => bar.y)]);
+      last = x.length - 1;
+      if (given.caption !== undefined) still = given.caption;
+      else if (still === undefined) still = readout.textContent;
+      if (at !== null && at > last) at = last;
+      const renewed = legend({ lines, areas, bars, marks, band, upright: given.upright });
+      if (list) list.replaceWith(renewed);
+      else place.after(renewed);
+      list = renewed;
+    };
 
     const draw = () => {
       const width = Math.max(220, place.clientWidth);
-      const height = Math.round(Math.min(340, Math.max(260, width * 0.75)));
-      const upwards = ticks(rangeY, 6), sideways = ticks(rangeX, Math.max(2, width / 75));
+      const [least, most] = given.height || [260, 340];
+      const height = Math.round(Math.min(most, Math.max(least, width * 0.75)));
+      const upwards = (given.tickY || ticks)(rangeY, 6), sideways = (given.tickX || ticks)(rangeX, Math.max(2, width / 75));
       const longest = Math.max(...upwards.map(([, text]) => text.length));
       const left = 28 + 7 * longest, right = width - 16, top = 10, bottom = height - 44;
       toX = (value) => left + (right - left) * ((value / 2 - rangeX[0] / 2) / (rangeX[1] / 2 - rangeX[0] / 2));
@@ -91,7 +151,8 @@ const chart = (() => {
       }
       for (const [value, text] of sideways) {
         node(svg, "line", { class: "grid", x1: toX(value), x2: toX(value), y1: top, y2: bottom });
-        node(svg, "text", { x: toX(value), y: bottom + 17, "text-anchor": "middle" }, text);
+        const inside = Math.min(toX(value), width - 3.4 * text.length);  // or its end is cut off
+        node(svg, "text", { x: inside, y: bottom + 17, "text-anchor": "middle" }, text);
       }
       node(svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, given.across);
       node(svg, "text", { "text-anchor": "middle", transform: `translate(13 ${(top + bottom) / 2}) rotate(-90)` }, given.up);
@@ -100,12 +161,33 @@ const chart = (() => {
         const from = (toX(band.from) + toX(band.to) - wide) / 2;
         node(svg, "rect", { class: "band", x: from, width: wide, y: top, height: bottom - top });
       }
-      for (const line of lines) {
-        const points = [];
-        x.forEach((value, i) => {
-          if (line.y[i] !== null) points.push(`${toX(value).toFixed(1)},${toY(line.y[i]).toFixed(1)}`);
+      const wide = right - left;
+      for (const area of areas) {
+        const over = x.map((_, i) => i).filter((i) => area.low[i] !== null && area.high[i] !== null);
+        const edge = (column) => over.map((i) => [toX(x[i]), toY(column[i])]);
+        const points = `${path(edge(area.high), wide)} ${path(edge(area.low), wide).split(" ").reverse().join(" ")}`;
+        node(svg, "polygon", { class: area.as, points });
+      }
+      const room = Math.max(1, Math.min(40, 0.76 * wide * given.room / (rangeX[1] - rangeX[0])));
+      for (const bar of bars) bar.y.forEach((value, i) => {
+        if (value === null) return;
+        const [upper, lower] = [toY(Math.max(0, value)), toY(Math.min(0, value))];
+        node(svg, "rect", {
+          class: bar.each ? bar.each[i] : bar.as, x: toX(x[i]) - room / 2, width: room,
+          y: upper, height: Math.max(1, lower - upper),
         });
-        node(svg, "polyline", { class: line.as, points: points.join(" ") });
+      });
+      for (const line of lines) {
+        const across = line.x || x, points = [];
+        let before = null;
+        for (let i = 0; i < across.length; ++i) {
+          if (line.y[i] === null) continue;
+          const place = [toX(across[i]), toY(line.y[i])];
+          if (line.step && before !== null) points.push([place[0], before]);
+          points.push(place);
+          before = place[1];
+        }
+        node(svg, "polyline", { class: line.as, points: path(points, wide) });
       }
       for (const mark of [...marks].reverse()) {  // the first one on top
         if (given.upright) {
@@ -115,7 +197,7 @@ const chart = (() => {
       }
       cursor = node(svg, "g", { class: "cursor" });
       node(cursor, "line", { y1: top, y2: bottom });
-      for (const _ of lines) node(cursor, "circle", { r: 4 });
+      for (const line of lines) if (!line.x) node(cursor, "circle", { r: 4 });
       point(at);
     };
 
@@ -130,8 +212,9 @@ const chart = (() => {
       const [line, ...dots] = cursor.children;
       line.setAttribute("x1", toX(x[i]));
       line.setAttribute("x2", toX(x[i]));
+      const common = lines.filter((line) => !line.x);
       dots.forEach((dot, k) => {
-        const value = lines[k].y[i];
+        const value = common[k].y[i];
         dot.style.display = value === null ? "none" : "";
         dot.setAttribute("cx", toX(x[i]));
         if (value !== null) dot.setAttribute("cy", toY(value));
@@ -140,13 +223,25 @@ const chart = (() => {
 
     const nearest = (event) => {
       const box = place.getBoundingClientRect();
+      if (!given.both) return closest(event.clientX - box.left, toX);
       let best = 0, least = Infinity;
       x.forEach((value, i) => {
         const across = toX(value) - (event.clientX - box.left);
-        const up = given.both ? toY(lines[0].y[i]) - (event.clientY - box.top) : 0;
+        const up = toY(lines[0].y[i]) - (event.clientY - box.top);
         if (across * across + up * up < least) [best, least] = [i, across * across + up * up];
       });
       return best;
+    };
+
+    // The number of the point nearest to a place; x rises, so no more than a few are looked at.
+    const closest = (wanted, shown) => {
+      let low = 0, high = last;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (shown(x[middle]) < wanted) low = middle + 1;
+        else high = middle;
+      }
+      return low > 0 && wanted - shown(x[low - 1]) <= shown(x[low]) - wanted ? low - 1 : low;
     };
 
     // The first key goes to the first mark, the next ones go on from there.
@@ -154,26 +249,37 @@ const chart = (() => {
       const from = marks.length ? marks[0].x : x[0];
       return x.reduce((best, value, i) => (Math.abs(value - from) < Math.abs(x[best] - from) ? i : best), 0);
     };
-    const last = x.length - 1, stride = Math.ceil(x.length / 20);
-    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1, PageDown: -stride, PageUp: stride, Home: -last, End: last };
-    const attributes = { role: "slider", tabindex: 0, "aria-valuemin": 0, "aria-valuemax": last, "aria-valuenow": 0, "aria-valuetext": still };
-    for (const [key, value] of Object.entries(attributes)) place.setAttribute(key, value);
+    const step = (key) => {
+      const stride = Math.ceil(x.length / 20);
+      return { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1, PageDown: -stride, PageUp: stride, Home: -last, End: last }[key];
+    };
+    const describe = () => {
+      const attributes = { role: "slider", tabindex: 0, "aria-valuemin": 0, "aria-valuemax": last, "aria-valuenow": at ?? 0, "aria-valuetext": still };
+      for (const [key, value] of Object.entries(attributes)) place.setAttribute(key, value);
+    };
     place.addEventListener("pointermove", (event) => point(nearest(event)));
     place.addEventListener("pointerdown", (event) => point(nearest(event)));
     place.addEventListener("pointerleave", () => point(null));
     place.addEventListener("blur", () => point(null));
     place.addEventListener("keydown", (event) => {
       if (event.key === "Escape") return point(null);
-      if (!(event.key in steps)) return;
+      const by = step(event.key);
+      if (by === undefined) return;
       event.preventDefault();
-      point(at === null ? start() : Math.min(last, Math.max(0, at + steps[event.key])));
+      point(at === null ? start() : Math.min(last, Math.max(0, at + by)));
     });
-    legend(place, { lines, marks, band, upright: given.upright });
     let drawn = 0;
     new ResizeObserver(() => {
       if (place.clientWidth !== drawn) draw();
       drawn = place.clientWidth;
     }).observe(place);
-    draw();
+    const update = (next) => {
+      take(next);
+      describe();
+      draw();
+    };
+    update(given);
+    return update;
   };
+  return Object.assign(draws, { times });
 })();

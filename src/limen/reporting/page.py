@@ -57,6 +57,7 @@ def page_of(study: Study, title: str, origin: Origin) -> Iterator[str]:
     )
     figures = json.dumps(_figures(study)).replace("<", "\\u003c")  # so that no word ends the script
     yield f'<script type="application/json" id="figures">{figures}</script>\n'
+    yield f"<script>{asset('words.js')}</script>\n"
     yield f"<script>{asset('charts.js')}</script>\n"
     yield f"<script>{asset('report.js')}</script>\n"
     yield "</body>\n</html>\n"

@@ -246,7 +246,8 @@ class Point:
         """
         if not self.samples() or self.definition.capacity is not None:
             return None
-        return self.of_all().interval(confidence=confidence)
+        low, high = self.of_all().interval(confidence=confidence)
+        return low, high
 
     def group(self, segment: str | None) -> Any:
         """Return the group that a score belongs to; beyond the limit, that of all others."""

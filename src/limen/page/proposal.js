@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proposal: what it would save, on which samples, what it must meet, and who decides.
+import { ask, of } from "./api.js";
+import { copied, element, pardon, refuse, row, rows, show, write } from "./dom.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const sign = (met) => {
+  const svg = document.createElementNS(SVG, "svg"), path = document.createElementNS(SVG, "path");
+  svg.setAttribute("viewBox", "0 0 16 16");
+  svg.setAttribute("aria-hidden", "true");
+  path.setAttribute("d", met ? "M2.5 8.5l3.6 3.7 7.4-8.4" : "M3.5 3.5l9 9m0-9l-9 9");
+  svg.append(path);
+  return svg;
+};
+
+const STATUS = { shadow: "in shadow: evidence is gathering", waiting: "waits for approval" };
+const CLOSED = { approved: "was approved", rejected: "was rejected", withdrawn: "was withdrawn", expired: "has expired", superseded: "was superseded by another version" };
+
+// After a change the version before runs on in shadow; unless it turns out cheaper, that is no
+// question to anybody.
+export const watching = (proposal) => proposal.kind === "return" && proposal.status === "shadow";
+
+const title = (proposal) => {
+  const [now, next] = words.cuts(proposal.now[""], proposal.thresholds[""]);
+  const more = Object.keys(proposal.thresholds).length - 1;
+  if (watching(proposal)) return `Version ${proposal.back_to} is on watch`;
+  if (proposal.kind === "return") return `Proposal ${proposal.number}: back to version ${proposal.back_to}, ${now} → ${next}`;
+  return `Proposal ${proposal.number}: ${now} → ${next}${more > 0 ? `, and ${words.count(more, "segment")}` : ""}`;
+};
+
+const saving = (proposal) => {
+  const { saving: found, samples } = proposal;
+  if (!found || !samples) return [`What ${proposal.kind === "return" ? "going back" : "it"} would save is not known yet.`];
+  const rate = (total) => words.rate(total, samples);
+  const [word, sure] = found.total < 0 ? ["cost", -1] : ["save", 1];
+  const ends = (sure < 0 ? [found.high, found.low] : [found.low, found.high]).map((total) => rate(sure * total).replace("-", "−"));
+  return [`${proposal.kind === "return" ? "Going back would" : "Would"} ${word} `, element("b", {}, `${rate(sure * found.total)} of 1,000 decisions${sure < 0 ? " more" : ""}`), ` (${words.percent(found.confidence, 0)}: ${ends.join(" to ")}).`];
+};
+
+const basis = (proposal) => {
+  const counted = words.count(proposal.samples, "sample");
+  const since = proposal.kind === "return" ? `${counted} scored after the change on ${words.when(proposal.at)}.`
+    : `${counted} scored after it was proposed on ${words.when(proposal.at)}: they had no part in choosing it.`;
+  const young = proposal.young ? ` ${words.count(proposal.young, "later one")} ${proposal.young === 1 ? "is" : "are"} not old enough to count.` : "";
+  const missing = proposal.missing ? ` ${words.whole(proposal.missing)} had no label at that age.` : "";
+  return `Measured on ${since}${young}${missing}`;
+};
+
+const compared = (proposal) => {
+  const { now, candidate } = proposal.table, cuts = words.cuts(proposal.now[""], proposal.thresholds[""]);
+  const rate = (name) => [now, candidate].map((each) => words.rate(each[name], proposal.samples));
+  return [
+    ["threshold", ...cuts], ["cost", ...rate("cost")], ["false positives", ...rate("false_positives")],
+    ["false negatives", ...rate("false_negatives")], ["answered 1", ...rate("answered_1")],
+  ].map((cells) => row(cells));
+};
+
+const demand = ({ met, text }) => element("li", met ? {} : { class: "open" }, sign(met),
+  element("span", {}, element("span", { class: "unseen" }, met ? "Met: " : "Not met: "), text));
+
+// Why this person may not decide; empty if they may.
+const onlyLook = (proposal, view, session) => {
+  if (!session.scopes.includes("approve")) return `You can look but not decide: the token “${session.name}” lacks the scope “approve”.`;
+  const own = proposal.by === session.name && view.definition.change?.four_eyes;
+  return own ? "You proposed this, so somebody else must approve it. You may reject or withdraw it." : "";
+};
+
+// The card in its place. `done` is called after a decision, with what to say; `failed` with problems
+// that are not about the reason. Drafts outlive a session that ends while somebody writes.
+export const proposals = (into, { point, session, drafts, done, failed }) => {
+  let shown = null, places = null, view = null, despite = false, busy = false;
+
+  const build = () => {
+    const [made, found] = copied("proposal");
+    places = found;
+    into.replaceChildren(made);
+    const { form } = places, reason = form.elements.reason;
+    reason.value = drafts.get(`${point}/${shown.number}`) ?? "";
+    reason.addEventListener("input", () => {
+      drafts.set(`${point}/${shown.number}`, reason.value);
+      if (reason.value.trim()) pardon(places.wrong, reason);
+    });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      decide(event.submitter?.value ?? "approve");
+    });
+    despite = false;
+  };
+
+  const decide = async (verb) => {
+    const reason = places.form.elements.reason;
+    if (busy) return;
+    if (!reason.value.trim()) {
+      refuse(places.wrong, "Write a reason first: whoever reads the history will look for it.", reason);
+      return;
+    }
+    const open = shown.demands.filter((each) => !each.met).length;
+    if (verb === "approve" && open && !despite) {
+      despite = true;
+      write(places.ask, `${words.count(open, "demand is", "demands are")} not met. To approve it all the same, press the button again; this is kept in the history.`);
+      show(places.ask);
+      write(places.approve, "Approve all the same");
+      places.approve.blur();  // and back, so that a screen reader reads it again
+      places.approve.focus();
+      return;
+    }
+    const body = { reason: reason.value.trim(), seen: view.seq };
+    if (verb === "approve" && despite) body.despite = true;
+    const number = shown.number;
+    try {
+      busy = true;
+      places.form.setAttribute("aria-busy", "true");
+      await ask("POST", of(point, `/proposals/${number}/${verb}`), body);
+      drafts.delete(`${point}/${number}`);
+      await done();
+    } catch (problem) {
+      if (problem.status === 403 || problem.status === 422) refuse(places.wrong, `${problem.title}. ${problem.detail}`);
+      else failed(problem);
+    } finally {
+      busy = false;
+      places?.form.removeAttribute("aria-busy");
+    }
+  };
+
+  const closed = (proposal) => {
+    const { at, by, reason } = proposal.closed ?? {};
+    const words_ = [element("b", {}, `Proposal ${proposal.number}`), ` ${CLOSED[proposal.status] ?? proposal.status}`];
+    if (by) words_.push(` by ${by}`);
+    if (at) words_.push(`, ${words.when(at)}`);
+    if (reason) words_.push(`: “${reason}”`);
+    into.replaceChildren(element("section", { class: "card done" }, element("p", {}, ...words_, ".")));
+    places = null;
+  };
+
+  const update = (next) => {
+    view = next;
+    const { proposal } = next, before = shown;
+    shown = proposal;
+    if (proposal === null) {
+      if (before !== null && places) into.replaceChildren();
+      places = null;
+      return;
+    }
+    if (!(proposal.status in STATUS)) return closed(proposal);
+    if (!places || before?.number !== proposal.number) build();
+    write(places.title, title(proposal));
+    write(places.badge, STATUS[proposal.status]);
+    show(places.badge, !watching(proposal));
+    places.badge.className = `badge ${proposal.status}`;
+    into.firstElementChild.classList.toggle("quiet", watching(proposal));
+    const sentence = element("p", {}, ...saving(proposal));
+    if (places.saving.textContent !== sentence.textContent) places.saving.replaceChildren(...sentence.childNodes);
+    write(places.basis, basis(proposal));
+    rows(places.table, compared(proposal));
+    const list = proposal.demands.map(demand);
+    const same = list.length === places.demands.children.length
+      && list.every((each, i) => each.textContent === places.demands.children[i].textContent);
+    if (!same) places.demands.replaceChildren(...list);
+    const worse = (proposal.segments ?? []).filter((each) => each.worse_for_sure);
+    show(places.worse, worse.length > 0);
+    write(places.worse, worse.map((each) => `Segment ${each.segment} gets worse: ${words.count(each.worse, "answer")} worse, ${words.whole(each.better)} better.`).join(" "));
+    const why = watching(proposal) ? "After a change the version before runs on in shadow. Should it turn out cheaper, going back is proposed here; to go back at once, roll back." : onlyLook(proposal, next, session);
+    const may = session.scopes.includes("approve") && !watching(proposal);
+    const open = proposal.demands.some((each) => !each.met);
+    show(places.form, may);
+    show(places["only-look"], why !== "");
+    write(places["only-look"], why);
+    show(places.approve, why === "");
+    show(places.withdraw, session.scopes.includes("propose") && proposal.by === session.name);
+    if (!despite) write(places.approve, open ? "Approve before the demands are met …" : "Approve, in effect at once");
+    places.approve.classList.toggle("first-choice", !open);
+  };
+  return update;
+};
