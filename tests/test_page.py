@@ -224,20 +224,11 @@ def test_the_page_and_the_report_write_alike(filled, tabs) -> None:
     numbers = [0, 0.5, 0.38526891331906543, 1250, 1728612.25, -3.25, 99999.5, 12345.678]
     cuts = [0.5, 0.38526891331906543, 1250.0]
     finding = SimpleNamespace(same_answer=None, direction=">=")
-    expected = [
-        re.sub(
-            "<[^>]*>",
-            "",
-            rule(
-                SimpleNamespace(threshold=cut, threshold_text=plain(cut), **vars(finding)), Words()
-            ),
-        )
-        for cut in cuts
+    findings = [
+        SimpleNamespace(threshold=cut, threshold_text=plain(cut), **vars(finding)) for cut in cuts
     ]
-    expected += [
-        re.sub("<[^>]*>", "", rule(SimpleNamespace(same_answer=answer), Words()))
-        for answer in (0, 1)
-    ]
+    findings += [SimpleNamespace(same_answer=answer) for answer in (0, 1)]
+    expected = [re.sub("<[^>]*>", "", rule(each, Words())) for each in findings]
     rules = [{"rule": "at_least", "threshold": cut} for cut in cuts] + [
         {"rule": "none"},
         {"rule": "all"},
