@@ -236,6 +236,17 @@ def test_with_a_capacity_each_line_says_how_much_the_threshold_may_be_missed() -
     assert limen.load("kept.limen").capacity == 16
 
 
+def test_a_bound_fades_with_the_samples() -> None:
+    _, lines, _ = watched(PLAIN, "--capacity", "16", "--half-life", "20", "--every", "50")
+    faded = limen.Fading(limen.OnlineThreshold(capacity=16), 20)
+    for rows, sample in enumerate(zip(SCORES, LABELS, strict=True), start=1):
+        faded.update(*sample)
+        if rows % 50 == 0:
+            line = lines[rows // 50 - 1]
+            assert (faded.loss, faded.loss_bound) == (line["loss"], line["loss_bound"])
+    assert any(line["loss_bound"] > 0 for line in lines)
+
+
 # ---- other aims -----------------------------------------------------------------------------
 
 

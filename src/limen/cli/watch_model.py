@@ -112,8 +112,7 @@ class Watched:
             facts["direction"] = "<="
         facts[worth] = getattr(best, worth, None)
         if self._options.capacity is not None:
-            inner = None if best is None else innermost(self.model(group))
-            facts["loss_bound"] = getattr(inner, "loss_bound", None)
+            facts["loss_bound"] = None if best is None else self.model(group).loss_bound
         return facts
 
     def account(self) -> dict[str, Any]:
