@@ -290,6 +290,17 @@ def test_slow_requests_and_too_many_connections_end():
         server.kill()
 
 
+def test_answers_have_names_of_their_own_or_none():
+    with folder() as made:
+        add = ("serve", "point", "add", "mail", "--data", str(made / "d"), "--one", "block it")
+        half, both = limen(*add), limen(*add, "--zero", "let through")
+        shown = json.loads(both.stdout)
+
+    assert 2 == half.returncode
+    assert "--zero and --one together" in half.stderr
+    assert {"zero": "let through", "one": "block it"} == shown["words"]
+
+
 # Tokens.
 
 

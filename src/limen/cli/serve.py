@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limen.cli.exits import BAD_INPUT, FAILED, Failure
+from limen.cli.exits import BAD_INPUT, FAILED, USAGE, Failure
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -108,6 +108,10 @@ def _point(options: Namespace) -> int:
     if options.definition is not None:
         with open(options.definition, "rb") as file:
             definition = json.load(file)
+    if options.zero is not None or options.one is not None:
+        if options.zero is None or options.one is None:
+            raise Failure("point add takes --zero and --one together, or neither.", USAGE)
+        definition["words"] = {"zero": options.zero, "one": options.one}
     for name in ("false_positive", "false_negative"):
         cost = getattr(options, name)
         if cost is not None:
