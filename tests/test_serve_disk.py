@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from serving import Server, folder, limen, problem, until
+from serving import Server, compiled, folder, limen, problem, until
 
 from limen.service.events import Event
 from limen.service.log import Log
@@ -41,9 +42,10 @@ def fill(path: Path) -> None:
     """Leave no byte to others."""
     with path.open("ab", buffering=0) as file:
         for size in (65536, 4096, 1):
-            with pytest.raises(OSError, match="No space"):
+            with suppress(OSError):
                 while True:
                     file.write(bytes(size))
+    assert 0 == shutil.disk_usage(path.parent).free
 
 
 class Sent:
@@ -147,6 +149,15 @@ def _full_and_not(server: Server, disk: Path) -> None:
     assert 200 == sent.one()
     sent.agree_with_the_log()
     assert 0 == server.stop()
+
+    # After an orderly end there is no WAL, and a start that finds no space says so.
+    fill(filler)
+    with pytest.raises(RuntimeError, match="full"):
+        server.start()
+    filler.unlink()
+    server.start()
+    sent.agree_with_the_log()
+    assert 0 == server.stop()
     assert verified(server.data)
 
 
@@ -163,3 +174,58 @@ def test_retention_on_a_full_disk_changes_nothing():
         assert list(range(1, 62)) == [seq for seq, _, _ in log.events()]
         assert 60 == log.delete_until(60, 100)
         log.close()
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory):
+    return compiled("io_error_shim.c", tmp_path_factory.mktemp("shim"))
+
+
+@pytest.mark.parametrize("kind", ["sync", "write"])
+def test_after_an_io_error_nothing_is_acknowledged_and_a_restart_recovers(kind, shim, monkeypatch):
+    with folder() as made:
+        switch = made / "switch"
+        monkeypatch.setenv("LD_PRELOAD", str(shim))
+        monkeypatch.setenv("IO_ERROR_FOLDER", str(made / "d"))
+        monkeypatch.setenv("IO_ERROR_SWITCH", str(switch))
+        server = Server(made / "d")
+        try:
+            _failing_and_not(server, switch, kind)
+        finally:
+            if server.process is not None and server.process.poll() is None:
+                server.kill()
+
+
+def _failing_and_not(server: Server, switch: Path, kind: str) -> None:
+    sent = Sent(server)
+    assert 201 == server.ask("PUT", "/v1/points/fraud", {"start": {"rule": "all"}})[0]
+    for _ in range(10):
+        assert 200 == sent.one()
+    draft = switch.with_name("draft")
+    draft.write_text(kind)
+    draft.rename(switch)
+    for _ in range(5):
+        assert 503 == sent.one()  # from the very first on
+    assert "disk I/O error" in sent.told
+    reads_go_on(server, sent)
+
+    # The disk recovers: so does the same process.
+    switch.rename(draft)
+    until(lambda: server.ask("GET", "/readyz")[0] == 200)
+    for _ in range(5):
+        assert 200 == sent.one()
+    sent.agree_with_the_log()
+
+    # It fails again, for good: what was acknowledged is what another start finds.
+    draft.rename(switch)
+    refused = [f"a{sent.sent + at}" for at in range(3)]
+    assert [503, 503, 503] == [sent.one() for _ in refused]
+    server.kill()
+    switch.unlink()
+    server.start()
+    sent.agree_with_the_log()
+    for id in refused:  # whether on disk or not, again it counts once
+        assert 200 == sent.again(id)
+    sent.agree_with_the_log()
+    assert 0 == server.stop()
+    assert verified(server.data)
