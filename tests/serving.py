@@ -167,6 +167,17 @@ def limen(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def compiled(source: str, folder: Path) -> Path:
+    """Compile a library that stands before the calls of a process, or skip."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("a C compiler cannot be found")
+    made = folder / "shim.so"
+    command = [compiler, "-shared", "-fPIC", "-O1", str(HERE / source), "-o", str(made), "-ldl"]
+    subprocess.run(command, check=True)
+    return made
+
+
 def until(done: Any, seconds: float = 20.0) -> Any:
     """Wait until something holds, and return it."""
     end = time.monotonic() + seconds

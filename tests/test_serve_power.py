@@ -11,8 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-import serving  # noqa: F401  skips where the libraries of the service are missing
+import serving
 from streams import EFFORT
 
 from limen.service import snapshots
@@ -96,14 +95,7 @@ def _apply(file: bytearray, kind: str, offset: int, content: bytes) -> None:
 
 
 def test_after_a_loss_of_power_all_that_was_acknowledged_is_there(tmp_path):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or sys.platform != "linux":
-        pytest.skip("a C compiler cannot be found")
-    shim = tmp_path / "shim.so"
-    source = Path(__file__).parent / "power_shim.c"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", str(source), "-o", str(shim), "-ldl"], check=True
-    )
+    shim = serving.compiled("power_shim.c", tmp_path)
     folder, record = tmp_path / "data", tmp_path / "record"
     log = Log(folder, create=True)
     log.append([Event("token", 1, more={"name": "first", "revoked": True})], ["id"])

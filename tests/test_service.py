@@ -112,11 +112,11 @@ def test_a_service_reads_what_is_known_of_an_id(as_of):
     ledger = Ledger(OnlineThreshold(), time_to_live=10)
     assert ledger._known("a") is None
     ledger.label("a", 1, as_of=as_of)
-    assert (None, None, 1, as_of) == ledger._known("a")
+    assert (None, None, 1, as_of, None) == ledger._known("a")
     ledger.score("a", 0.25, 1, answer=1)
-    assert (0.25, 1, 1, as_of) == ledger._known("a")
+    assert (0.25, 1, 1, as_of, 1) == ledger._known("a")
     ledger.score("b", 0.5, 2, answer=0)
-    assert (0.5, 0, None, None) == from_bytes(ledger.to_bytes())._known("b")
+    assert (0.5, 0, None, None, 2) == from_bytes(ledger.to_bytes())._known("b")
     ledger.advance(12)  # the score of b has run out
     assert ledger._known("b") is None
 

@@ -163,8 +163,9 @@ PyObject* ledger_forget(PyObject* self, PyObject* given) {
     });
 }
 
-// What is known of an id: its score and the answer, the label, and when that was determined; what
-// is missing is None. None where the id is unknown. Copied under the lock, made Python after it.
+// What is known of an id: its score and the answer, the label, when that was determined, and the
+// time of the score; what is missing is None. None where the id is unknown. Copied under the lock,
+// made Python after it.
 PyObject* ledger_known(PyObject* self, PyObject* given) {
     return guarded([&]() -> PyObject* {
         const OneId id(given);
@@ -188,7 +189,10 @@ PyObject* ledger_known(PyObject* self, PyObject* given) {
         return nb::make_tuple(scored ? nb::object(nb::float_(entry.score)) : none,
                               scored ? nb::object(nb::int_(int{entry.answer})) : none,
                               entry.labelled ? nb::object(nb::int_(int{entry.label})) : none,
-                              as_of ? from_time(*as_of, keeper.as_of.load()) : none)
+                              as_of ? from_time(*as_of, keeper.as_of.load()) : none,
+                              scored && entry.timed
+                                  ? from_time({entry.time, entry.real}, keeper.times.load())
+                                  : none)
             .release()
             .ptr();
     });

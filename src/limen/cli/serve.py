@@ -29,6 +29,8 @@ def serve(options: Namespace) -> int:
         raise Failure(
             f'serve needs {error.name}. Install it with: pip install "limen[serve]"', FAILED
         ) from None
+    import sqlite3
+
     from limen.service.log import Damaged, InUse
     from limen.service.problems import Refused
 
@@ -45,6 +47,9 @@ def serve(options: Namespace) -> int:
         return acts[options.act](options)
     except (Damaged, InUse) as error:
         raise Failure(str(error), FAILED) from None
+    except sqlite3.OperationalError as error:
+        text = f"the log cannot be opened or written: {error}. Is the disk full, or failing?"
+        raise Failure(text, FAILED) from None
     except Refused as refused:
         raise Failure(refused.detail, BAD_INPUT) from None
     except ValueError as error:

@@ -48,7 +48,7 @@ async def score(call: Call) -> Answer:
     call.gate.spend(call, 1)
     answer = desk.score(point, item, call.by, call.at)
     await desk.flushed()
-    call.gate.meters.event(point.name, "score", answer.repeated)
+    call.gate.meters.score(point.name, answer)
     return Answer(encode(answer))
 
 

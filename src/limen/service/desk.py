@@ -78,6 +78,8 @@ class Desk(Changes):
             point.score(event, id)
         except (ValueError, OverflowError, TypeError) as error:
             raise Refused("invalid", str(error)) from None
+        if known is not None:  # its label was there first
+            self._queue.labelled.append(((point.name, answer), 0.0))
         rule, number = _rule(threshold)
         return ScoreAnswer(answer, rule, number, version, source, self._take(event, id), False)
 
@@ -144,6 +146,11 @@ class Desk(Changes):
             joined = point.label(event, id)
         except (ValueError, OverflowError, TypeError) as error:
             raise Refused("invalid", str(error)) from None
+        if known is not None and known[2] is None:  # the first label of a score
+            answer, moment = known[1], known[4]
+            assert answer is not None
+            late = max(0, (at if as_of is None else as_of) - moment) / 1e6
+            self._queue.labelled.append(((point.name, answer), late))
         return LabelAnswer(joined, changed, self._take(event, id))
 
     def _require_time(self, moment: int, at: int, name: str) -> None:

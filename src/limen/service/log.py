@@ -16,7 +16,7 @@ import hashlib
 import os
 import sqlite3
 import struct
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from zlib import crc32
@@ -250,26 +250,33 @@ class Log(Reader):
         blob, named = encode(events), encode(names)
         chain = link(self.chain, first, last, blob)
         row = (first, last, blob, chain, named, crc32(named))
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", row)
+        with self._committed() as db:
+            db.execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", row)
             for group, held in self._renamed(erased or {}):
-                self._db.execute(
+                db.execute(
                     "UPDATE groups SET names = ?, names_check = ? WHERE first = ?",
                     (held, crc32(held), group),
                 )
             if erased:
                 forgot = last.to_bytes(8, "big")
-                self._db.execute("INSERT OR REPLACE INTO meta VALUES ('forgot', ?)", (forgot,))
+                db.execute("INSERT OR REPLACE INTO meta VALUES ('forgot', ?)", (forgot,))
+        self._sync_head(last, chain)
+        self.last, self.chain = last, chain
+        if erased:  # nothing of the ids stays in the WAL
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    @contextmanager
+    def _committed(self) -> Iterator[sqlite3.Connection]:
+        """Let all that is done inside be one commit; where any of it fails, nothing was done."""
+        assert self._db is not None
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
             self._db.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             raise
-        self._sync_head(last, chain)
-        self.last, self.chain = last, chain
-        if erased:  # nothing of the ids stays in the WAL
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _sync_head(self, last: int, chain: bytes) -> None:
         assert self._head is not None
@@ -291,7 +298,6 @@ class Log(Reader):
 
     def delete_until(self, seq: int, before: int) -> int:
         """Delete groups of before some time and not after a seq; return up to where."""
-        assert self._db is not None
         base = self.base()[0]
         chain = b""
         for group in self.groups(base, seq):
@@ -299,12 +305,10 @@ class Log(Reader):
                 break
             base, chain = group.last, group.chain
         if chain:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute(
-                "INSERT OR REPLACE INTO meta VALUES ('base', ?)", (base.to_bytes(8, "big") + chain,)
-            )
-            self._db.execute("DELETE FROM groups WHERE last <= ?", (base,))
-            self._db.execute("COMMIT")
+            stored = base.to_bytes(8, "big") + chain
+            with self._committed() as db:
+                db.execute("INSERT OR REPLACE INTO meta VALUES ('base', ?)", (stored,))
+                db.execute("DELETE FROM groups WHERE last <= ?", (base,))
         return base
 
     def reopen(self) -> None:

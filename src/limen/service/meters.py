@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -16,6 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from limen.service import snapshots
 from limen.service.bodies import ScoreAnswer
+from limen.service.histograms import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,27 +31,36 @@ class Meters:
     """Counts of requests and events; the rest is read from the state when it is asked for."""
 
     def __init__(self) -> None:
-        self._requests: dict[tuple[str, int], list[float]] = {}
+        self._requests = Histogram(_BOUNDS)
         self._events: dict[tuple[str, str, str], int] = {}
+        self._answers: dict[tuple[str, int], int] = {}
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        row = self._requests.get((route, status))
-        if row is None:
-            row = self._requests[route, status] = [0.0] * (len(_BOUNDS) + 2)
-        row[bisect_left(_BOUNDS, seconds)] += 1
-        row[-1] += seconds
+        self._requests.add((route, status), seconds)
 
     def event(self, point: str, kind: str, repeated: bool, many: int = 1) -> None:
         """Count events by what became of them."""
         key = (point, kind, "repeated" if repeated else "taken")
         self._events[key] = self._events.get(key, 0) + many
 
+    def score(self, point: str, answer: ScoreAnswer) -> None:
+        """Count a score."""
+        self.event(point, "score", answer.repeated)
+        if not answer.repeated:
+            self._answered(point, answer.answer, 1)
+
+    def _answered(self, point: str, answer: int, many: int) -> None:
+        self._answers[point, answer] = self._answers.get((point, answer), 0) + many
+
     def events(self, point: str, answers: list[Any]) -> None:
         """Count the lines of a batch."""
         refused = sum(type(each) is dict for each in answers)
         scores = [each for each in answers if type(each) is ScoreAnswer]
         repeated = sum(each.repeated for each in scores)
+        ones = sum(each.answer for each in scores if not each.repeated)
+        self._answered(point, 1, ones)
+        self._answered(point, 0, len(scores) - repeated - ones)
         self.event(point, "score", False, len(scores) - repeated)
         self.event(point, "score", True, repeated)
         self.event(point, "label", False, len(answers) - len(scores) - refused)
@@ -77,17 +86,24 @@ class _Collected:
         for key, many in meters._events.items():
             events.add_metric(key, many)
         yield events
-        seconds = HistogramMetricFamily(
-            "limen_request_seconds", "How long requests took.", labels=("route", "status")
+        answers = CounterMetricFamily(
+            "limen_answers", "Scores by what they were answered.", labels=("point", "answer")
         )
-        for (route, status), row in meters._requests.items():
-            buckets: list[tuple[str, float]] = []
-            total = 0.0
-            for bound, found in zip((*map(str, _BOUNDS), "+Inf"), row[:-1], strict=True):
-                total += found
-                buckets.append((bound, total))
-            seconds.add_metric((route, str(status)), buckets, row[-1])
-        yield seconds
+        for (point_name, answer), many in meters._answers.items():
+            answers.add_metric((point_name, str(answer)), many)
+        yield answers
+        yield _histogram(
+            "limen_request_seconds",
+            "How long requests took.",
+            ("route", "status"),
+            meters._requests,
+        )
+        yield _histogram(
+            "limen_label_delay_seconds",
+            "From a score to its first label.",
+            ("point", "answer"),
+            desk.delays,
+        )
         for name, text, read in (
             ("limen_threshold", "The threshold in effect.", _threshold),
             ("limen_cost", "What the answers cost, of samples that count.", _cost),
@@ -110,6 +126,13 @@ class _Collected:
         yield GaugeMetricFamily(
             "limen_writes_refused", "1 while they are.", desk.broken is not None
         )
+
+
+def _histogram(name: str, text: str, labels: tuple[str, str], held: Histogram) -> Any:
+    shown = HistogramMetricFamily(name, text, labels=labels)
+    for (first, second), buckets, total in held.shown():
+        shown.add_metric((first, str(second)), buckets, total)
+    return shown
 
 
 def _threshold(point: Any) -> float:

@@ -187,7 +187,7 @@ async def _tick(desk: Desk, settings: Settings, watch: Watch) -> None:
 
 
 async def _snapshots(desk: Desk, settings: Settings) -> None:
-    """Let a process of its own make snapshots, by number of events, by time and after a forget."""
+    """Make snapshots, by number of events, by time and after a forget; then delete what is old."""
     every, then = period(settings.snapshot_every) / 1e6, time.monotonic()
     while True:
         await asyncio.sleep(1)
@@ -197,21 +197,29 @@ async def _snapshots(desk: Desk, settings: Settings) -> None:
         if not due and not newest < desk.state.forgot <= desk.on_disk:
             continue
         then = time.monotonic()
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "limen", "serve", "snapshot", "--data", str(desk.folder),
-            stdin=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
         try:
-            code = await child.wait()
-        except asyncio.CancelledError:
-            with suppress(ProcessLookupError):
-                child.kill()
-            raise
-        if code != 0:
-            write({"level": "error", "message": "the snapshot failed", "code": code})
+            await _snapshot(desk)
+            if settings.retention is not None:
+                await _delete_old(desk, period(settings.retention))
+        except Exception as error:  # a full disk, most often; the next one may succeed
+            write({"level": "error", "message": f"snapshot: {type(error).__name__}: {error}"})
             await asyncio.sleep(60)
-        elif settings.retention is not None:
-            await _delete_old(desk, period(settings.retention))
+
+
+async def _snapshot(desk: Desk) -> None:
+    """Let a process of its own make a snapshot."""
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "limen", "serve", "snapshot", "--data", str(desk.folder),
+        stdin=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        code = await child.wait()
+    except asyncio.CancelledError:
+        with suppress(ProcessLookupError):
+            child.kill()
+        raise
+    if code != 0:
+        raise RuntimeError(f"the process ended with {code}")
 
 
 async def _delete_old(desk: Desk, age: int) -> None:

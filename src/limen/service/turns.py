@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from limen.service import snapshots
 from limen.service.events import Event, Id
+from limen.service.histograms import DELAYS, Histogram
 from limen.service.log import Log, Reader
 from limen.service.names import Names
 from limen.service.problems import Refused
@@ -39,6 +40,7 @@ class _Queue:
         self.names: list[Id] = []
         self.erased: dict[int, int] = {}
         self.published: list[Callable[[], None]] = []
+        self.labelled: list[tuple[tuple[str, int], float]] = []  # point, answer, seconds after it
         self.waiting: list[asyncio.Future[bool]] = []
         self.begun = 0.0
 
@@ -73,6 +75,7 @@ class Turns:
         self.epoch = 0  # another one after memory was dropped: what was folded before is lost
         self.commits = 0
         self.commit_seconds = 0.0
+        self.delays = Histogram(DELAYS)
         self._tokens = {token.digest: token for token in self.state.tokens.values()}
         self._defining = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -167,6 +170,7 @@ class Turns:
         self.on_disk = self.log.last
         self.commits += 1
         self.commit_seconds += time.monotonic() - batch.begun if batch.begun else 0.0
+        self.delays.add_all(batch.labelled)
         for publish in batch.published:
             publish()
         batch.settle(True)
