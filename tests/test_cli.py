@@ -1274,7 +1274,9 @@ def test_a_closed_stream_is_told_in_one_sentence(tmp_path: Path, case: str) -> N
 def test_ctrl_c_ends_quietly_with_130(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "limen", "fit", "-"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes) as process:
+    # A shell that starts its work in the background lets it ignore Ctrl-C.
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, **pipes, **heard) as process:
         process.stdin.write(b"score,label\n" + b"0.5,1\n" * 100_000)
         process.stdin.flush()  # more than a pipe holds, so that it is being read by now
         process.send_signal(signal.SIGINT)

@@ -307,7 +307,7 @@ def test_check_answers_each_row_by_the_threshold_of_its_group(run) -> None:
     [
         ("bad.csv", 3, "bad.csv, line 3, column score: 'high' is not a number"),
         ("other.csv", 3, "other.csv, line 1: it has no column 'score'"),
-        ("empty.csv", 3, "empty.csv: no rows. A check needs some."),
+        ("empty.csv", 3, "empty.csv: no rows. Some are needed."),
         ("absent.csv", 4, "absent.csv does not exist"),
         ("past.csv", 2, "past.csv is named twice; a check needs rows"),
         ("link.csv", 2, "link.csv and past.csv are the same file; a check needs rows"),

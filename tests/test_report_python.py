@@ -107,7 +107,7 @@ def test_a_word_is_escaped_wherever_it_stands() -> None:
     labels = np.where(LABELS == 1, "</script><b>&", "ok")
     page = limen.report(SCORES, labels, positive="</script><b>&").html()
 
-    assert 3 == page.count("</script>")
+    assert 4 == page.count("</script>")
     assert "<b>&" not in page
     assert "Call it &lt;/script&gt;&lt;b&gt;&amp; when" in page
     assert "label </script><b>&" == figures_of(page)["words"]["ones"]
