@@ -341,3 +341,47 @@ def test_rows_that_memory_does_not_hold_have_the_same_answer(
 
     assert whole == out
     assert "memory does not hold all rows" in err
+
+
+def test_evidence_is_that_of_negating_by_hand() -> None:
+    random = np.random.default_rng(3)
+    scores, labels = random.integers(0, 20, 300) / 8, random.integers(0, 2, 300)
+    given: dict[str, Any] = {"false_negative": 3, "largest_loss": 9}
+    for current, candidate in ((0.5, 1.25), (1.25, 0.5), (math.inf, 1.0), (1.0, math.nan)):
+        lower = limen.Evidence(current, candidate, **given, direction="<=")
+        by_hand = limen.Evidence(0.0 - current, 0.0 - candidate, **given)
+        lower.update_many(scores, labels, labels + 1)
+        by_hand.update_many(-scores, labels, labels + 1)
+        for score in (0.5, 1.0, 1.25, 0.0, math.inf):
+            lower.update(score, 1)
+            by_hand.update(-score, 1)
+        again = limen.from_bytes(lower.to_bytes())
+
+        assert (by_hand.wins, by_hand.losses) == (lower.wins, lower.losses)
+        assert by_hand.value == lower.value == again.value
+        assert "direction='<='" in repr(again)
+        with pytest.raises(ValueError, match="direction"):
+            lower.merge(limen.Evidence(current, candidate, **given))
+        with pytest.raises(ValueError, match="score is nan"):
+            lower.update(math.nan, 1)
+    with pytest.raises(TypeError, match="score must be a number, got 'high'"):
+        lower.update("high", 1)
+    with pytest.raises(ValueError, match="direction must be"):
+        limen.Evidence(0.5, 0.25, direction="<")
+
+
+def test_what_is_said_of_the_threshold_in_use_is_that_of_negating_by_hand() -> None:
+    random = np.random.default_rng(4)
+    scores = random.random(400)
+    labels = (random.random(400) > scores).astype(int)
+    for kind in (limen.OnlineThreshold, limen.OnlineCalibrator):
+        lower, by_hand = limen.LowerIsPositive(kind()), kind()
+        lower.update_many(scores, labels)
+        by_hand.update_many(-scores, labels)
+        answers = [lower.keeps(each) for each in np.linspace(0, 1, 21).tolist()]
+
+        assert {True, False} == set(answers)
+        assert [by_hand.keeps(-each) for each in np.linspace(0, 1, 21).tolist()] == answers
+    ledger = limen.LowerIsPositive(limen.Ledger(limen.OnlineThreshold()))
+    with pytest.raises(AttributeError, match=r"negated scores: ask \.model\.proposal"):
+        ledger.proposal(0.5)

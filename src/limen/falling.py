@@ -21,10 +21,12 @@ __all__ = ["LowerIsPositive"]
 # Methods that are given scores, or a threshold: first of all, or after the group or the id.
 _BY_ID = ("score", "score_many")
 _BY_GROUP = ("update", "revert", "update_many", "revert_many", "predict")
-_GIVEN = (*_BY_ID, *_BY_GROUP, "answer", "confusion", "probability", "probability_interval")
+_AT = ("answer", "confusion", "keeps", "probability", "probability_interval")
+_GIVEN = (*_BY_ID, *_BY_GROUP, *_AT)
 _NAMED = ("score", "scores", "threshold")
 # What is answered in terms of scores.
 _CUTS = ("gap", "threshold", "thresholds", "optimum", "curve", "best", "roc_hull")
+_TRIALS = ("proposal", "trial", "trials")
 _ANSWERS = (*_CUTS, "near_best", "review_band", "recommended", "interval")
 
 
@@ -150,6 +152,11 @@ class LowerIsPositive(Storable, kind="LowerIsPositive"):
         if name == "blocks":
             raise AttributeError(
                 "blocks are those of negated scores, because a fit never falls: ask .model.blocks()"
+            )
+        if name in _TRIALS:
+            raise AttributeError(
+                f"{name} speaks of negated scores: ask .model.{name}, with current negated, or "
+                'gather limen.Evidence(..., direction="<=")'
             )
         return self._asked(name)
 

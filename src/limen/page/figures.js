@@ -117,12 +117,12 @@ const costs = (update, view, curve) => {
   const ends = view.interval && [Math.max(view.interval.low, x[0]), Math.min(view.interval.high, x[x.length - 1])];
   const text = (total) => words.rate(total, curve.samples);
   update({
-    x, across: "threshold", up: "cost of 1,000 decisions", marks, upright: true,
+    x, across: "threshold", up: "cost per 1,000 decisions", marks, upright: true,
     lines: [{ y, as: "first" }],
     rangeY: [0, 1.05 * y.reduce((most, each) => Math.max(most, each), 0) || 1],
     band: ends && ends[0] <= ends[1] ? { from: ends[0], to: ends[1], text: "95 % interval of the best threshold" } : null,
     caption: `On the ${words.count(curve.samples, "labelled sample")} that count now.`,
-    says: (i) => `Threshold ${words.number(x[i])} costs ${text(kept[i].loss)} of 1,000 decisions.`,
+    says: (i) => `Threshold ${words.number(x[i])} costs ${text(kept[i].loss)} per 1,000 decisions.`,
   }, kept, (each) => [words.number(each.threshold), text(each.loss)]);
 };
 
@@ -138,7 +138,7 @@ const byDay = (update, view) => {
   const high = y.reduce((most, each) => Math.max(most, each ?? 0), 0), low = y.reduce((least, each) => Math.min(least, each ?? 0), 0);
   const text = (each) => (each.labelled > 0 ? words.signed(words.rate(each.regret, each.labelled)) : "–");
   update({
-    x, across: "day of the score (UTC)", up: "regret of 1,000 decisions",
+    x, across: "day of the score (UTC)", up: "regret per 1,000 decisions",
     rangeX: [Math.min(x[0], x[x.length - 1] - 6 * DAY) - DAY / 2, x[x.length - 1] + DAY / 2], tickX: chart.times, room: DAY,
     rangeY: [1.08 * low, 1.08 * high || 1],
     bars: [
@@ -146,7 +146,7 @@ const byDay = (update, view) => {
       ...(young ? [{ y: y.map(() => null), as: "bar young", text: "labels are still to come" }] : []),
     ],
     caption: "What the answers given cost beyond the threshold that is cheapest today.",
-    says: (i) => `${words.day(x[i], true)}: regret ${text(days[i])} of 1,000; ${words.count(days[i].labelled, "label")} of ${words.count(days[i].scored, "score")}${days[i].young ? ", more to come" : ""}.`,
+    says: (i) => `${words.day(x[i], true)}: regret ${text(days[i])} per 1,000; ${words.count(days[i].labelled, "label")} of ${words.count(days[i].scored, "score")}${days[i].young ? ", more to come" : ""}.`,
   }, days, (each) => [words.day(time(each.day), true), text(each), words.whole(each.scored), words.whole(each.labelled), words.whole(each.answered_1), each.young ? "to come" : "in"]);
 };
 
@@ -174,8 +174,8 @@ const late = (update, view) => {
 // The charts of a point in their places; the returned function draws them anew.
 export const figures = (into, view) => {
   const threshold = figure(into, "The threshold over time", ["when", "in effect", "cheapest in hindsight", "95 % from", "95 % to"]);
-  const cost = figure(into, "What every threshold costs", ["threshold", "cost of 1,000"]);
-  const day = figure(into, "Regret by day", ["day", "regret of 1,000", "scored", "labelled", "answered 1", "labels"]);
+  const cost = figure(into, "What every threshold costs", ["threshold", "cost per 1,000"]);
+  const day = figure(into, "Regret by day", ["day", "regret per 1,000", "scored", "labelled", "answered 1", "labels"]);
   const delay = figure(into, "How late labels are", [`time`, "share of labels"]);
   const draw = (next, curve) => {
     overTime(threshold, next);

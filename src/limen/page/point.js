@@ -14,9 +14,9 @@ const tiles = (view) => {
   const share = scored > 0 ? words.percent(answered_1 / scored, 1) : "–";
   const old = labels > samples ? "labelled and old enough" : "labelled";
   return [
-    [words.rate(cost, samples), "cost of 1,000 decisions"],
+    [words.rate(cost, samples), "cost per 1,000 decisions"],
     [words.rate(cheapest, samples), "the cheapest single threshold on the same samples"],
-    [samples > 0 ? words.signed(words.rate(regret, samples)) : "–", "regret of 1,000: what that would have saved"],
+    [samples > 0 ? words.signed(words.rate(regret, samples)) : "–", "regret per 1,000: what that would have saved"],
     [share, `of all answered ${view.words ? `“${view.words.one}”` : "1"}`],
     [words.whole(samples), `${old}, of ${words.whole(scored)} scored`],
   ];

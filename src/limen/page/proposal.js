@@ -34,7 +34,7 @@ const saving = (proposal) => {
   const rate = (total) => words.rate(total, samples);
   const [word, sure] = found.total < 0 ? ["cost", -1] : ["save", 1];
   const ends = (sure < 0 ? [found.high, found.low] : [found.low, found.high]).map((total) => rate(sure * total).replace("-", "−"));
-  return [`${proposal.kind === "return" ? "Going back would" : "Would"} ${word} `, element("b", {}, `${rate(sure * found.total)} of 1,000 decisions${sure < 0 ? " more" : ""}`), ` (${words.percent(found.confidence, 0)}: ${ends.join(" to ")}).`];
+  return [`${proposal.kind === "return" ? "Going back would" : "Would"} ${word} `, element("b", {}, `${rate(sure * found.total)} per 1,000 decisions${sure < 0 ? " more" : ""}`), ` (${words.percent(found.confidence, 0)}: ${ends.join(" to ")}).`];
 };
 
 const basis = (proposal) => {

@@ -12,7 +12,7 @@ const words = (() => {
   const count = (x, one, many = `${one}s`) => `${whole(x)} ${x === 1 ? one : many}`;
   const signed = (text) => (text.startsWith("-") ? `−${text.slice(1)}` : /[1-9]/.test(text) ? `+${text}` : text);
 
-  // A total as that of 1,000 decisions, with digits after the point that suit its size
+  // A total per 1,000 decisions, with digits after the point that suit its size
   // unless they are given, as in columns.
   const rate = (total, samples, fixed) => {
     if (!(samples > 0)) return "–";

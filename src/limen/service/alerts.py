@@ -54,7 +54,7 @@ class Watch:
         if wanted.regret is not None and samples:
             regret = 1000 * float(point.ledger.regret) / samples
             lasted = self._lasted(point.name, "regret", regret > wanted.regret, at)
-            text = f"regret of 1,000 decisions is {regret:.3g}, more than {wanted.regret:g}"
+            text = f"regret per 1,000 decisions is {regret:.3g}, more than {wanted.regret:g}"
             found.append(("regret", lasted >= period(wanted.regret_for), text))
         if wanted.recall is not None or wanted.precision is not None:
             answers = (await self._accounts.of(self._desk, point))["answers"]

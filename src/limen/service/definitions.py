@@ -121,7 +121,7 @@ class Words(msgspec.Struct, forbid_unknown_fields=True):
 class Alerts(msgspec.Struct, forbid_unknown_fields=True):
     """When people are told: each that is given is looked at once a minute."""
 
-    regret: Annotated[float, Meta(ge=0)] | None = None  # of 1,000 decisions
+    regret: Annotated[float, Meta(ge=0)] | None = None  # per 1,000 decisions
     regret_for: str = "24h"
     answered: Annotated[float, Meta(gt=0)] | None = None  # relative change of the share answered 1
     labels_late: str | None = None  # no label for so long, while scores come

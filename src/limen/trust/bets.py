@@ -74,7 +74,7 @@ class Betting(Storable):
 
     def _terms(self) -> dict[str, Any]:
         """Tell what the samples are judged by, in a form that can be compared."""
-        inexact = ("current", "candidate", "threshold", "age")
+        inexact = ("current", "candidate", "threshold", "age", "direction")
         return {
             name: repr(value)  # of which nan equals nan
             if name in inexact or value is None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from limen.columns import as_numbers, ordered_scores, require_same_length
+from limen.direction import is_falling, negated
 from limen.storage.packing import number_column, plain_list, plain_number
 from limen.trust.bets import (
     BETS,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.direction import Direction
     from limen.times import Period
     from limen.units import Cost
 
@@ -76,6 +78,8 @@ class Evidence(Betting, kind="Evidence"):
         The most that the candidate may cost more than the current threshold on one sample, fixed
         before the samples. Needed only for weights; without weights it is the cost of the mistake
         that the candidate makes more often.
+    direction
+        ``">="``: a score at or above a threshold is answered 1; ``"<="``: one at or below it.
 
     Attributes
     ----------
@@ -122,6 +126,7 @@ class Evidence(Betting, kind="Evidence"):
     __slots__ = (
         "_changes",
         "_enough",
+        "_falling",
         "_gain",
         "_given",
         "_heaviest",
@@ -147,9 +152,11 @@ class Evidence(Betting, kind="Evidence"):
         age: Period | None = None,
         confidence: Cost = 0.95,
         largest_loss: Cost | None = None,
+        direction: Direction = ">=",
     ) -> None:
         current = as_threshold(current, "current")
         candidate = as_threshold(candidate, "candidate")
+        self._falling = is_falling(direction)
         self._given: dict[str, Any] = {
             "current": current,
             "candidate": candidate,
@@ -158,11 +165,16 @@ class Evidence(Betting, kind="Evidence"):
             "age": age_of(age),
             "confidence": confidence,
             "largest_loss": largest_loss,
+            "direction": direction,
         }
         self.current, self.candidate = current, candidate
+        if self._falling:  # inside, all scores and thresholds are negated
+            current, candidate = 0.0 - current, 0.0 - candidate
         below = height(candidate) < height(current)
         if height(candidate) == height(current):
-            raise ValueError(f"current and candidate are both {current!r}: nothing to compare.")
+            raise ValueError(
+                f"current and candidate are both {self.current!r}: nothing to compare."
+            )
         positive, negative, scale = exact_costs(false_positive, false_negative)
         self._gain, self._price = (negative, positive) if below else (positive, negative)
         self._heaviest: float | None = None
@@ -326,6 +338,7 @@ class Evidence(Betting, kind="Evidence"):
     def _at(self, score: float, label: float | None) -> int | None:
         """Where a sample is counted; None where both thresholds give the same answer."""
         try:
+            score = 0.0 - score if self._falling else score
             between = score >= self._lower and not score >= self._upper  # which may be nan
         except TypeError:
             refuse_score(score)
@@ -342,6 +355,7 @@ class Evidence(Betting, kind="Evidence"):
     def _counted(self, scores: Any, labels: Any, weights: Any) -> _Held:
         """Count many samples as `_at` would, without changing anything."""
         xs = ordered_scores(scores)
+        xs = negated(xs) if self._falling else xs
         known, ys = known_labels(labels, xs)
         ws = None if weights is None else as_numbers(weights, "weights")
         require_same_length(scores=xs, labels=ys, weights=ws)
@@ -424,7 +438,7 @@ class Evidence(Betting, kind="Evidence"):
                     raise ValueError(f"{name} holds {count!r} samples of weight {weight!r}")
 
     def __repr__(self) -> str:
-        defaults = {"age": None, "confidence": 0.95, "largest_loss": None}
+        defaults = {"age": None, "confidence": 0.95, "largest_loss": None, "direction": ">="}
         given = self._shown_settings(defaults)
         told = f"{self.wins:,} wins, {self.losses:,} losses, {self.missing:,} missing"
         end = ", decided" if self.decided else ""
