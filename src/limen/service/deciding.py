@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from limen.service.bodies import Decision, Deployment, NewProposal, Rollback
-from limen.service.definitions import as_rule
+from limen.service.definitions import as_rules
 from limen.service.events import as_datetime
 from limen.service.http import Answer, Call, encode
 from limen.service.judging import said, shown_proposal
@@ -132,13 +132,13 @@ def _rows(point: Point) -> list[dict[str, Any]]:
         if version.proposal is not None:
             text += f", which was proposal {version.proposal}"
         rows.append(_row(version, "version", text, number=version.number,
-                         thresholds=_rules(version.thresholds)))  # fmt: skip
+                         thresholds=as_rules(version.thresholds)))  # fmt: skip
     for each in point.proposals:
         text = f"proposal {each.number}, in shadow"
         if each.back_to is not None:
             text = f"proposal {each.number}: version {each.back_to} is on watch"
         rows.append(_row(each, "proposal", text, number=each.number,
-                         thresholds=_rules(each.thresholds)))  # fmt: skip
+                         thresholds=as_rules(each.thresholds)))  # fmt: skip
         end = each.closed
         if end is not None and end.verdict not in ("approved", "superseded"):
             text = f"proposal {each.number} {end.verdict}"
@@ -161,10 +161,6 @@ def _row(of: Any, kind: str, text: str, **more: Any) -> dict[str, Any]:
         **more,
         "text": text,
     }
-
-
-def _rules(thresholds: dict[str, float]) -> dict[str, Any]:
-    return {segment: as_rule(each) for segment, each in sorted(thresholds.items())}
 
 
 _ONE = "/v1/points/{point}/proposals/{number}"

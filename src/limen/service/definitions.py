@@ -23,6 +23,7 @@ __all__ = [
     "Segments",
     "Words",
     "as_rule",
+    "as_rules",
     "checked_segment",
 ]
 
@@ -59,6 +60,11 @@ def as_rule(threshold: float) -> Rule:
     if isfinite(threshold):
         return Rule("at_least", threshold)
     return Rule("all" if threshold == -inf else "none")
+
+
+def as_rules(thresholds: dict[str, float]) -> dict[str, Rule]:
+    """Return the rules of thresholds by segment, in order."""
+    return {segment: as_rule(each) for segment, each in sorted(thresholds.items())}
 
 
 class Keep(msgspec.Struct, forbid_unknown_fields=True):

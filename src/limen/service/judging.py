@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.service.definitions import as_rule
+from limen.service.definitions import as_rules
 from limen.service.events import as_datetime, period
 from limen.trust.evidence import Evidence
 from limen.trust.ranked import height
@@ -234,8 +234,8 @@ def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]
         "kind": "candidate" if proposal.back_to is None else "return",
         "version": proposal.version,
         "back_to": proposal.back_to,
-        "now": _rules(next(e for e in point.versions if e.number == proposal.version).thresholds),
-        "thresholds": _rules(proposal.thresholds),
+        "now": as_rules(next(e for e in point.versions if e.number == proposal.version).thresholds),
+        "thresholds": as_rules(proposal.thresholds),
         "age_seconds": proposal.age / 1e6,
         "first": as_datetime(proposal.at + proposal.age),
         "expires": as_datetime(proposal.expires),
@@ -252,10 +252,6 @@ def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]
         "version": closed.version,
     }
     return shown | (closed.shown or {}) | {"status": closed.verdict, "closed": ended}
-
-
-def _rules(thresholds: dict[str, float]) -> dict[str, Any]:
-    return {segment: as_rule(each) for segment, each in sorted(thresholds.items())}
 
 
 def said(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
