@@ -2,6 +2,7 @@
 """What ``limen serve`` costs: CPU time of the server per event, asked by a process of its own.
 
     python -m benchmarks.service_load [events]
+    python -m benchmarks.service_load recovery [events]
 
 Loopback only. The server's CPU time is read from /proc; latencies are those of this process, at
 about half of the rate that the server reached. Recovery is timed in this process.
@@ -134,7 +135,18 @@ def recovery(folder: Path) -> dict[str, object]:
     return found
 
 
+def large(events: int) -> None:
+    """Only the recovery, of many events."""
+    with tempfile.TemporaryDirectory(prefix="limen-") as made:
+        filled(Path(made) / "large", events)
+        found = recovery(Path(made) / "large")
+    print(json.dumps(found))
+    write(RESULTS / "service" / "large.json", {"rows": [found]})
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["recovery"]:
+        return large(int(float(sys.argv[2])) if len(sys.argv) > 2 else 10**7)
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     with tempfile.TemporaryDirectory(prefix="limen-") as made:
         data = Path(made) / "d"
