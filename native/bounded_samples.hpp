@@ -529,7 +529,8 @@ private:
         fewer_.reserve(most);
         if (first) reserve_grid(0);
         // What cannot fail.
-        const double mean = static_cast<double>(seen_) / static_cast<double>(changes_);
+        const double mean =
+            changes_ == 0 ? 0 : static_cast<double>(seen_) / static_cast<double>(changes_);
         Closeness how{best_of(runs), std::max(mean, 0x1p-20), step_};
         fewer(runs, most, how, fewer_);
         tree_.load(fewer_);
@@ -561,14 +562,15 @@ private:
             grid_ = ScoreGrid<Tree>::merged(grid_ ? std::move(*grid_) : grid_of(mine), their_grid,
                                             most_buckets());
         }
-        std::vector<Run> both = overlaid(mine, theirs);
-        tree_.reserve_runs(std::min(both.size(), limit()));
-        hold(both);
-        release();
+        // First what was seen: hold() needs its mean.
         samples_ += part.samples;
         above_ = {above_.low + part.above.low * factor, above_.high + part.above.high * factor};
         seen_ += part.total * factor;
         changes_ += part.changes;
+        std::vector<Run> both = overlaid(mine, theirs);
+        tree_.reserve_runs(std::min(both.size(), limit()));
+        hold(both);
+        release();
     }
 
     void count(const Interval& above, std::int64_t size, int sign) {

@@ -469,3 +469,20 @@ def test_the_table_of_the_page_is_that_of_the_raw_results() -> None:
     raw = json.loads((root / "benchmarks/results/bounded/quality.json").read_text())
 
     assert "\n".join(bounded_quality.table(raw["rows"])) in (root / "docs/bounded.md").read_text()
+
+
+def test_an_empty_model_takes_what_another_holds() -> None:
+    """Also as many scores as there is room for, which once never ended."""
+    random = np.random.default_rng(6)
+    for samples in (*range(1, 20), 500):
+        scores = random.random(samples)
+        labels = (random.random(samples) < scores).astype(int)
+        exact = limen.optimal_threshold(scores, labels)
+        full, empty = (limen.OnlineThreshold(capacity=8) for _ in range(2))
+        for sample in zip(scores.tolist(), labels.tolist(), strict=True):
+            full.update(*sample)
+        empty.merge(full)
+        loss = np.count_nonzero((scores >= empty.threshold) != labels)
+
+        assert samples == len(empty)
+        assert exact.loss <= loss <= exact.loss + empty.loss_bound
