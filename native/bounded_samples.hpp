@@ -16,6 +16,8 @@
 // add, remove    O(log n), and O(n) each time the capacity is reached, at most once in n / 4 calls
 // merge          O(n + m)
 //
+// One file although long: runs, grid and sums change together or not at all.
+//
 // See docs/bounded.md for the proof.
 
 #pragma once

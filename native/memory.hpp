@@ -18,6 +18,8 @@
 //
 // Not safe for concurrent use: locks are the caller's. check() throws std::logic_error on a broken
 // invariant, in release builds too.
+//
+// One file although long: one class is declared here; its parts are defined in memory_*.hpp.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory: the calls. Each finds out what it will need, has it, and then does what cannot fail.
+// One file although long: each call and what it needs to be all or nothing are read together.
 
 #pragma once
 

@@ -10,6 +10,8 @@
 // load, scan, transform        O(n)
 //
 // After reserve() nothing fails: leaves and branches that are given up are kept for the next.
+//
+// One file although long: one class, every method of which needs the layout of leaves and branches.
 
 #pragma once
 

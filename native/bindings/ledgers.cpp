@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ledger: how it begins, single scores and labels, and what answers cost.
+// One file although long: the methods of one class of Python; batches are in memory_batches.cpp.
 
 #include <nanobind/nanobind.h>
 
