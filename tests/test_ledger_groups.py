@@ -536,17 +536,17 @@ def test_a_group_outlives_its_ledger() -> None:
 
 
 def test_a_model_that_another_thread_uses_is_not_taken_for_a_group() -> None:
-    scores = np.random.default_rng(0).random(200_000)
+    scores = np.random.default_rng(0).random(2_000_000)  # sorted first, which needs no lock
 
     def work(model: OnlineThreshold) -> None:
         with contextlib.suppress(RuntimeError):  # where the ledger was faster
             model.update_many(scores, scores > 0.5)
 
-    for wait in range(12):
+    for wait in range(40):
         ledger, model = Ledger(Grouped(OnlineThreshold())), OnlineThreshold()
         thread, taken = threading.Thread(target=work, args=(model,)), False
         thread.start()
-        sleep(0.001 * 2**wait)  # until it has begun
+        sleep(0.004 * (1 + wait))  # until it has begun to change the model
         busy = thread.is_alive()
         with contextlib.suppress(RuntimeError):
             ledger._add_group(model, 0)
