@@ -165,6 +165,7 @@ def test_the_public_names_are_the_promised_ones() -> None:
                 "age",
                 "confidence",
                 "largest_loss",
+                "direction",
             ],
         ),
         (limen.Evidence.update, ["self", "score", "label", "weight"]),
