@@ -69,8 +69,9 @@ struct LossScale {
     std::int64_t numerator = 1, denominator = 1;
 
     double operator()(Wide units, int bits) const {
-        constexpr Wide exact = Wide{1} << 53;
-        if (units < exact && units > -exact) {
+        constexpr int precision = 53;
+        constexpr Wide exact = Wide{1} << precision;
+        if (units < exact && units > -exact && bits < precision) {
             const Wide top = units * numerator, bottom = Wide{denominator} << bits;
             if (top < exact && top > -exact && bottom < exact)
                 return static_cast<double>(top) / static_cast<double>(bottom);
