@@ -220,6 +220,9 @@ async def points(call: Call) -> Answer:
                 {
                     "point": each.name,
                     "version": each.published.number,
+                    "rule": as_rule(each.published.thresholds[""]),
+                    "samples": each.samples(),
+                    "regret": float(each.ledger.regret),
                     "proposal": status_of(each, call.desk.now(), call.desk.on_disk),
                     "alerts": len(each.alerts),
                 }

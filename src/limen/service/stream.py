@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from limen.service.deciding import open_proposal
 from limen.service.events import as_datetime
 from limen.service.http import SAFE, Call, encode
-from limen.service.judging import said
+from limen.service.judging import weighed
 from limen.service.overview import tiles
 from limen.service.problems import Refused
 
@@ -177,12 +177,12 @@ class Hub:
         proposal = open_proposal(point, desk.on_disk)
         brief = None
         if proposal is not None:
-            found = said(point, proposal, desk.now())
+            found, _, status = weighed(point, proposal, desk.now())
             brief = {
                 "number": proposal.number,
-                "status": found["status"],
-                "samples": found["samples"],
-                "value": found["evidence"]["value"],
+                "status": status,
+                "samples": found.samples,
+                "value": min(found.evidence.value, 1e300),
             }
         shown = {
             "point": point.name,
