@@ -126,6 +126,7 @@ const whoLooks = () => {
 // ---- which point ---------------------------------------------------------------------------
 
 const MARKS = { waiting: "a proposal waits", shadow: "a proposal in shadow" };
+const answersOne = (rule) => ({ all: "always", none: "never" }[rule.rule] ?? `from ${words.cut(rule)}`);
 const address = (point) => `#/${encodeURIComponent(point)}`;
 
 const tabs = () => {
@@ -157,7 +158,8 @@ const listed = () => {
     const found = points.filter((each) => each.point.toLowerCase().includes(filter.value.toLowerCase()))
       .sort((one, other) => urgent(other) - urgent(one));
     places.rows.replaceChildren(...found.map((each) => row([
-      element("a", { href: address(each.point) }, each.point), words.whole(each.version),
+      element("a", { href: address(each.point) }, each.point), answersOne(each.rule),
+      words.signed(words.rate(each.regret, each.samples)), words.whole(each.version),
       each.proposal in MARKS ? element("span", { class: each.proposal }, MARKS[each.proposal]) : "–", each.alerts ? words.count(each.alerts, "alert") : "–",
     ])));
     show(places.none, !found.length);
