@@ -18,6 +18,8 @@ const troubled = (text) => {
   write(trouble, text);
 };
 
+const REFUSED = "The server takes no changes at the moment: its disk does not take them. What you see stays right, and this line goes when it is over.";
+
 const connected = (on, rate) => {
   document.body.classList.toggle("away", !on);
   live.classList.toggle("on", on);
@@ -172,7 +174,7 @@ const listed = () => {
 // A new version is the only thing that is announced.
 const tell = (view) => {
   connected(true, view.events_per_second ?? 0);
-  troubled("");
+  troubled(view.ready ? "" : REFUSED);
   const { version: number, thresholds, by } = view.version;
   if (version !== null && number > version) {
     const [before, strong, after] = words.sentence(thresholds[""], view.words);
@@ -202,6 +204,7 @@ const listen = (point) => {
       const given = JSON.parse(event.data || "{}");
       if (kind === "tick") {
         connected(true, given.rate ?? 0);
+        troubled(given.ready ? "" : REFUSED);
         const listed = points.find((each) => each.point === given.point);
         if (listed) listed.proposal = given.proposal?.status ?? null;
         tabs();

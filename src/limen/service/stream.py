@@ -162,7 +162,8 @@ class Hub:
             return
         shadow = point.shadow
         waiting = None if shadow is None else (len(shadow.waiting), shadow.scored)
-        seen = (point.scores, point.labels, point.published.number, point.changed, waiting)
+        ready = self._desk.broken is None
+        seen = (point.scores, point.labels, point.published.number, point.changed, waiting, ready)
         if self._seen.get(point.name) == seen:
             return
         self._seen[point.name] = seen
@@ -191,6 +192,7 @@ class Hub:
             "version": point.published.number,
             **tiles(point),
             "rate": round(self.rate(point.name), 1),
+            "ready": desk.broken is None,
             "proposal": brief,
         }
         return _event("tick", desk.on_disk, shown)
