@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the service in a real browser: what people read, decide and are refused.
 
-One long file (over 500 lines), so that one browser and two servers, which are slow to start, serve all of it.
+One long file, so that one browser and two servers, which are slow to start, serve all of it.
 """
 
 from __future__ import annotations
