@@ -3,9 +3,11 @@
 
     python -m benchmarks.service_load [events]
     python -m benchmarks.service_load recovery [events]
+    python -m benchmarks.service_load proposal [samples]
 
 Loopback only. The server's CPU time is read from /proc; latencies are those of this process, at
-about half of the rate that the server reached. Recovery is timed in this process.
+about half of the rate that the server reached. Recovery is timed in this process, and so is what
+an open proposal adds: scores and labels folded by a point with and without one, in turns.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import os
 import random
 import resource
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -144,7 +147,67 @@ def large(events: int) -> None:
     write(RESULTS / "service" / "large.json", {"rows": [found]})
 
 
+def folded(samples: int, proposed: bool) -> tuple[float, float, float]:
+    """Return microseconds of CPU for a score, a label, and one sample that grows old enough."""
+    import msgspec
+
+    from limen.service.definitions import Change, Definition, as_rule
+    from limen.service.events import Event
+    from limen.service.state import State
+
+    state, draw, second = State(lambda upto: []), random.Random(2), 1_000_000
+    change = Change("proposed", age="1h")
+    given = Definition(false_negative=5, start=as_rule(0.5), change=change)
+    state.fold(1, Event("define", 0, "p", more=msgspec.to_builtins(given)), None)
+    if proposed:
+        rule = msgspec.to_builtins(as_rule(0.4))
+        more = {
+            "thresholds": {"": rule},
+            "age": 3600 * second,
+            "expires": 2**60,
+            "confidence": 0.95,
+        }
+        state.fold(2, Event("propose", 0, "p", more=more), None)
+    point, took = state.points["p"], []
+    ids, scores = [f"id-{at}" for at in range(samples)], [draw.random() for _ in range(samples)]
+    events = [
+        Event("score", at, "p", at, score, None, int(score >= 0.5), None, 1)
+        for at, score in enumerate(scores)
+    ]
+    labels = [Event("label", samples, "p", value=int(draw.random() < score)) for score in scores]
+    for act in (
+        lambda: [point.score(event, id) for event, id in zip(events, ids, strict=True)],
+        lambda: [point.label(event, id) for event, id in zip(labels, ids, strict=True)],
+        lambda: point.advance(7200 * second),
+    ):
+        begun = time.process_time()
+        act()
+        took.append(1e6 * (time.process_time() - begun) / samples)
+    return took[0], took[1], took[2]
+
+
+def proposal(samples: int) -> None:
+    """What an open proposal adds to each event: medians of five runs, in turns."""
+    runs = [(folded(samples, False), folded(samples, True)) for _ in range(5)]
+    names = ("score", "label", "sample that grows old enough")
+    rows = [
+        {
+            "what": name,
+            "microseconds_of_cpu_without": round(statistics.median(r[0][at] for r in runs), 2),
+            "microseconds_of_cpu_with_a_proposal": round(
+                statistics.median(r[1][at] for r in runs), 2
+            ),
+        }
+        for at, name in enumerate(names)
+    ]
+    for row in rows:
+        print(json.dumps(row))
+    write(RESULTS / "service" / "proposal.json", {"samples": samples, "runs": 5, "rows": rows})
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["proposal"]:
+        return proposal(int(float(sys.argv[2])) if len(sys.argv) > 2 else 200_000)
     if sys.argv[1:2] == ["recovery"]:
         return large(int(float(sys.argv[2])) if len(sys.argv) > 2 else 10**7)
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +24,7 @@ from test_serve_stream import PATH, listening
 from limen.service.account import Accounts
 from limen.service.alerts import Watch
 from limen.service.definitions import Alerts, Rule
+from limen.service.desk import Desk
 from limen.service.settings import settings_of
 
 SECRET = "a secret of the test"
@@ -116,6 +118,7 @@ def test_what_people_should_look_at_begins_and_ends_alerts(tmp_path, clock, monk
                     labelled(desk, f"i{at}", int(at % share == 0))
             clock[0] += HOUR
             desk.commit_now()
+            asyncio.run(desk.tick())
             asyncio.run(watch.look())
         return set(point.alerts)
 
@@ -135,6 +138,60 @@ def test_what_people_should_look_at_begins_and_ends_alerts(tmp_path, clock, monk
     asyncio.run(desk.define("fraud", other, "anna", None))
     assert set() == hours(1, 2)
     desk.release()
+
+
+@pytest.mark.parametrize("by", ["log", "snapshot"])
+def test_a_restart_goes_on_counting_how_long_something_has_lasted(tmp_path, clock, by):  # noqa: F811
+    """With a restart in the middle of each wait, alerts begin at the hour at which they would."""
+    wanted = Alerts(answered=0.5, labels_late="5h", regret=100, regret_for="6h")
+    begun: list[dict[str, int]] = []
+    for restarts in (False, True):
+        desk = desk_with(tmp_path / f"{by}-{restarts}", start=Rule("at_least", 0.5), alerts=wanted)
+        watch, at = Watch(desk, Accounts(), 0.0), 0
+        first: dict[str, int] = {}
+        for hour in range(70):
+            for _ in range(6):
+                at += 1
+                answer = at % (2 if hour >= 45 else 6) == 0  # of which three times as many
+                scored(desk, f"i{at}", 1.0 if answer else 0.0)
+                if hour < 40:  # then no label comes any more
+                    labelled(desk, f"i{at}", int(answer != (hour >= 10)))  # and all are wrong
+            clock[0] += HOUR
+            desk.commit_now()
+            asyncio.run(desk.tick())
+            asyncio.run(watch.look())
+            for name in desk.point("fraud").alerts:
+                first.setdefault(name, hour)
+            if restarts and hour in (13, 42, 55):
+                same_after_a_restart(desk)
+                desk.release()
+                if by == "log":
+                    for path in (desk.folder / "snapshots").iterdir():
+                        path.unlink()
+                desk = Desk(desk.folder, print)
+                watch = Watch(desk, Accounts(), 0.0)
+        desk.release()
+        begun.append(first)
+    assert begun[0] == begun[1]
+    assert {"regret", "labels", "answered"} == set(begun[0])
+
+
+def test_a_real_server_that_was_killed_goes_on_counting():
+    """It was away for longer than the alert waits: the first look raises it, not four s later."""
+    with folder() as made:
+        server = Server(made / "d", "--tick", "1s")
+        server.ask("PUT", PATH, {"alerts": {"regret": 1, "regret_for": "4s"}})
+        rows = [{"type": "score", "id": f"i{at}", "score": at} for at in range(10)]
+        rows += [{"type": "label", "id": f"i{at}", "label": int(at > 5)} for at in range(10)]
+        last = server.batch("fraud", rows)[-1]["seq"]
+        until(lambda: any(e["kind"] == "advance" and e["seq"] > last for e in server.log()))
+        server.kill()
+        time.sleep(4)
+        server.start()
+        begun = time.monotonic()
+        until(lambda: server.ask("GET", f"{PATH}/overview")[1]["alerts"])
+        assert time.monotonic() - begun < 3.5
+        server.kill()
 
 
 def test_a_disk_that_is_nearly_full_is_an_alert_of_the_server(tmp_path):

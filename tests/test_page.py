@@ -12,16 +12,19 @@ import io
 import json
 import re
 import tarfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from browser import CHROMIUM, Browser, Tab
-from serving import Server, limen, serving, until
+from serving import Server, folder, limen, serving, until
 
 from limen.demo import load_phishing
 from limen.digits import plain
@@ -426,6 +429,58 @@ def test_a_dialog_is_left_by_escape_and_nothing_happens(office, open_as) -> None
     assert before == office.ask("GET", "")["version"]
 
 
+def test_withdraw_is_for_whoever_proposed_it_and_for_nobody_else(office, open_as) -> None:
+    settle(office)
+    office.secrets["dora"] = token(office.server, "dora", "read", "approve", "propose")
+    before, seen = office.rule(), office.ask("GET", "/overview")["seq"]
+    rules = {"": {"rule": "at_least", "threshold": 0.42}}
+    body = {"thresholds": rules, "reason": "a guess", "seen": seen}
+    mine = {"Authorization": f"Bearer {office.secrets['dora']}"}
+    made = office.server.ask("POST", "/v1/points/fraud/proposals", body, mine)[1]
+    other, tab = open_as("ben"), open_as("dora")
+    for each in (other, tab):
+        card(each, made["number"])
+    shown = "document.querySelector('[data-fill={}]').checkVisibility()"
+
+    assert (False, True) == tuple(other.js(shown.format(n)) for n in ("withdraw", "approve"))
+    assert (True, False) == tuple(tab.js(shown.format(n)) for n in ("withdraw", "approve"))
+    assert "somebody else must approve it" in tab.text("[data-fill=only-look]")
+    tab.click("[data-fill=withdraw]")
+    assert "Write a reason first" in tab.text("#reason-wrong")
+    tab.type("a slip")
+    tab.tab_to("[data-fill=withdraw]")
+    tab.press("Enter")
+    for each in (other, tab):  # both pages see that it is gone
+        each.wait("!document.querySelector('#proposal-title')")
+    decision = office.last("decision")
+
+    assert before == office.rule()
+    assert ("dora", "a slip", made["number"], "withdrawn") == tuple(
+        decision[name] for name in ("by", "reason", "number", "verdict")
+    )
+
+
+def test_demands_are_shown_with_what_they_have_and_need(office, open_as) -> None:
+    settle(office)
+    number = office.propose(0.37)
+    tab = open_as("anna", width=390)
+    card(tab, number)
+    asked = office.ask("GET", "/overview")["proposal"]["demands"]
+    rows = tab.cells(".demands tbody tr")
+    sign = {True: "Met: ", False: "Not met: "}
+
+    assert [sign[each["met"]] + each["what"] for each in asked] == [row[0] for row in rows]
+    assert [each["need"] for each in asked] == [row[2].replace("\xa0", " ") for row in rows]
+    assert ["labelled samples", "0", "at least 1,000"] == [
+        asked[0][n] for n in ("what", "have", "need")
+    ]
+    assert 390 == tab.js("document.documentElement.scrollWidth")
+    proposal = office.last("proposal")
+    before, after = (proposal[name][""]["threshold"] for name in ("before", "thresholds"))
+    assert (office.rule(), 0.37) == (before, after)
+    assert f"{before:.4f} → 0.3700" in tab.text(".history li")
+
+
 def test_two_people_approve_at_once_and_one_is_told(office, open_as) -> None:
     settle(office)
     number = office.propose(0.43)
@@ -531,6 +586,121 @@ def test_a_server_that_goes_away_and_comes_back(browser: Browser) -> None:
         tab.close()
 
 
+def test_a_server_whose_disk_is_full_says_so_by_itself_until_it_is_over(tabs) -> None:
+    with folder() as made:
+        server = Server(made / "data", fault="full-disk:6")
+        server.ask("PUT", "/v1/points/fraud", POINT)
+        stream(server, rows=100)
+        tab = tabs(server)
+        ready(tab)
+        tab.wait("document.querySelector('#live').classList.contains('on')")
+        time.sleep(0.5)  # until the stream is open
+        text, number = "document.querySelector('#trouble').textContent", 0
+        while (
+            server.ask("POST", "/v1/points/fraud/scores", {"id": f"x{number}", "score": 1})[0] < 300
+        ):
+            number += 1
+        tab.wait(f"{text}.includes('takes no changes at the moment')")
+        assert "at least 0.5." in tab.text("h1")
+        tab.wait("document.querySelector('#trouble').hidden")
+        assert 200 == server.ask("GET", "/readyz")[0]
+        # What could not be written is not counted.
+        tiles = "document.querySelector('.tiles').textContent"
+        tab.wait(f"{tiles}.includes('of {100 + number} scored')")
+        tab.forgive("ERR_INCOMPLETE_CHUNKED_ENCODING")
+        server.kill()
+
+
+def test_a_narrow_interval_can_be_seen_from_near(tabs) -> None:
+    with serving(define={"start": {"rule": "at_least", "threshold": 0.52}}) as server:
+        rows = [{"type": "score", "id": str(at), "score": at / 4000} for at in range(4000)]
+        rows += [{"type": "label", "id": str(at), "label": int(at >= 2000)} for at in range(4000)]
+        server.batch("fraud", rows)
+        tab = tabs(server)
+        ready(tab)
+        zoom = "document.querySelector('.zoom:not([hidden])')"
+        tab.wait(f"{zoom}?.textContent === 'Zoom to the interval'")
+        wide = table_of(tab, 2)
+        tab.tab_to(".zoom")
+        tab.press("Enter")
+        tab.wait(f"{zoom}.textContent === 'Show all thresholds'")
+        near = table_of(tab, 2)
+        _, seen, _ = server.ask("GET", "/v1/points/fraud/overview")
+        low, high = seen["interval"]["low"], seen["interval"]["high"]
+
+        assert float(near[0][0]) <= low <= high <= float(near[-1][0])
+        assert float(near[-1][0]) - float(near[0][0]) < 0.1 < 0.8 < float(wide[-1][0])
+        assert len(near) > 20
+        assert "does not begin at 0" in tab.text(".pair > section:nth-child(2) .readout")
+        tab.press("Enter")
+        tab.wait(f"{zoom}.textContent === 'Zoom to the interval'")
+        tab.forgive("ERR_INCOMPLETE_CHUNKED_ENCODING")
+
+
+# ---- pages of others -------------------------------------------------------------------------
+
+
+@contextmanager
+def another_site(page: str) -> Iterator[str]:
+    """A site of another origin that serves one page."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(page.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    site = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{site.server_address[1]}/"
+    finally:
+        site.shutdown()
+        site.server_close()
+
+
+def test_a_page_of_another_origin_can_neither_frame_it_nor_change_or_read_anything(
+    office, open_as
+) -> None:
+    """Also with the cookie: another port of this machine counts as the same site."""
+    tab, before = open_as("anna"), office.ask("GET", "")["version"]
+    here = f"http://127.0.0.1:{office.server.port}"
+    body = json.dumps({"version": 1, "reason": "evil", "seen": 10**9})
+    page = f"""<!doctype html><iframe src="{here}/"></iframe><script>
+      const send = (type, mode) => fetch("{here}/v1/points/fraud/rollback", {{ method: "POST", mode,
+        credentials: "include", headers: {{ "Content-Type": type }}, body: {json.dumps(body)} }})
+        .then((answer) => answer.type, () => "refused");
+      const read = () => fetch("{here}/v1/points/fraud/overview", {{ credentials: "include" }})
+        .then((answer) => answer.text(), () => "refused");
+      addEventListener("load", () => Promise.all([send("text/plain", "no-cors"),
+        send("application/json", "cors"), read()]).then((found) => {{ window.found = found; }}));
+    </script>"""
+    with another_site(page) as site:
+        tab.goto(site)
+        tab.wait("window.found")
+
+        assert ["opaque", "refused", "refused"] == tab.js("window.found")
+        # The frame is empty: what stands there is the browser's own error.
+        assert tab.js("document.querySelector('iframe').contentDocument === null")
+    assert before == office.ask("GET", "")["version"]
+    frames = tab.send("Page.getFrameTree")["frameTree"]["childFrames"]
+    assert ["chrome-error://chromewebdata/"] == [each["frame"]["url"] for each in frames]
+    for text in ("403", "frame", "CORS", "ERR_FAILED", "ERR_BLOCKED", "favicon"):
+        tab.forgive(text)
+
+
+def test_a_token_is_never_named_by_a_script(office) -> None:
+    made = limen(
+        "serve", "token", "add", SCRIPT, "--scope", "read", "--data", str(office.server.data)
+    )
+    assert made.returncode != 0
+    assert "limen_" not in made.stdout
+
+
 @pytest.mark.parametrize(("name", "scheme"), [("anna", "light"), ("vera", "dark")])
 def test_axe_finds_nothing_serious_in_a_proposal(office, open_as, axe, name, scheme) -> None:
     settle(office)
@@ -565,6 +735,7 @@ def test_many_points_are_a_list_that_can_be_searched(tabs) -> None:
             server.ask("PUT", f"/v1/points/shop-{number:02}", {})
         tab = tabs(server)
         tab.wait("document.querySelectorAll('.listing tbody tr').length === 13")
+        assert ["fraud", "from 0.5000", "\u2013", "1"] == tab.cells(".listing tbody tr")[0][:4]
         tab.click("#filter")
         tab.type("shop-07")
         tab.wait("document.querySelectorAll('.listing tbody tr').length === 1")

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from test_serve_log import desk_with, labelled, scored
 
@@ -21,6 +23,7 @@ from limen.service.events import as_datetime
 from limen.service.judging import judged, said, shown_proposal
 from limen.service.log import Reader
 from limen.service.problems import Refused
+from limen.service.saving import bounds
 
 HOUR = 3_600_000_000
 QUICK = {
@@ -118,7 +121,7 @@ def test_proposed_waits_for_a_person_and_says_what_is_missing(tmp_path, clock):
     point = desk.point("fraud")
     while point.proposal is None:
         stream(desk, clock, 1, draw)
-    with pytest.raises(Refused, match="at least 40 labelled samples: ") as early:
+    with pytest.raises(Refused, match=r"labelled samples: \d+ \(at least 40\)") as early:
         asyncio.run(desk.approve(point, 1, decision(desk), "anna"))
     assert "not-yet" == early.value.name
     with pytest.raises(Refused, match="Look again"):
@@ -306,3 +309,44 @@ def test_a_forgotten_id_leaves_a_shadow_also_where_the_ledger_has_dropped_it(tmp
     same_after_a_restart(desk)
     assert all(b"private" not in path.read_bytes() for _, path in snapshots.stored(desk.folder))
     desk.release()
+
+
+def test_the_interval_of_a_saving_holds_at_all_looks_at_once():
+    """Against a plain sum over the samples, one by one; and it misses in few streams of many."""
+    draw, missed = random.Random(6), 0
+    savings = [0.0] * 90 + [5.0] * 2 + [-1.0] * 8
+    mean = sum(savings) / len(savings)
+    for stream_number in range(60):
+        seen: dict[float, int] = {}
+        out = False
+        for look in range(1, 601):
+            saved = draw.choice(savings)
+            seen[saved] = seen.get(saved, 0) + 1
+            if look in (1, 2, 5) or look % 60 == 0:
+                low, high = bounds(seen, 1, 5, 0.95)
+                assert -1 <= low <= sum(key * seen[key] for key in seen) / look <= high <= 5
+                out = out or not low <= mean <= high
+        missed += out
+        if not stream_number:  # a wealth of 40 at the lower bound, by the definition
+            wealth = sum(
+                math.prod((1 + share / 6 * (key - low)) ** seen[key] for key in seen)
+                for share in 0.9 * 2.0 ** (-np.arange(21) / 2)
+            )
+            assert 40 == pytest.approx(wealth / 21, rel=1e-6)
+    assert missed <= 3
+
+
+def test_a_saving_beyond_the_largest_weight_has_no_bound_on_that_side():
+    low, high = bounds({-2.0: 1, 0.0: 10}, 1, 5, 0.95)
+    assert (None, True) == (low, high is not None)
+    low, high = bounds({6.0: 1, 0.0: 10}, 1, 5, 0.95)
+    assert (True, None) == (low is not None, high)
+    # many distinct ones are counted together, so that the bounds are a little wider, never narrower
+    draw = random.Random(7)
+    many = {draw.uniform(-1, 5): 1 for _ in range(1200)}
+    few = dict(list(many.items())[:900])
+    for counts in (many, few):
+        low, high = bounds(counts, 1, 5, 0.95)
+        mean = sum(counts) / len(counts)
+        assert 0.1 < mean - low < 0.4
+        assert 0.1 < high - mean < 0.4

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from serving import Server, serving
+from serving import Server, limen, serving
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
@@ -78,3 +80,23 @@ def test_delays_and_coverage_are_those_of_the_labels_sent():
             for bound in ("60.0", "600.0", "86400.0", "604800.0", "+Inf"):
                 some = sum(delay <= float(bound) for delay in own) + more
                 assert some == found[f"{name}_bucket", answer, bound]
+
+
+def test_the_age_of_the_newest_snapshot_is_a_meter():
+    """Without one since the start; with one since it was made; nothing else is aged."""
+
+    def age(server: Server) -> float:
+        lines = server.ask("GET", "/metrics")[1].decode().splitlines()
+        (found,) = [each for each in lines if each.startswith("limen_snapshot_age_seconds ")]
+        return float(found.split()[1])
+
+    with serving() as server:
+        first = age(server)
+        assert 0 < first < 60
+        assert age(server) > first
+        made = limen("serve", "snapshot", "--data", str(server.data))
+        assert 0 == made.returncode, made.stderr
+        assert 0 <= age(server) < 30
+        (path,) = (server.data / "snapshots").iterdir()
+        os.utime(path, (time.time() - 5000,) * 2)
+        assert 4990 < age(server) < 5100

@@ -24,6 +24,7 @@ QUICK = {
 }  # fmt: skip
 POINT = {"start": {"rule": "at_least", "threshold": 0.9}, "change": QUICK}
 PATH = "/v1/points/fraud"
+PARTS = {"name", "met", "what", "have", "need", "text"}  # of a demand
 
 
 class Listening:
@@ -89,7 +90,7 @@ def test_a_proposal_from_its_beginning_to_a_version_seen_by_all_who_watch():
         samples(server, "a", 60)
         found = until(lambda: server.ask("GET", f"{PATH}/overview")[1]["proposal"])
         assert ("limen", "candidate", "shadow") == (found["by"], found["kind"], found["status"])
-        assert [] == [each for each in found["demands"] if set(each) != {"name", "met", "text"}]
+        assert [] == [each for each in found["demands"] if set(each) != PARTS]
         begun = until(lambda: other.of("proposal"))[0]
         assert ("fraud", 1, "shadow") == (begun["point"], begun["number"], begun["status"])
         early = {"reason": "now", "seen": seen(server)}

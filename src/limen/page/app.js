@@ -18,6 +18,8 @@ const troubled = (text) => {
   write(trouble, text);
 };
 
+const REFUSED = "The server takes no changes at the moment: its disk does not take them. What you see stays right, and this line goes when it is over.";
+
 const connected = (on, rate) => {
   document.body.classList.toggle("away", !on);
   live.classList.toggle("on", on);
@@ -126,6 +128,7 @@ const whoLooks = () => {
 // ---- which point ---------------------------------------------------------------------------
 
 const MARKS = { waiting: "a proposal waits", shadow: "a proposal in shadow" };
+const answersOne = (rule) => ({ all: "always", none: "never" }[rule.rule] ?? `from ${words.cut(rule)}`);
 const address = (point) => `#/${encodeURIComponent(point)}`;
 
 const tabs = () => {
@@ -157,7 +160,8 @@ const listed = () => {
     const found = points.filter((each) => each.point.toLowerCase().includes(filter.value.toLowerCase()))
       .sort((one, other) => urgent(other) - urgent(one));
     places.rows.replaceChildren(...found.map((each) => row([
-      element("a", { href: address(each.point) }, each.point), words.whole(each.version),
+      element("a", { href: address(each.point) }, each.point), answersOne(each.rule),
+      words.signed(words.rate(each.regret, each.samples)), words.whole(each.version),
       each.proposal in MARKS ? element("span", { class: each.proposal }, MARKS[each.proposal]) : "–", each.alerts ? words.count(each.alerts, "alert") : "–",
     ])));
     show(places.none, !found.length);
@@ -170,7 +174,7 @@ const listed = () => {
 // A new version is the only thing that is announced.
 const tell = (view) => {
   connected(true, view.events_per_second ?? 0);
-  troubled("");
+  troubled(view.ready ? "" : REFUSED);
   const { version: number, thresholds, by } = view.version;
   if (version !== null && number > version) {
     const [before, strong, after] = words.sentence(thresholds[""], view.words);
@@ -200,6 +204,7 @@ const listen = (point) => {
       const given = JSON.parse(event.data || "{}");
       if (kind === "tick") {
         connected(true, given.rate ?? 0);
+        troubled(given.ready ? "" : REFUSED);
         const listed = points.find((each) => each.point === given.point);
         if (listed) listed.proposal = given.proposal?.status ?? null;
         tabs();

@@ -11,9 +11,19 @@ const proposed = ({ proposal }) => (proposal && !watching(proposal) ? proposal.t
 const time = (text) => Date.parse(text);
 const HEIGHT = [250, 300];
 
+// Where an interval is narrow beside all thresholds, how it is seen from near: it and as much again
+// on either side; null where it is wide.
+const near = (view, x) => {
+  const ends = view.interval && [view.interval.low, view.interval.high].map(finite);
+  if (!ends || ends.includes(null)) return null;
+  const all = x[x.length - 1] - x[0], wide = Math.max(ends[1] - ends[0], all / 100);
+  const range = [Math.max(x[0], ends[0] - wide), Math.min(x[x.length - 1], ends[1] + wide)];
+  return range[1] - range[0] < all / 2 && x.filter((at) => at >= range[0] && at <= range[1]).length > 1 ? range : null;
+};
+
 // A place for one chart. Its update takes what to draw, the rows of the table and how to write one;
 // or null and a reason where there is nothing to draw.
-const figure = (into, title, head) => {
+const figure = (into, title, head, turned) => {
   const [made, places] = copied("figure");
   const { chart: place, readout, nothing, details } = places;
   write(places.title, title);
@@ -22,6 +32,7 @@ const figure = (into, title, head) => {
   places.head.append(element("tr", {}, ...head.map((each) => element("th", { scope: "col" }, each))));
   into.append(made);
   let draw = null, list = [], cells = null;
+  if (turned) places.zoom.addEventListener("click", () => turned(places.zoom));
   const fillTable = () => {
     if (!details.open) return;
     rows(places.rows, list.slice(-MOST_ROWS).map((each) => row(cells(each))));
@@ -37,6 +48,8 @@ const figure = (into, title, head) => {
     if (given === null) return;
     [list, cells] = [why, rest];
     fillTable();
+    show(places.zoom, given.zoom !== undefined);
+    write(places.zoom, given.zoom ?? "");
     if (draw) draw({ height: HEIGHT, ...given });
     else draw = chart(place, { height: HEIGHT, ...given });
   };
@@ -98,12 +111,14 @@ const overTime = (update, view) => {
   }, found.length ? found : steps, (each) => [words.when(each.at), shownCut(inEffect(steps, each.at)), ...["optimum", "low", "high"].map((name) => shownCut(each[name]))]);
 };
 
-const costs = (update, view, curve) => {
-  const kept = curve ? curve.curve.filter((each) => finite(each.threshold) !== null) : [];
+const costs = (update, view, curve, closer) => {
+  let kept = curve ? curve.curve.filter((each) => finite(each.threshold) !== null) : [];
   if (kept.length < 2 || !curve.samples) {
     update(null, "Drawn once labels have come.");
     return;
   }
+  const range = near(view, kept.map((each) => each.threshold)), zoomed = closer && range !== null;
+  if (zoomed) kept = kept.filter((each) => each.threshold >= range[0] && each.threshold <= range[1]);
   const x = kept.map((each) => each.threshold), y = kept.map((each) => 1000 * each.loss / curve.samples);
   const cost = (at) => {  // of the first threshold at or above: the same answers
     const found = x.findIndex((each) => each >= at);
@@ -116,12 +131,15 @@ const costs = (update, view, curve) => {
   if (candidate !== undefined && inside(candidate)) marks.push({ x: candidate, y: cost(candidate), as: "candidate", text: `candidate: ${words.cut(proposed(view))}` });
   const ends = view.interval && [Math.max(view.interval.low, x[0]), Math.min(view.interval.high, x[x.length - 1])];
   const text = (total) => words.rate(total, curve.samples);
+  const most = y.reduce((high, each) => Math.max(high, each), 0), least = y.reduce((low, each) => Math.min(low, each), most);
+  const room = 0.08 * (most - least) || 0.1 * most || 1;
   update({
     x, across: "threshold", up: "cost per 1,000 decisions", marks, upright: true,
+    zoom: range === null ? undefined : zoomed ? "Show all thresholds" : "Zoom to the interval",
     lines: [{ y, as: "first" }],
-    rangeY: [0, 1.05 * y.reduce((most, each) => Math.max(most, each), 0) || 1],
+    rangeY: zoomed ? [least - room, most + room] : [0, 1.05 * most || 1],
     band: ends && ends[0] <= ends[1] ? { from: ends[0], to: ends[1], text: "95 % interval of the best threshold" } : null,
-    caption: `On the ${words.count(curve.samples, "labelled sample")} that count now.`,
+    caption: `On the ${words.count(curve.samples, "labelled sample")} that count now.${zoomed ? " The axis of costs does not begin at 0." : ""}`,
     says: (i) => `Threshold ${words.number(x[i])} costs ${text(kept[i].loss)} per 1,000 decisions.`,
   }, kept, (each) => [words.number(each.threshold), text(each.loss)]);
 };
@@ -174,12 +192,17 @@ const late = (update, view) => {
 // The charts of a point in their places; the returned function draws them anew.
 export const figures = (into, view) => {
   const threshold = figure(into, "The threshold over time", ["when", "in effect", "cheapest in hindsight", "95 % from", "95 % to"]);
-  const cost = figure(into, "What every threshold costs", ["threshold", "cost per 1,000"]);
+  let closer = false, last = [view, null];
+  const cost = figure(into, "What every threshold costs", ["threshold", "cost per 1,000"], () => {
+    closer = !closer;
+    costs(cost, ...last, closer);
+  });
   const day = figure(into, "Regret by day", ["day", "regret per 1,000", "scored", "labelled", "answered 1", "labels"]);
   const delay = figure(into, "How late labels are", [`time`, "share of labels"]);
   const draw = (next, curve) => {
     overTime(threshold, next);
-    costs(cost, next, curve);
+    last = [next, curve];
+    costs(cost, ...last, closer);
     byDay(day, next);
     late(delay, next);
   };

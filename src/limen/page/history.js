@@ -49,7 +49,8 @@ export const back = (() => {
 })();
 
 const entry = (change, button) => {
-  const cut = change.thresholds ? `: threshold ${words.cut(change.thresholds[""])}` : "";
+  const before = change.before?.[""], after = change.thresholds?.[""];
+  const cut = !after ? "" : `: ${before ? words.cuts(before, after).join(" → ") : after.rule === "at_least" ? words.cut(after) : `answers 1 to ${after.rule}`}`;
   const what = element("span", { class: "what" }, `${change.text[0].toUpperCase()}${change.text.slice(1)}${cut}`);
   if (change.reason && !change.text.includes("on watch")) what.append(element("span", { class: "reason" }, `“${change.reason}”`));
   const at = element("time", { datetime: change.at }, `${words.day(change.at, true)}, ${words.clock(change.at)} UTC`);

@@ -33,7 +33,7 @@ const saving = (proposal) => {
   if (!found || !samples) return [`What ${proposal.kind === "return" ? "going back" : "it"} would save is not known yet.`];
   const rate = (total) => words.rate(total, samples);
   const [word, sure] = found.total < 0 ? ["cost", -1] : ["save", 1];
-  const ends = (sure < 0 ? [found.high, found.low] : [found.low, found.high]).map((total) => rate(sure * total).replace("-", "−"));
+  const ends = (sure < 0 ? [found.high, found.low] : [found.low, found.high]).map((total) => (total === null ? "no bound" : rate(sure * total).replace("-", "−")));
   return [`${proposal.kind === "return" ? "Going back would" : "Would"} ${word} `, element("b", {}, `${rate(sure * found.total)} per 1,000 decisions${sure < 0 ? " more" : ""}`), ` (${words.percent(found.confidence, 0)}: ${ends.join(" to ")}).`];
 };
 
@@ -55,8 +55,12 @@ const compared = (proposal) => {
   ].map((cells) => row(cells));
 };
 
-const demand = ({ met, text }) => element("li", met ? {} : { class: "open" }, sign(met),
-  element("span", {}, element("span", { class: "unseen" }, met ? "Met: " : "Not met: "), text));
+const tied = (text) => text.replace(/(\d) /g, "$1\u00a0");  // a number and its unit stay together
+const demand = ({ met, what, have, need }) => {
+  const made = row([element("span", {}, sign(met), element("span", { class: "unseen" }, met ? "Met: " : "Not met: "), element("span", {}, what)), tied(have), tied(need)]);
+  if (!met) made.className = "open";
+  return made;
+};
 
 // Why this person may not decide; empty if they may.
 const onlyLook = (proposal, view, session) => {
@@ -152,10 +156,7 @@ export const proposals = (into, { point, session, drafts, done, failed }) => {
     if (places.saving.textContent !== sentence.textContent) places.saving.replaceChildren(...sentence.childNodes);
     write(places.basis, basis(proposal));
     rows(places.table, compared(proposal));
-    const list = proposal.demands.map(demand);
-    const same = list.length === places.demands.children.length
-      && list.every((each, i) => each.textContent === places.demands.children[i].textContent);
-    if (!same) places.demands.replaceChildren(...list);
+    rows(places.demands, proposal.demands.map(demand));
     const worse = (proposal.segments ?? []).filter((each) => each.worse_for_sure);
     show(places.worse, worse.length > 0);
     write(places.worse, worse.map((each) => `Segment ${each.segment} gets worse: ${words.count(each.worse, "answer")} worse, ${words.whole(each.better)} better.`).join(" "));

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from limen.service.events import Event, period
@@ -17,18 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Watch"]
 
-_DAY = 86_400_000_000
-_APART = 600_000_000  # between two counts of answers that are kept
-
 
 class Watch:
-    """Looks at all points once a minute. A restart forgets how long something has lasted."""
+    """Looks at all points once a minute, after time has gone by in them."""
 
     def __init__(self, desk: Desk, accounts: Accounts, disk_low: float) -> None:
         self._desk, self._accounts, self._disk_low = desk, accounts, disk_low
-        self._since: dict[tuple[str, str], int] = {}
-        self._counts: dict[str, deque[tuple[int, int, int]]] = {}
-        self._labels: dict[str, tuple[int, int, int]] = {}
 
     async def look(self) -> None:
         """Begin and end alerts."""
@@ -49,13 +42,23 @@ class Watch:
         await desk.flushed()
 
     async def _found(self, point: Point, wanted: Alerts, at: int) -> list[tuple[str, bool, str]]:
-        found = [self._answered(point, wanted.answered, at), self._late(point, wanted, at)]
-        samples = point.samples()
-        if wanted.regret is not None and samples:
-            regret = 1000 * float(point.ledger.regret) / samples
-            lasted = self._lasted(point.name, "regret", regret > wanted.regret, at)
-            text = f"regret per 1,000 decisions is {regret:.3g}, more than {wanted.regret:g}"
-            found.append(("regret", lasted >= period(wanted.regret_for), text))
+        found = []
+        lasting = point.lasting
+        if wanted.answered is not None and (shares := lasting.shares(point, at)) is not None:
+            before, now = shares
+            text = f"{now:.2%} of the last day are answered 1, {before:.2%} before"
+            found.append(("answered", abs(now / before - 1) > wanted.answered, text))
+        if wanted.labels_late is not None:
+            late = lasting.labels >= 0 and at - lasting.since >= period(wanted.labels_late)
+            text = f"no label came for {wanted.labels_late}, while scores did"
+            found.append(("labels", late and point.scores > lasting.scores, text))
+        if wanted.regret is not None and point.samples():
+            held = lasting.regret is not None and at - lasting.regret >= period(wanted.regret_for)
+            text = (
+                f"regret per 1,000 decisions is {point.regret_rate():.3g}, "
+                f"more than {wanted.regret:g}"
+            )
+            found.append(("regret", held, text))
         if wanted.recall is not None or wanted.precision is not None:
             answers = (await self._accounts.of(self._desk, point))["answers"]
             floors = (
@@ -68,41 +71,7 @@ class Watch:
                     value = answers["right_1"] / of
                     text = f"{name} of the answers is {value:.1%}, less than {floor:.1%}"
                     found.append((name, value < floor, text))
-        return [each for each in found if each is not None]
-
-    def _lasted(self, name: str, alert: str, holds: bool, at: int) -> int:
-        if not holds:
-            self._since.pop((name, alert), None)
-            return -1
-        return at - self._since.setdefault((name, alert), at)
-
-    def _answered(self, point: Point, shift: float | None, at: int) -> tuple[str, bool, str] | None:
-        """Compare the share answered 1 of the last day with that of the week before it."""
-        counts = self._counts.setdefault(point.name, deque())
-        if not counts or at - counts[-1][0] >= _APART:
-            counts.append((at, point.scores, point.ones))
-        while len(counts) > 2 and counts[1][0] <= at - 8 * _DAY:
-            counts.popleft()
-        middle = next((each for each in reversed(counts) if each[0] <= at - _DAY), None)
-        if shift is None or middle is None or middle is counts[0]:
-            return None
-        (_, scored_0, ones_0), (_, scored_1, ones_1) = counts[0], middle
-        if scored_1 == scored_0 or point.scores == scored_1 or ones_1 == ones_0:
-            return None
-        before = (ones_1 - ones_0) / (scored_1 - scored_0)
-        now = (point.ones - ones_1) / (point.scores - scored_1)
-        text = f"{now:.2%} of the last day are answered 1, {before:.2%} before"
-        return "answered", abs(now / before - 1) > shift, text
-
-    def _late(self, point: Point, wanted: Alerts, at: int) -> tuple[str, bool, str] | None:
-        labels, since, scores = self._labels.get(point.name, (-1, at, point.scores))
-        if labels != point.labels:
-            since, scores = at, point.scores
-        self._labels[point.name] = point.labels, since, scores
-        if wanted.labels_late is None:
-            return None
-        late = at - since >= period(wanted.labels_late) and point.scores > scores
-        return "labels", late, f"no label came for {wanted.labels_late}, while scores did"
+        return found
 
     def _say(self, point: str, name: str, holds: bool, text: str, at: int) -> None:
         state = self._desk.state

@@ -220,6 +220,9 @@ async def points(call: Call) -> Answer:
                 {
                     "point": each.name,
                     "version": each.published.number,
+                    "rule": as_rule(each.published.thresholds[""]),
+                    "samples": each.samples(),
+                    "regret": float(each.ledger.regret),
                     "proposal": status_of(each, call.desk.now(), call.desk.on_disk),
                     "alerts": len(each.alerts),
                 }
@@ -301,6 +304,14 @@ async def curve(call: Call) -> Answer:
     whole = model.curve()
     places = np.unique(np.linspace(0, len(whole.losses) - 1, _CURVE).astype(int))
     places = np.union1d(places, [int(np.argmin(whole.losses))])
+    interval = None if segment else found.interval()
+    if interval is not None:  # more of them around the interval, to be seen from near
+        low, high = interval
+        wide = high - low
+        around = (whole.thresholds >= low - wide) & (whole.thresholds <= high + wide)
+        inside = np.flatnonzero(around)
+        some = np.linspace(0, len(inside) - 1, min(len(inside), _CURVE)).astype(int)
+        places = np.union1d(places, inside[some])
     rows = [
         {"threshold": _number(float(whole.thresholds[at])), "loss": float(whole.losses[at])}
         for at in places

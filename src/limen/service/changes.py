@@ -14,7 +14,7 @@ import msgspec
 
 from limen.service.definitions import as_rule, checked_segment
 from limen.service.events import Event, period
-from limen.service.judging import said
+from limen.service.judging import said, weighed
 from limen.service.problems import Refused
 from limen.service.turns import Turns
 
@@ -243,8 +243,8 @@ class Changes(Turns):
                 reason = f"version {point.version.number} stays"
             self._decide(point, proposal, "expired", reason, "limen")
         elif policy == "automatic":
-            shown = said(point, proposal, at)
-            if all(each["met"] for each in shown["demands"]):
+            if weighed(point, proposal, at)[2] == "waiting":
+                shown = said(point, proposal, at)
                 reason = _reason(proposal, shown)
                 self._deploy(point, proposal.thresholds, reason, "limen", proposal, shown)
             elif proposal.by == "limen" and proposal.back_to is None:

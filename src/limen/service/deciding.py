@@ -11,10 +11,11 @@ from limen.service.bodies import Decision, Deployment, NewProposal, Rollback
 from limen.service.definitions import as_rules
 from limen.service.events import as_datetime
 from limen.service.http import Answer, Call, encode
-from limen.service.judging import said, shown_proposal
+from limen.service.judging import shown_proposal, weighed
 from limen.service.problems import Refused
 
 if TYPE_CHECKING:
+    from limen.service.definitions import Rule
     from limen.service.points import Point
     from limen.service.proposals import Proposal
 
@@ -37,7 +38,7 @@ def open_proposal(point: Point, on_disk: int) -> Proposal | None:
 def status_of(point: Point, now: int, on_disk: int) -> str | None:
     """Say whether a proposal is in shadow or waits for approval."""
     found = open_proposal(point, on_disk)
-    return None if found is None else str(said(point, found, now)["status"])
+    return None if found is None else weighed(point, found, now)[2]
 
 
 async def deploy(call: Call) -> Answer:
@@ -126,18 +127,20 @@ async def changes(call: Call) -> Answer:
 
 
 def _rows(point: Point) -> list[dict[str, Any]]:
-    rows = []
+    rows, known = [], {each.number: each.thresholds for each in point.versions}
     for version in point.versions:
         text = f"version {version.number}"
         if version.proposal is not None:
             text += f", which was proposal {version.proposal}"
         rows.append(_row(version, "version", text, number=version.number,
+                         before=_before(known, version.number - 1),
                          thresholds=as_rules(version.thresholds)))  # fmt: skip
     for each in point.proposals:
         text = f"proposal {each.number}, in shadow"
         if each.back_to is not None:
             text = f"proposal {each.number}: version {each.back_to} is on watch"
         rows.append(_row(each, "proposal", text, number=each.number,
+                         before=_before(known, each.version),
                          thresholds=as_rules(each.thresholds)))  # fmt: skip
         end = each.closed
         if end is not None and end.verdict not in ("approved", "superseded"):
@@ -149,8 +152,13 @@ def _rows(point: Point) -> list[dict[str, Any]]:
     return rows
 
 
+def _before(known: dict[int, dict[str, float]], number: int) -> dict[str, Rule] | None:
+    """Return the thresholds of a version, if there is one."""
+    return as_rules(known[number]) if number in known else None
+
+
 def _row(of: Any, kind: str, text: str, **more: Any) -> dict[str, Any]:
-    empty = dict.fromkeys(("number", "verdict", "thresholds", "name"))
+    empty = dict.fromkeys(("number", "verdict", "before", "thresholds", "name"))
     return {
         "seq": of.seq,
         "at": as_datetime(of.at),

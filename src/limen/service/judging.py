@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limen.service.definitions import as_rules
 from limen.service.events import as_datetime, period
+from limen.service.saving import bounds
 from limen.trust.evidence import Evidence
 from limen.trust.ranked import height
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from limen.service.points import Point
     from limen.service.proposals import Proposal, Shadow
 
-__all__ = ["Judged", "judged", "shown_proposal"]
+__all__ = ["Judged", "judged", "said", "shown_proposal", "weighed"]
 
 _HOUR, _DAY = 3_600_000_000, 86_400_000_000
 
@@ -33,7 +33,6 @@ class Judged:
         self.samples = self.missing = self.better = self.worse = 0
         self.table = [dict.fromkeys(("cost", "false_positives", "false_negatives"), 0.0)
                       | {"answered_1": 0.0} for _ in range(2)]  # fmt: skip
-        self.square = 0.0
         self.won: dict[str, dict[float, int]] = {}
         self.lost: dict[str, dict[float, int]] = {}
         self.lacking: dict[float, int] = {}  # the most that those without a label may cost
@@ -71,7 +70,6 @@ class Judged:
         for side, answer in ((0, 1 - then), (1, then)):
             self._add(side, answer, label, many, many * weight)
         cost = self.prices[label] * weight
-        self.square += many * cost * cost
         sums = self.won if then == label else self.lost
         own = sums.setdefault(segment, {})
         own[cost] = own.get(cost, 0) + many
@@ -91,7 +89,7 @@ class Judged:
             ends = (1.0, 0.0)
         else:
             ends = (1.0, 0.0) if self.lowered else (0.0, 1.0)
-            units = (negative, positive) if self.lowered else (positive, negative)
+            units = self._units()
             terms |= {"false_positive": positive, "false_negative": negative}
             terms["largest_loss"] = units[1] * self.most
         made = Evidence(*ends, **terms).snapshot()
@@ -105,19 +103,23 @@ class Judged:
             made[name] = np.array(weights, float) / unit, np.array(found, np.int64)
         return Evidence.from_snapshot(made)
 
-    def interval(self, at_least: int) -> tuple[float, float] | None:
-        """Return bounds of the saving that hold however often one looks, for many samples."""
-        n = self.samples
-        if n < 2:
-            return None
-        mean = self.saving / n
-        deviation = math.sqrt(max(self.square / n - mean * mean, 0.0))
-        share = 1 - self.confidence
-        tight = (2 * math.log(1 / share) + math.log(1 + 2 * math.log(1 / share))) / at_least
-        width = math.sqrt(
-            2 * (n * tight + 1) / (n * n * tight) * math.log(math.sqrt(n * tight + 1) / share)
-        )
-        return n * (mean - width * deviation), n * (mean + width * deviation)
+    def interval(self) -> tuple[float | None, float | None]:
+        """Return bounds of the saving that hold however often one looks; None for no bound."""
+        counts = {0.0: agreed} if (agreed := self.samples - self.better - self.worse) else {}
+        for sums, sign in ((self.won, 1.0), (self.lost, -1.0)):
+            for cost, many in _added(sums).items():
+                counts[sign * cost] = counts.get(sign * cost, 0) + many
+        gain, loss = self._units()
+        low, high = bounds(counts, loss * self.most, gain * self.most, self.confidence)
+        many = self.samples
+        return None if low is None else many * low, None if high is None else many * high
+
+    def _units(self) -> tuple[float, float]:
+        """Return what a sample of weight 1 can save, and what it can cost more."""
+        positive, negative = self.prices
+        if self.mixed:
+            return max(self.prices), max(self.prices)
+        return (negative, positive) if self.lowered else (positive, negative)
 
     def segments(self) -> list[dict[str, Any]]:
         """Return what each segment says, if there is more than one."""
@@ -171,36 +173,40 @@ def demands(
     saved = found.saving / cost if cost else 0.0
     share = shadow.ones_now or shadow.scored  # from none: of all
     moved = (shadow.ones_candidate - shadow.ones_now) / share if share else 0.0
-    rows = [
-        ("at_least", found.samples >= change.at_least,
-         f"at least {change.at_least:,} labelled samples: {found.samples:,}"),
-        ("different", found.better + found.worse >= change.different,
-         f"answered differently at least {change.different:,} times: "
-         f"{found.better + found.worse:,}, of which {found.better:,} better, "
-         f"{found.worse:,} worse"),
+    different, shown = found.better + found.worse, now - proposal.at
+    rows: list[tuple[str, bool, str, str, str]] = [
+        ("at_least", found.samples >= change.at_least, "labelled samples",
+         f"{found.samples:,}", f"at least {change.at_least:,}"),
+        ("different", different >= change.different,
+         f"answered differently ({found.better:,} better, {found.worse:,} worse)",
+         f"{different:,}", f"at least {change.different:,}"),
         ("confidence", evidence.decided,
-         f"a saving above 0 with {_percent(found.confidence)} confidence: evidence "
-         f"{_short(evidence.value)} of {_short(evidence.enough)}"),
-        ("least_saving", cost > 0 and saved >= change.least_saving,
-         f"a saving of at least {_percent(change.least_saving)} of the cost: {_percent(saved)}"),
-        ("shadow", now - proposal.at >= period(change.shadow),
-         f"in shadow at least {_length(period(change.shadow))}: {_length(now - proposal.at)}"),
-        ("most_answered", abs(moved) <= change.most_answered,
-         f"answers 1 change by at most {_percent(change.most_answered)}: {_percent(moved, '+')}"),
+         f"evidence that it saves anything ({_percent(found.confidence)} confidence)",
+         _short(evidence.value), f"at least {_short(evidence.enough)}"),
+        ("least_saving", cost > 0 and saved >= change.least_saving, "saving, of the cost now",
+         _percent(saved), f"at least {_percent(change.least_saving)}"),
+        ("shadow", shown >= period(change.shadow), "time in shadow",
+         _length(shown), f"at least {_length(period(change.shadow))}"),
+        ("most_answered", abs(moved) <= change.most_answered, "change of the answers 1",
+         _percent(moved, "+"), f"at most {_percent(change.most_answered)}"),
     ]  # fmt: skip
     last = point.version
     if proposal.back_to is None and last.number > 1:
         rows.append(
             ("at_most_every", now - last.at >= period(change.at_most_every),
-             f"at most one change in {_length(period(change.at_most_every))}: the last "
-             f"{_length(now - last.at)} ago")
+             "time since the last change",
+             _length(now - last.at), f"at least {_length(period(change.at_most_every))}")
         )  # fmt: skip
     worse = [each["segment"] or "all others" for each in found.segments() if each["worse_for_sure"]]
+    named = f" ({', '.join(worse[:5])})" if worse else ""
     rows.append(
-        ("segments", not worse,
-         "no segment gets worse for sure" + (f": {', '.join(worse[:5])} does" if worse else ""))
-    )  # fmt: skip
-    return [{"name": name, "met": met, "text": text} for name, met, text in rows]
+        ("segments", not worse, f"segments that get worse for sure{named}", str(len(worse)), "none")
+    )
+    return [
+        {"name": name, "met": met, "what": what, "have": have, "need": need,
+         "text": f"{what}: {have} ({need})"}
+        for name, met, what, have, need in rows
+    ]  # fmt: skip
 
 
 def _short(value: float) -> str:
@@ -254,16 +260,23 @@ def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]
     return shown | (closed.shown or {}) | {"status": closed.verdict, "closed": ended}
 
 
+def weighed(point: Point, proposal: Proposal, now: int) -> tuple[Judged, list[dict[str, Any]], str]:
+    """Return what the samples say, the demands, and whether it waits or is in shadow."""
+    assert point.shadow is not None
+    found = Judged(point, proposal, point.shadow)
+    asked = demands(point, proposal, found, point.shadow, now)
+    return found, asked, "waiting" if all(each["met"] for each in asked) else "shadow"
+
+
 def said(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
     """Describe what the samples say: kept with a decision as what was shown."""
     shadow = point.shadow
     assert shadow is not None
-    found = Judged(point, proposal, shadow)
-    asked = demands(point, proposal, found, shadow, now)
-    bounds = found.interval(point.definition.change.at_least)
+    found, asked, status = weighed(point, proposal, now)
+    low, high = found.interval() if found.samples else (None, None)
     cost, evidence = found.table[0]["cost"], found.evidence
     return {
-        "status": "waiting" if all(each["met"] for each in asked) else "shadow",
+        "status": status,
         "samples": found.samples,
         "missing": found.missing,
         "young": len(shadow.waiting),
@@ -278,11 +291,11 @@ def said(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
         },
         "table": {"now": found.table[0], "candidate": found.table[1]},
         "saving": None
-        if bounds is None
+        if not found.samples
         else {
             "total": found.saving,
-            "low": bounds[0],
-            "high": bounds[1],
+            "low": low,
+            "high": high,
             "share": found.saving / cost if cost else 0.0,
             "confidence": found.confidence,
         },

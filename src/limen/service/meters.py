@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -31,6 +32,7 @@ class Meters:
     """Counts of requests and events; the rest is read from the state when it is asked for."""
 
     def __init__(self) -> None:
+        self.begun = time.monotonic()
         self._requests = Histogram(_BOUNDS)
         self._events: dict[tuple[str, str, str], int] = {}
         self._answers: dict[tuple[str, int], int] = {}
@@ -122,6 +124,11 @@ class _Collected:
         yield GaugeMetricFamily("limen_log_seq", "The last event on disk.", desk.on_disk)
         yield GaugeMetricFamily(
             "limen_snapshot_seq", "The last event in a snapshot.", newest[0][0] if newest else 0
+        )
+        yield GaugeMetricFamily(
+            "limen_snapshot_age_seconds",
+            "Since the newest snapshot was made, or since the start where there is none.",
+            snapshots.age(newest[0][1]) if newest else time.monotonic() - self._meters.begun,
         )
         yield GaugeMetricFamily(
             "limen_writes_refused", "1 while they are.", desk.broken is not None

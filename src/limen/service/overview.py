@@ -40,6 +40,7 @@ async def overview(call: Call) -> Answer:
         {"name": note.name, "since": as_datetime(note.at), "seq": note.seq, "text": note.text}
         for note in (*call.point().alerts.values(), *desk.state.alerts.values())
     ]
+    shown["ready"] = desk.broken is None  # whether writes are taken
     rate = 0.0 if call.gate.hub is None else call.gate.hub.rate(point.name)
     return Answer(encode({**shown, **account, "events_per_second": round(rate, 1)}))
 

@@ -14,6 +14,7 @@ from limen.groups.models import key_of
 from limen.memory.base import innermost
 from limen.service.definitions import Definition, Rule
 from limen.service.events import Event, Id
+from limen.service.lasting import Lasting
 from limen.service.proposals import Closed, Proposal, Shadow
 from limen.service.versions import Version
 
@@ -55,6 +56,7 @@ class Point:
         self.shadow: Shadow | None = None  # of the proposal that is open
         self.notes: list[Note] = []
         self.alerts: dict[str, Note] = {}  # those that go on, by name
+        self.lasting = Lasting()
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
 
@@ -197,6 +199,7 @@ class Point:
         if self.shadow is not None:
             self.shadow.advance(time, self.ledger)
         self.ledger.advance(time)
+        self.lasting.advance(self, time)
         if self.forgotten:
             self.forgotten = {each: until for each, until in self.forgotten.items() if until > time}
 
@@ -332,6 +335,11 @@ class Point:
     def samples(self) -> int:
         """Return how many samples count."""
         return len(self.ledger.model)
+
+    def regret_rate(self) -> float:
+        """Return the regret per 1,000 decisions."""
+        samples = self.samples()
+        return 1000 * float(self.ledger.regret) / samples if samples else 0.0
 
 
 def _thresholds(event: Event) -> dict[str, float]:

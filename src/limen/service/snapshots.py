@@ -8,6 +8,7 @@ retention has deleted events is one needed.
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from limen.service.events import Id
 
-__all__ = ["make", "recovered", "stored", "verified"]
+__all__ = ["age", "make", "recovered", "stored", "verified"]
 
 _KEPT = 3
 
@@ -34,6 +35,14 @@ def stored(folder: Path) -> list[tuple[int, Path]]:
         if path.stem.isdecimal()
     ]
     return sorted(found, reverse=True)
+
+
+def age(path: Path) -> float:
+    """Return how many seconds ago a snapshot was made; 0 where it was just replaced."""
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime)
+    except FileNotFoundError:
+        return 0.0
 
 
 def recovered(

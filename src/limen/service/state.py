@@ -11,6 +11,7 @@ import msgspec
 from limen.memory import Ledger
 from limen.service.definitions import Definition
 from limen.service.events import KINDS, Event, Id
+from limen.service.lasting import Lasting
 from limen.service.log import Damaged
 from limen.service.points import Note, Point
 from limen.service.proposals import Proposal, Shadow, StoredShadow
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["SCOPES", "State", "Token", "refolded"]
 
 SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")
-_MAGIC = b"limen snapshot 2"
-_OLDER = (b"limen snapshot 1",)  # which have fewer fields
+_MAGIC = b"limen snapshot 3"
+_OLDER = (b"limen snapshot 1", b"limen snapshot 2")  # which have fewer fields
 
 
 class Token(msgspec.Struct):
@@ -50,6 +51,7 @@ class _Stored(msgspec.Struct):
     shadow: StoredShadow | None = None
     notes: list[Note] = []
     alerts: list[Note] = []
+    lasting: Lasting = msgspec.field(default_factory=Lasting)
 
 
 class _Snapshot(msgspec.Struct):
@@ -167,6 +169,7 @@ class State:
                 None if point.shadow is None else point.shadow.stored(),
                 point.notes,
                 sorted(point.alerts.values(), key=lambda note: note.seq),
+                point.lasting,
             )
             for name, point in sorted(self.points.items())
         }
@@ -209,6 +212,7 @@ class State:
             point.segments = set(each.segments)
             point.course, point.proposals, point.notes = each.course, each.proposals, each.notes
             point.alerts = {note.name: note for note in each.alerts}
+            point.lasting = each.lasting
             if each.shadow is not None:
                 point.shadow = Shadow(point.proposals[-1], point.version)
                 point.shadow.restore(each.shadow)

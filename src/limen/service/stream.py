@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from limen.service.deciding import open_proposal
 from limen.service.events import as_datetime
 from limen.service.http import SAFE, Call, encode
-from limen.service.judging import said
+from limen.service.judging import weighed
 from limen.service.overview import tiles
 from limen.service.problems import Refused
 
@@ -162,7 +162,8 @@ class Hub:
             return
         shadow = point.shadow
         waiting = None if shadow is None else (len(shadow.waiting), shadow.scored)
-        seen = (point.scores, point.labels, point.published.number, point.changed, waiting)
+        ready = self._desk.broken is None
+        seen = (point.scores, point.labels, point.published.number, point.changed, waiting, ready)
         if self._seen.get(point.name) == seen:
             return
         self._seen[point.name] = seen
@@ -177,12 +178,12 @@ class Hub:
         proposal = open_proposal(point, desk.on_disk)
         brief = None
         if proposal is not None:
-            found = said(point, proposal, desk.now())
+            found, _, status = weighed(point, proposal, desk.now())
             brief = {
                 "number": proposal.number,
-                "status": found["status"],
-                "samples": found["samples"],
-                "value": found["evidence"]["value"],
+                "status": status,
+                "samples": found.samples,
+                "value": min(found.evidence.value, 1e300),
             }
         shown = {
             "point": point.name,
@@ -191,6 +192,7 @@ class Hub:
             "version": point.published.number,
             **tiles(point),
             "rate": round(self.rate(point.name), 1),
+            "ready": desk.broken is None,
             "proposal": brief,
         }
         return _event("tick", desk.on_disk, shown)
