@@ -8,7 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.timing import Finding, in_turns, slower_by, within
-from limen import Evidence, Infeasible, OnlineCalibrator, optimal_threshold, recommend
+from limen import (
+    Evidence,
+    Infeasible,
+    OnlineCalibrator,
+    OnlineThreshold,
+    optimal_threshold,
+    recommend,
+)
 from limen.floors import binomial_tail
 
 ROUNDS = 7
@@ -44,6 +51,53 @@ def recommended_threshold() -> Iterator[Finding]:
         yield slower_by(
             f"{name}, beside np.sort of the scores", "1e6", runs, "sort", 3, "ns/sample"
         )
+
+
+def sureness_of_a_stream() -> Iterator[Finding]:
+    """What reads cost along a stream, and what an update costs once somebody has read."""
+    rng, n = np.random.default_rng(9), 1_000_000
+    scores, more = rng.random(n), rng.random(STEPS // 10).tolist()
+    labels = (rng.random(n) < 0.5 * scores).astype(np.uint8)
+    for name, weights in (("", None), (", weights", rng.integers(1, 10, n))):
+        models = {each: OnlineThreshold(false_negative=5) for each in ("limen", "not asked")}
+        asked = models["limen"]
+        for model in models.values():
+            model.update_many(scores, labels, weights)
+        whole = recommend(scores, labels, weights=weights, false_negative=5)
+        assert (asked.recommended, asked.interval()) == (whole.threshold, whole.interval)
+        samples = [
+            (score, int(score > 0.5), 1 if weights is None else 1 + at % 9)
+            for at, score in enumerate(more)
+        ]
+
+        def update(model, asked=asked, samples=samples):
+            for sample in samples:
+                model.update(*sample)
+
+            def undo():
+                for sample in samples:
+                    model.revert(*sample)
+                if model is asked:
+                    model.interval()
+
+            return undo
+
+        runs = in_turns(
+            {each: lambda model=model: update(model) for each, model in models.items()},
+            3 * ROUNDS,
+            per=len(samples),
+        )
+        question = f"update{name} after recommended was read, beside a model that nobody asked"
+        yield slower_by(question, "1e6", runs, "not asked", 1.1, "ns")
+        for read, most in (("recommended", 300), ("interval", 100)):
+
+            def ask(read=read, asked=asked, samples=samples):
+                _ = asked.recommended if read == "recommended" else asked.interval()
+                asked.update(*samples[0])  # so that something has changed when it is read again
+                return lambda: asked.revert(*samples[0])
+
+            runs = in_turns({"limen": ask}, 30 * ROUNDS, per=1000)
+            yield within(f"{read}{name}", "1e6", runs, most, "µs")
 
 
 def floor_with_confidence() -> Iterator[Finding]:
@@ -92,4 +146,4 @@ def evidence_update() -> Iterator[Finding]:
     yield within("Evidence.update", "", runs, 1_000, "ns")
 
 
-QUESTIONS = (recommended_threshold, floor_with_confidence, evidence_update)
+QUESTIONS = (recommended_threshold, sureness_of_a_stream, floor_with_confidence, evidence_update)

@@ -167,8 +167,7 @@ public:
     Squares squares(const Held& held) const { return squares_.of(held, ones()); }
     // Of labelled samples that do not all weigh 1: what lies below every cut.
     const WeightIndex& weights() const {
-        return squares_.weights(cost_below_, cost_above_, tree_.leaf_capacity(), ones(),
-                                [&](auto&& visit) { tree_.scan(visit); });
+        return squares_.weights(cost_below_, cost_above_, tree_, ones());
     }
 
     Held find(double score) const { return tree_.find(score + 0.0); }

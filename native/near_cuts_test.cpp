@@ -256,8 +256,9 @@ TEST_CASE("sums of weights below every cut are kept up while scores come and go"
         WeightIndex index(4);
         std::map<double, WeightSums> held;
         for (int i = 0; i < seed * 20; ++i) held[i] = {i, 1, {1, Wide{i} * i}};
-        for (const auto& [score, own] : held) index.append(score, own);
-        index.finish();
+        index.load(held.size(), [&](auto&& take) {
+            for (const auto& [score, own] : held) take(score, own);
+        });
         for (int step = 0; step < 1500; ++step) {
             const double score = double(random() % 400) - (step > 900 ? 300 : 0);
             const auto weight = static_cast<std::int64_t>(random() % 5);

@@ -11,6 +11,7 @@
 // whole, split        the part of all scores; the parts of one that is not a leaf, at most `most`
 // is_leaf, scores     whether a part is a leaf; how many scores it has
 // at, score           what lies below the cut after the k lowest scores of a leaf; one of them
+// counts              the same parts, for those who ask for sums of weights alone
 // least               what the cheapest cut of a part costs more than a cut, or less
 //
 // Touches nothing: no lock, no change.
@@ -28,15 +29,6 @@
 #include "wide.hpp"
 
 namespace limen {
-
-// What lies below a cut where every sample weighs 1: how many of either label.
-struct Counts {
-    std::int64_t ones = 0, zeros = 0;
-
-    std::int64_t weight() const { return ones + zeros; }
-    double ones_squared() const { return static_cast<double>(ones); }
-    double zeros_squared() const { return static_cast<double>(zeros); }
-};
 
 // Whole costs in the ratio of those given.
 struct WholeCosts {
@@ -132,6 +124,7 @@ public:
         return sums(part.z + held->prefix[k - 1], part.count + held->samples(k));
     }
     double score(const Part& part, int i) const { return leaf(part.at)->score[i]; }
+    const CutParts& counts() const { return *this; }
     static void prefetch(const Part& part) {
         if (part.height == 0) CutTree::prefetch(leaf(part.at));
     }
@@ -210,6 +203,7 @@ public:
         return sums_of(part.start + part.at.leaf()->point(k));
     }
     double score(const Part& part, int i) const { return part.at.leaf()->score[i]; }
+    const HullParts& counts() const { return *this; }
     static void prefetch(const Part& part) {
 #if defined(__GNUC__) || defined(__clang__)
         if (!part.at.is_leaf()) return __builtin_prefetch(part.at.node());  // its first line does
@@ -233,13 +227,14 @@ private:
 };
 
 // Samples whose weights differ.
+template <class S>
 class WeightedParts {
 public:
-    using Sums = WeightSums;
+    using Sums = S;
     static constexpr int most = WeightIndex::slots;
 
     struct Part {
-        const void* at;
+        const WeightIndex::Block* at;
         int height;
         Sums from, to;
     };
@@ -248,41 +243,32 @@ public:
         : index_(index), costs_(costs) {}
 
     std::size_t distinct() const { return index_.distinct(); }
-    Part whole() const { return {index_.root_.at, index_.height_, {}, index_.root_.total}; }
+    Part whole() const {
+        const WeightIndex::Block* root = index_.root_;
+        return {root, index_.height_, {}, root->template upto<Sums>(root->used)};
+    }
     Sums under(const Gap& cut) const { return cut.has_lower ? index_.under(cut.lower) : Sums{}; }
     bool is_leaf(const Part& part) const { return part.height == 0; }
     int split(const Part& part, Part* out) const {
-        const auto* node = static_cast<const WeightIndex::Node*>(part.at);
         Sums from = part.from;
-        for (int i = 0; i < node->used; ++i) {
-            const Sums to = from + node->child[i].total;
-            out[i] = {node->child[i].at, part.height - 1, from, to};
+        for (int i = 0; i < part.at->used; ++i) {
+            const Sums to = at(part, i + 1);
+            out[i] = {WeightIndex::node(part.at).child[i], part.height - 1, from, to};
             from = to;
         }
-        return node->used;
+        return part.at->used;
     }
-    int scores(const Part& part) const { return leaf(part)->used; }
-    Sums at(const Part& part, int k) const {
-        return k ? part.from + leaf(part)->upto[k - 1] : part.from;
-    }
-    double score(const Part& part, int i) const { return leaf(part)->score[i]; }
+    int scores(const Part& part) const { return part.at->used; }
+    Sums at(const Part& part, int k) const { return part.from + part.at->template upto<Sums>(k); }
+    double score(const Part& part, int i) const { return part.at->score[i]; }
+    WeightedParts<Counts> counts() const { return {index_, costs_}; }
     static void prefetch(const Part& part) {
-#if defined(__GNUC__) || defined(__clang__)
-        const char* line = static_cast<const char*>(part.at);
-        const std::size_t size =
-            part.height ? sizeof(WeightIndex::Node) : sizeof(WeightIndex::Leaf);
-        for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(line + i);
-#else
-        (void)part;
-#endif
+        WeightIndex::fetch(part.at, sizeof(int));
+        WeightIndex::fetch(part.at->ones, 2 * sizeof(part.at->ones));
     }
     Wide least(const Part& part, const Sums& than) const { return costs_.least(part, than); }
 
 private:
-    static const WeightIndex::Leaf* leaf(const Part& part) {
-        return static_cast<const WeightIndex::Leaf*>(part.at);
-    }
-
     const WeightIndex& index_;
     WholeCosts costs_;
 };
@@ -290,7 +276,7 @@ private:
 template <class Tree, class Best, class Look>
 auto seen_weighted(const HeldSamples<Tree>& held, const WholeCosts& costs, const Best& best,
                    Look& look) {
-    const WeightedParts parts(held.weights(), costs);
+    const WeightedParts<WeightSums> parts(held.weights(), costs);
     return look(parts, parts.under(best));
 }
 

@@ -7,7 +7,8 @@
 // only such scores cost anything: O(1) and about 80 bytes each.
 //
 // Once somebody has asked for weights(), the sums of weights and squares below every cut are kept
-// up too, as long as they are asked for now and then.
+// too, as long as they are asked for now and then. A change only notes its score: who asks next
+// brings the sums up to date, so that updates pay next to nothing for them.
 //
 // Only reserve() and weights() fail. Where there is no memory for the squares of a score and none
 // was reserved, its samples are taken to weigh the same from then on.
@@ -20,6 +21,7 @@
 #include <new>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "cut.hpp"
 #include "weight_index.hpp"
@@ -70,7 +72,7 @@ public:
     const Squares& all() const { return all_; }
     std::size_t size() const { return ties_.size(); }
     std::size_t memory() const {  // about
-        return 80 * (ties_.size() + spare_.size()) + (index_.made ? index_.made->memory() : 0);
+        return 80 * (ties_.size() + spare_.size()) + index_.memory();
     }
     // Make sure that the squares of so many more scores can be kept.
     void reserve(std::size_t scores) {
@@ -118,22 +120,43 @@ public:
         return {alike(held.below, share * count), alike(held.above, (1 - share) * count)};
     }
 
-    // What lies below every cut, of which each() shows all scores in ascending order. Losses are
-    // weights times these costs. O(n) at first, and where nobody has asked for n/4 changes.
-    template <class Each>
-    const WeightIndex& weights(std::int64_t cost_below, std::int64_t cost_above, int capacity,
-                               const Ones& ones, Each&& each) const {
+    // What lies below every cut of the tree. Losses are weights times these costs. O(log n) for
+    // each score that changed since it was last asked for; O(n) at first, and after n/8 changes.
+    template <class Tree>
+    const WeightIndex& weights(std::int64_t cost_below, std::int64_t cost_above, const Tree& tree,
+                               const Ones& ones) const {
+        const auto own = [&](const Held& held) {
+            const Squares squares = of(held, ones);
+            const Wide below = cost_below, above = cost_above;
+            return WeightSums{held.below / cost_below,
+                              held.above / cost_above,
+                              {squares.above / (above * above), squares.below / (below * below)}};
+        };
+        if (index_.made && index_.made->is_worn()) index_.forget();
         if (!index_.made) {
-            auto made = std::make_unique<WeightIndex>(capacity);
-            index_.cost_below = cost_below;
-            index_.cost_above = cost_above;
-            each([&](const Held& held) {
-                made->append(held.score, index_.own(held, of(held, ones)));
+            auto made = std::make_unique<WeightIndex>(tree.leaf_capacity());
+            made->load(tree.distinct(), [&](auto&& take) {
+                tree.scan([&](const Held& held) { take(held.score, own(held)); });
             });
-            made->finish();
             index_.made = std::move(made);
         }
-        index_.changes = 0;
+        try {
+            auto& changed = index_.changed;
+            std::sort(changed.begin(), changed.end());
+            changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+            for (std::size_t i = 0, warm = 0; i < changed.size(); ++i) {
+                for (; warm < std::min(i + 8, changed.size()); ++warm) {
+                    tree.warm(changed[warm]);
+                    index_.made->warm(changed[warm]);
+                }
+                const Held held = tree.find(changed[i]);
+                index_.made->set(changed[i], held.count ? own(held) : WeightSums{});
+            }
+        } catch (...) {  // it is made anew when somebody asks again
+            index_.forget();
+            throw;
+        }
+        index_.changed.clear();
         return *index_.made;
     }
     void check_weights() const {
@@ -154,7 +177,7 @@ public:
         const Squares now = set(after, squares, ones);
         all_ += now;
         uneven_ |= !(ones.may_be(after) && ones.squares(after) == squares);
-        if (index_.made) index_.change(after, now);
+        index_.change(after.score);
     }
 
     // Samples are added to a score, or taken from it. Mostly it is the only one.
@@ -163,7 +186,7 @@ public:
             const Squares only = square_of(more.below, more.above);
             all_ += only;
             uneven_ |= !ones.is(more.below, more.above);
-            if (index_.made) index_.change({before.score, more.below, more.above, 1}, only);
+            index_.change(before.score);
             return;
         }
         Squares squares = of(before, ones);
@@ -177,7 +200,7 @@ public:
         if (before.count == 1 && less.count == 1 && before.below == less.below &&
             before.above == less.above) {
             all_ -= square_of(before.below, before.above);
-            if (index_.made) index_.change({before.score, 0, 0, 0}, {});
+            index_.change(before.score);
             return;
         }
         if (even() && less.count == 1 && ones.is(less.below, less.above)) {
@@ -194,14 +217,14 @@ public:
 
     // Squares that faded are no longer of whole units, and each is rounded down on its own.
     void scale(int bits) {
-        index_.made.reset();
+        index_.forget();
         for (const auto& [score, squares] : ties_) all_ -= squares;
         all_ = scaled(all_, 2 * bits);
         for (auto& [score, squares] : ties_) all_ += squares = scaled(squares, 2 * bits);
     }
     // What was reserved stays.
     void clear() {
-        index_.made.reset();
+        index_.forget();
         all_ = {};
         uneven_ = false;
         ties_.clear();
@@ -230,31 +253,31 @@ private:
         return squares;
     }
 
-    // A copy makes its own when it is asked.
+    // The sums below every cut, and the scores that have changed since. A copy makes its own.
     struct Index {
         Index() = default;
         Index(const Index&) {}
         Index(Index&&) = default;
         Index& operator=(Index&&) = default;
 
-        WeightSums own(const Held& held, const Squares& squares) const {
-            const Wide below = cost_below, above = cost_above;
-            return {held.below / cost_below,
-                    held.above / cost_above,
-                    {squares.above / (above * above), squares.below / (below * below)}};
+        std::size_t memory() const {
+            return made ? made->memory() + changed.capacity() * sizeof(double) : 0;
         }
-        void change(const Held& after, const Squares& squares) noexcept {
+        void change(double score) noexcept {
+            if (!made) return;
             try {
-                made->set(after.score, after.count ? own(after, squares) : WeightSums{});
-                if (++changes <= 64 + made->distinct() / 4 && !made->is_worn()) return;
+                if (changed.size() < 64 + made->distinct() / 8) return changed.push_back(score);
             } catch (const std::bad_alloc&) {
             }
+            forget();
+        }
+        void forget() noexcept {
             made.reset();
+            changed = {};
         }
 
         std::unique_ptr<WeightIndex> made;
-        std::int64_t cost_below = 0, cost_above = 0;
-        std::size_t changes = 0;  // since it was asked for
+        std::vector<double> changed;
     };
 
     Squares all_;  // over all samples

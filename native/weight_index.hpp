@@ -9,24 +9,37 @@
 // memory   56 bytes per slot, of which a half to all are in use
 //
 // A B+-tree beside the one that holds the samples. It is made when somebody asks how sure a
-// threshold is, and kept up from then on. It may be thrown away at any time and made anew: where
-// memory runs out, where all weights are scaled, and where nobody has asked for long. So nodes that
-// have become empty need not be joined; is_worn() says when there are too many of them.
+// threshold is, and brought up to date by who asks next. It may be thrown away at any time and made
+// anew: where memory runs out, where all weights are scaled, and where nobody has asked for long.
+// So blocks that have become empty need not be joined; is_worn() says when there are too many of
+// them.
 
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <stdexcept>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "pool.hpp"
 #include "wide.hpp"
 
 namespace limen {
 
-// What lies below a cut: the sums of weights of both labels, and of their squares.
+// The sums of weights of both labels below a cut: where every sample weighs 1, how many there are.
+struct Counts {
+    std::int64_t ones = 0, zeros = 0;
+
+    std::int64_t weight() const { return ones + zeros; }
+    double ones_squared() const { return static_cast<double>(ones); }
+    double zeros_squared() const { return static_cast<double>(zeros); }
+    Counts operator+(const Counts& other) const { return {ones + other.ones, zeros + other.zeros}; }
+};
+
+// The same, and the sums of their squares.
 struct WeightSums {
     std::int64_t ones = 0, zeros = 0;
     Wide squares[2] = {0, 0};  // of zeros, of ones
@@ -51,41 +64,39 @@ class WeightIndex {
 public:
     static constexpr int slots = 16;
 
-    // Fewer slots per node make splits common: for tests.
+    // Fewer slots per block make splits common: for tests.
     explicit WeightIndex(int capacity = slots) : capacity_(std::clamp(capacity, 4, slots)) {}
     WeightIndex(const WeightIndex&) = delete;
     WeightIndex& operator=(const WeightIndex&) = delete;
 
     std::size_t distinct() const { return distinct_; }
-    std::size_t memory() const {
-        return leaves_.size() * sizeof(Leaf) + nodes_.size() * sizeof(Node);
-    }
+    std::size_t memory() const { return leaves_.memory() + nodes_.memory(); }
     // Whether it would be much smaller if it were made anew.
     bool is_worn() const {
-        return leaves_.size() > 64 + 8 * distinct_ / static_cast<std::size_t>(capacity_);
+        return leaves_.in_use() > 64 + 8 * distinct_ / static_cast<std::size_t>(capacity_);
     }
 
-    // A score comes after all others; finish() when there are no more.
-    void append(double score, const WeightSums& own) {
-        if (leaves_.empty() || leaves_.back().used >= capacity_ - capacity_ / 4)
-            leaves_.emplace_back();
-        Leaf& leaf = leaves_.back();
-        const WeightSums below = leaf.used ? leaf.upto[leaf.used - 1] : WeightSums{};
-        leaf.score[leaf.used] = score;
-        leaf.upto[leaf.used++] = below + own;
-        ++distinct_;
-    }
-    void finish() {
-        std::vector<Child> level, above;
-        for (Leaf& leaf : leaves_) level.push_back({&leaf, leaf.score[0], leaf.total()});
-        if (level.empty()) level.push_back({&leaves_.emplace_back(), 0, {}});
+    // `each` shows all scores in ascending order, with their weights.
+    template <class Each>
+    void load(std::size_t scores, Each&& each) {
+        const int full = capacity_ - capacity_ / 4;
+        const auto blocks = [&](std::size_t n) { return n / static_cast<std::size_t>(full) + 1; };
+        std::vector<Block*> level, above;
+        leaves_.reserve(blocks(scores));
+        level.reserve(blocks(scores));
+        level.push_back(leaves_.make());
+        each([&](double score, const WeightSums& own) {
+            if (own == WeightSums{}) return;
+            if (level.back()->used == full) level.push_back(leaves_.make());
+            level.back()->append(score, own);
+            ++distinct_;
+        });
         for (; level.size() > 1; level.swap(above), ++height_) {
             above.clear();
-            for (std::size_t i = 0; i < level.size(); ++i) {
-                if (above.empty() || nodes_.back().used >= capacity_ - capacity_ / 4)
-                    above.push_back({&nodes_.emplace_back(), level[i].first, {}});
-                nodes_.back().put(nodes_.back().used, level[i]);
-                above.back().total = above.back().total + level[i].total;
+            nodes_.reserve(blocks(level.size()));
+            for (Block* child : level) {
+                if (above.empty() || above.back()->used == full) above.push_back(nodes_.make());
+                node(above.back()).put(above.back()->used, child);
             }
         }
         root_ = level[0];
@@ -93,175 +104,216 @@ public:
 
     // A score has these weights from now on; none at all where it is held no longer.
     void set(double score, const WeightSums& own) {
-        if (is_full(root_, height_)) {
-            const Child old = root_;
-            root_ = {&nodes_.emplace_back(), old.first, old.total};
-            node(root_.at).put(0, old);
-            ++height_;
-            split(node(root_.at), 0, height_ - 1);
+        if (is_full(*root_)) {
+            Node* top = nodes_.make();
+            top->put(0, root_);
+            split(*top, 0, height_++);
+            root_ = top;
         }
-        WeightSums* totals[64];
+        std::pair<Node*, int> path[64];
         int depth = 0;
-        Child* at = &root_;
+        Block* at = root_;
         for (int height = height_; height > 0; --height) {
-            totals[depth++] = &at->total;
-            Node& in = node(at->at);
+            Node& in = node(at);
             int child = in.child_of(score);
-            if (is_full(in.child[child], height - 1)) {
+            if (is_full(*in.child[child])) {
                 split(in, child, height - 1);
                 child = in.child_of(score);
             }
-            at = &in.child[child];
+            path[depth++] = {&in, child};
+            at = in.child[child];
         }
-        const WeightSums change = set(leaf(at->at), score, own);
-        at->total = at->total + change;
-        while (depth > 0) {
-            --depth;
-            *totals[depth] = *totals[depth] + change;
+        const WeightSums change = set(*at, score, own);
+        for (int i = 0; i < depth; ++i) path[i].first->grow(path[i].second, change);
+    }
+
+    // A score is going to be set soon. Of many, warming some ahead lets their memory be fetched at
+    // the same time.
+    void warm(double score) const {
+        const Block* at = root_;
+        for (int height = height_; height > 0; --height) {
+            at = node(at).child[node(at).child_of(score)];
+            if (height <= 2) fetch(at, sizeof(Block));
         }
     }
 
     // What scores up to this one weigh.
     WeightSums under(double score) const {
         WeightSums below;
-        const Child* at = &root_;
+        const Block* at = root_;
         for (int height = height_; height > 0; --height) {
-            const Node& in = node(at->at);
-            const int child = in.child_of(score);
-            for (int i = 0; i < child; ++i) below = below + in.child[i].total;
-            at = &in.child[child];
+            const int child = node(at).child_of(score);
+            below = below + at->upto<WeightSums>(child);
+            at = node(at).child[child];
         }
-        const Leaf& in = leaf(at->at);
-        const auto after = std::upper_bound(in.score, in.score + in.used, score) - in.score;
-        return after ? below + in.upto[after - 1] : below;
+        const auto after = std::upper_bound(at->score, at->score + at->used, score) - at->score;
+        return below + at->upto<WeightSums>(static_cast<int>(after));
     }
 
     void check() const {
         std::size_t scores = 0;
         double last = 0;
-        if (!(check(root_, height_, scores, last) == root_.total) || scores != distinct_)
-            throw std::logic_error("the sums of weights are wrong");
+        check(root_, height_, scores, last);
+        if (scores != distinct_) throw std::logic_error("scores of weights are lost");
     }
 
 private:
+    template <class Sums>
     friend class WeightedParts;
 
-    struct Child {
-        void* at = nullptr;
-        double first = 0;  // no score of it is below this, but for the first of a node
-        WeightSums total{};
-    };
-    struct Leaf {
-        int used = 0;
+    // Neighbours in ascending order, and the sums of all up to each of them. Those who need few of
+    // the sums touch little memory.
+    struct Block {
+        int used;
         double score[slots];
-        WeightSums upto[slots];  // of the scores up to each, from the start of the leaf
+        std::int64_t ones[slots], zeros[slots];
+        Wide squares[2][slots];
 
-        WeightSums total() const { return used ? upto[used - 1] : WeightSums{}; }
-    };
-    struct Node {
-        int used = 0;
-        Child child[slots];
-
-        int child_of(double score) const {
-            const auto after = std::upper_bound(
-                child + 1, child + used, score,
-                [](double wanted, const Child& each) { return wanted < each.first; });
-            return static_cast<int>(after - child) - 1;
+        void reset() { used = 0; }
+        // What the `k` lowest weigh.
+        template <class Sums>
+        Sums upto(int k) const {
+            if (k-- == 0) return {};
+            if constexpr (std::is_same_v<Sums, Counts>)
+                return {ones[k], zeros[k]};
+            else
+                return {ones[k], zeros[k], {squares[0][k], squares[1][k]}};
         }
-        void put(int place, const Child& made) {
+        WeightSums total() const { return upto<WeightSums>(used); }
+        WeightSums own(int i) const { return upto<WeightSums>(i + 1) - upto<WeightSums>(i); }
+
+        void set_upto(int i, const WeightSums& sums) {
+            ones[i] = sums.ones;
+            zeros[i] = sums.zeros;
+            for (int label : {0, 1}) squares[label][i] = sums.squares[label];
+        }
+        // One of them weighs so much more.
+        void grow(int place, const WeightSums& change) {
+            for (int i = place; i < used; ++i) ones[i] += change.ones;
+            for (int i = place; i < used; ++i) zeros[i] += change.zeros;
+            for (int label : {0, 1})
+                for (int i = place; i < used; ++i) squares[label][i] += change.squares[label];
+        }
+        void append(double last, const WeightSums& own) {
+            set_upto(used, total() + own);
+            score[used++] = last;
+        }
+        void insert(int place, double first, const WeightSums& own) {
+            const WeightSums below = upto<WeightSums>(place);
+            ++used;
+            move(place + 1, place);
+            score[place] = first;
+            set_upto(place, below);
+            grow(place, own);
+        }
+        // One that weighs nothing any more.
+        void erase(int place) {
+            move(place, place + 1);
+            --used;
+        }
+        // The upper part goes to an empty block.
+        void halve(Block& to) {
+            const int half = used / 2;
+            const WeightSums below = upto<WeightSums>(half);
+            for (int i = half; i < used; ++i) {
+                to.score[i - half] = score[i];
+                to.set_upto(i - half, upto<WeightSums>(i + 1) - below);
+            }
+            to.used = used - half;
+            used = half;
+        }
+
+    private:
+        // What begins at `from` begins at `to`, one place further on or back.
+        void move(int to, int from) {
+            const auto shift = [&](auto* values) {
+                if (to > from)
+                    std::copy_backward(values + from, values + used - 1, values + used);
+                else
+                    std::copy(values + from, values + used, values + to);
+            };
+            shift(score);
+            shift(ones);
+            shift(zeros);
+            for (int label : {0, 1}) shift(squares[label]);
+        }
+    };
+    using Leaf = Block;
+    struct Node : Block {
+        Block* child[slots];  // no score of one is below its own, but in the first
+
+        int child_of(double wanted) const {
+            return static_cast<int>(std::upper_bound(score + 1, score + used, wanted) - score) - 1;
+        }
+        void put(int place, Block* made) {
             std::copy_backward(child + place, child + used, child + used + 1);
             child[place] = made;
-            ++used;
+            insert(place, made->score[0], made->total());
         }
     };
 
-    static Leaf& leaf(void* at) { return *static_cast<Leaf*>(at); }
-    static Node& node(void* at) { return *static_cast<Node*>(at); }
-    bool is_full(const Child& child, int height) const {
-        return (height ? node(child.at).used : leaf(child.at).used) >= capacity_;
+    static void fetch(const void* from, std::size_t bytes) {
+#if defined(__GNUC__) || defined(__clang__)
+        const char* line = static_cast<const char*>(from);
+        for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(line + i);
+#else
+        (void)from, (void)bytes;
+#endif
     }
+    static Node& node(Block* at) { return *static_cast<Node*>(at); }
+    static const Node& node(const Block* at) { return *static_cast<const Node*>(at); }
+    bool is_full(const Block& block) const { return block.used >= capacity_; }
 
     // Halve a child that is full; there is room for one more.
     void split(Node& in, int place, int height) {
-        Child& old = in.child[place];
-        Child made;
-        if (height == 0) {
-            Leaf &from = leaf(old.at), &to = leaves_.emplace_back();
-            const int half = from.used / 2;
-            const WeightSums below = from.upto[half - 1];
-            for (int i = half; i < from.used; ++i) {
-                to.score[to.used] = from.score[i];
-                to.upto[to.used++] = from.upto[i] - below;
-            }
-            from.used = half;
-            made = {&to, to.score[0], to.total()};
-        } else {
-            Node &from = node(old.at), &to = nodes_.emplace_back();
-            const int half = from.used / 2;
-            for (int i = half; i < from.used; ++i) {
-                to.put(to.used, from.child[i]);
-                made.total = made.total + from.child[i].total;
-            }
-            from.used = half;
-            made.at = &to;
-            made.first = to.child[0].first;
-        }
-        old.total = old.total - made.total;
-        in.put(place + 1, made);
+        Block& from = *in.child[place];
+        Block& to = height ? *nodes_.make() : *leaves_.make();
+        from.halve(to);
+        if (height) std::copy_n(node(&from).child + from.used, to.used, node(&to).child);
+        in.grow(place, WeightSums{} - to.total());
+        in.put(place + 1, &to);
     }
 
     // Returns by how much the leaf weighs more.
     WeightSums set(Leaf& in, double score, const WeightSums& own) {
         const auto place =
             static_cast<int>(std::lower_bound(in.score, in.score + in.used, score) - in.score);
-        const WeightSums below = place ? in.upto[place - 1] : WeightSums{};
-        const bool held = place < in.used && in.score[place] == score;
-        const WeightSums change = held ? own - (in.upto[place] - below) : own;
-        if (!held && own == WeightSums{}) return {};
-        if (!held) {
-            std::copy_backward(in.score + place, in.score + in.used, in.score + in.used + 1);
-            std::copy_backward(in.upto + place, in.upto + in.used, in.upto + in.used + 1);
-            in.score[place] = score;
-            in.upto[place] = below;
-            ++in.used;
+        if (place == in.used || in.score[place] != score) {
+            if (own == WeightSums{}) return {};
+            in.insert(place, score, own);
             ++distinct_;
-        } else if (own == WeightSums{}) {
-            std::copy(in.score + place + 1, in.score + in.used, in.score + place);
-            std::copy(in.upto + place + 1, in.upto + in.used, in.upto + place);
-            --in.used;
+            return own;
+        }
+        const WeightSums change = own - in.own(place);
+        in.grow(place, change);
+        if (own == WeightSums{}) {
+            in.erase(place);
             --distinct_;
         }
-        for (int i = place; i < in.used; ++i) in.upto[i] = in.upto[i] + change;
         return change;
     }
 
-    WeightSums check(const Child& at, int height, std::size_t& scores, double& last) const {
-        if (height == 0) {
-            const Leaf& in = leaf(at.at);
-            for (int i = 0; i < in.used; ++i) {
-                if (scores++ && !(last < in.score[i]))
-                    throw std::logic_error("scores of weights do not ascend");
-                last = in.score[i];
+    void check(const Block* at, int height, std::size_t& scores, double& last) const {
+        for (int i = 0; i < at->used; ++i) {
+            if (height > 0) {
+                const Block* inside = node(at).child[i];
+                if (!(inside->total() == at->own(i)))
+                    throw std::logic_error("the weights of a block are wrong");
+                check(inside, height - 1, scores, last);
+                continue;
             }
-            return in.total();
+            if (scores++ && !(last < at->score[i]))
+                throw std::logic_error("scores of weights do not ascend");
+            last = at->score[i];
         }
-        WeightSums sum;
-        const Node& in = node(at.at);
-        for (int i = 0; i < in.used; ++i) {
-            const WeightSums own = check(in.child[i], height - 1, scores, last);
-            if (!(own == in.child[i].total))
-                throw std::logic_error("the weights of a node are wrong");
-            sum = sum + own;
-        }
-        return sum;
     }
 
     int capacity_;
     int height_ = 0;
     std::size_t distinct_ = 0;
-    Child root_;
-    std::deque<Leaf> leaves_;
-    std::deque<Node> nodes_;
+    Block* root_ = nullptr;
+    Pool<Leaf> leaves_;
+    Pool<Node> nodes_;
 };
 
 }  // namespace limen

@@ -35,7 +35,7 @@ LAYERS = (
         "times",
     ),
     # samples held, answers out
-    ("batch", "bounded", "calibrator", "model", "online"),
+    ("batch", "bounded", "calibrator", "isotonic_fit", "model", "online"),
     # for how long they are held, how sure the answers are, for which groups and which way round,
     # of how many rows
     ("budget", "falling", "groups", "memory", "narrowing", "trust"),

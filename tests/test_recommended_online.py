@@ -149,6 +149,79 @@ def test_more_scores_than_bins_give_the_same_bins() -> None:
         assert calibrator.interval(**costs) == wanted.interval
 
 
+@pytest.mark.parametrize("kind", ["infinite", "weighted ties"])
+def test_after_every_step_a_memory_says_what_whole_arrays_say(kind: str) -> None:
+    random = np.random.default_rng(21)
+    costs = {"false_positive": 1, "false_negative": 5}
+    stream = [drawn(random, kind) for _ in range(70)]
+    last = limen.LastN(SmallThreshold(**costs), 30)
+    period = limen.LastPeriod(SmallCalibrator(), 25)
+    ledger = limen.Ledger(SmallThreshold(**costs), maturity=4)
+    groups = limen.Grouped(SmallCalibrator())
+    turned = limen.LowerIsPositive(limen.LastN(SmallCalibrator(), 30))
+    for at, sample in enumerate(stream):
+        score, label, weight = sample
+        last.update(*sample)
+        turned.update(-score, label, weight)
+        period.update(*sample, time=at)
+        groups.update("ab"[at % 2], *sample)
+        ledger.score(at, score, time=at, weight=weight)
+        ledger.label(at, 1 - label)
+        ledger.label(at, label)
+        recent = expected(stream[max(0, at - 29) : at + 1], 1, 5)
+        assert same(answers(last, {}), recent), at
+        assert same(answers(period, costs), expected(stream[max(0, at - 24) : at + 1], 1, 5)), at
+        found = turned.recommended(**costs)
+        low, high = turned.interval(0.8, **costs)
+        assert same((None if found is None else 0.0 - found, (0.0 - high, 0.0 - low)), recent[:2])
+        known = [s for i, s in enumerate(stream[: at + 1]) if s[1] or i <= at - 4]
+        assert not known or same(answers(ledger, {}), expected(known, 1, 5)), at
+        own = expected(stream[at % 2 : at + 1 : 2], 1, 5)
+        assert same(groups.interval("ab"[at % 2], confidence=0.8, **costs), own[1]), at
+
+
+def test_every_memory_that_has_an_interval_says_whether_to_keep_a_threshold() -> None:
+    random = np.random.default_rng(22)
+    scores, labels, _ = zip(*(drawn(random, "plain") for _ in range(200)), strict=True)
+    bank = limen.Bank(limen.OnlineThreshold(), half_lives=(50,))
+    grouped = limen.Grouped(limen.OnlineThreshold())
+    turned = limen.LowerIsPositive(limen.Grouped(limen.OnlineThreshold()))
+    bank.update_many(scores, labels)
+    grouped.update_many(["a", "b"] * 100, scores, labels)
+    turned.update_many(["a", "b"] * 100, [-score for score in scores], labels)
+    for threshold in np.linspace(-2, 2, 41).tolist():
+        low, high = bank.interval()
+        assert bank.keeps(threshold) == (low <= threshold <= high)
+        whole = limen.recommend(scores[::2], labels[::2], current=threshold)
+        assert grouped.keeps("a", threshold) == whole.keep
+        assert turned.keeps("a", -threshold) == whole.keep
+    with pytest.raises(TypeError, match="has its costs already"):
+        grouped.keeps("a", 0.5, false_negative=5)
+
+
+def test_scores_turned_round_have_no_recommendation_from_few_samples_either() -> None:
+    for model in (limen.OnlineCalibrator(), limen.LastN(limen.OnlineCalibrator(), 9)):
+        assert limen.LowerIsPositive(model).recommended(false_negative=2) is None
+    assert limen.LowerIsPositive(limen.OnlineThreshold()).recommended is None
+
+
+@pytest.mark.parametrize("half_lives", [(20,), (20, 50)])
+def test_a_bank_of_scores_turned_round_has_the_threshold_of_each_member(
+    half_lives: tuple[int, ...],
+) -> None:
+    random = np.random.default_rng(23)
+    plain = limen.Bank(limen.OnlineThreshold(), half_lives)
+    turned = limen.LowerIsPositive(limen.Bank(limen.OnlineThreshold(), half_lives))
+    for at, score in enumerate(random.normal(size=200).tolist()):
+        label = int(score > (0 if at < 150 else 1))
+        plain.update(score, label)
+        turned.update(-score, label)
+    assert turned.thresholds == tuple(0.0 - each for each in plain.thresholds)
+    assert len(set(turned.thresholds)) > 1
+    low, high = plain.interval()
+    assert (turned.recommended, turned.interval()) == (0.0 - plain.recommended, (-high, -low))
+
+
 def test_windows_answer_for_the_samples_in_them() -> None:
     random = np.random.default_rng(4)
     stream = [drawn(random, "plain") for _ in range(300)]

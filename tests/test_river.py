@@ -367,3 +367,6 @@ def test_both_classifiers_say_how_sure_their_threshold_is():
     assert cut.recommended == cut.held.recommended == calibrated.recommended()
     assert cut.interval() == calibrated.interval() == cut.held.interval()
     assert calibrated.interval(0.8, false_negative=1) != calibrated.interval()
+    for threshold in (0.01, 0.3, 0.99):
+        kept = cut.interval()[0] <= threshold <= cut.interval()[1]
+        assert cut.keeps(threshold) == calibrated.keeps(threshold) == kept

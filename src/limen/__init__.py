@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from limen.batch import loss_curve, optimal_cut, optimal_threshold, review_band
     from limen.bounded import BoundedCalibrator, BoundedCut, BoundedThreshold
     from limen.budget import Budget
-    from limen.calibrator import OnlineCalibrator, isotonic
+    from limen.calibrator import OnlineCalibrator
     from limen.client import Client
     from limen.errors import Infeasible, NotHeld
     from limen.falling import LowerIsPositive
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
+    from limen.isotonic_fit import isotonic
     from limen.memory.bank import Bank
     from limen.memory.fading import Fading
     from limen.memory.ledger import Ledger
@@ -91,6 +92,7 @@ _MODULES = (
     "falling",
     "groups",
     "hull",
+    "isotonic_fit",
     "losses",
     "memory",
     "metrics",

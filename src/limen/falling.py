@@ -164,13 +164,13 @@ class LowerIsPositive(Storable, kind="LowerIsPositive"):
         found = getattr(self.model, name)
         if callable(found):
             return partial(self._call, name)
-        return turned(found) if name in _ANSWERS and found is not None else found
+        return _answered(name, found)
 
     def _call(self, name: str, *given: Any, **named: Any) -> Any:
         """Call a method of the model with negated scores, and turn its answer."""
         method: Callable[..., Any] = getattr(self.model, name)
         if name in _GIVEN:
-            place = int(name in _BY_ID or (name in _BY_GROUP and self._grouped()))
+            place = int(name in _BY_ID or (name in (*_BY_GROUP, "keeps") and self._grouped()))
             head, scores, rest = given[:place], given[place : place + 1], given[place + 1 :]
             given = (*head, *map(_turned_score, scores), *rest)
             named |= {each: _turned_score(named[each]) for each in _NAMED if each in named}
@@ -178,7 +178,7 @@ class LowerIsPositive(Storable, kind="LowerIsPositive"):
             found = method(*given, **named)
         except Infeasible as infeasible:
             raise turned(infeasible) from None
-        return turned(found) if name in _ANSWERS else found
+        return _answered(name, found)
 
     def _grouped(self) -> bool:
         """Whether samples come after their group."""
@@ -213,6 +213,15 @@ def _require_model(model: Any) -> None:
         raise TypeError(
             f"model must be a model, window, ledger or Grouped of limen, got {model!r}."
         )
+
+
+def _answered(name: str, found: Any) -> Any:
+    """Turn an answer of the model; None, where nothing is known, stays None."""
+    if name not in _ANSWERS or found is None:
+        return found
+    if name == "thresholds" and isinstance(found, tuple):  # one of each member, not two ends
+        return tuple(map(turned, found))
+    return turned(found)
 
 
 def _turned_score(score: Any) -> Any:

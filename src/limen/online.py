@@ -164,7 +164,8 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
         """The threshold to use on new rows, as `limen.recommend` finds it. O(log n) for 1,024 bins.
 
         Where weights differ, the first read takes O(n) and 100 bytes for each score, and so does
-        one after n/4 changes without a read. None below five samples of either label: nobody could
+        one after n/8 changes without a read; any other, O(log n) more for each score that changed
+        since the last. None below five samples of either label: nobody could
         recommend anything. Keep the threshold in use until then.
 
         >>> import limen

@@ -242,6 +242,11 @@ class ThresholdClassifier(_Wrapper):
         found: tuple[float, float] = self._held.interval(confidence)
         return found
 
+    def keeps(self, threshold: float, *, confidence: float = 0.95) -> bool:
+        """Whether to keep a threshold: it lies inside the `interval`."""
+        found: bool = self._held.keeps(threshold, confidence=confidence)
+        return found
+
     def predict_one(self, x: Features, **kwargs: Any) -> Hashable:
         """Answer a sample with a class; None while nothing is known."""
         score = self._score(x, **kwargs) if len(self._held) else None
@@ -350,6 +355,19 @@ class CalibratedClassifier(_Wrapper):
         """Return between which thresholds the best one lies; see `OnlineCalibrator.interval`."""
         costs = self._costs(false_positive, false_negative)
         found: tuple[float, float] = self._held.interval(confidence, **costs)
+        return found
+
+    def keeps(
+        self,
+        threshold: float,
+        *,
+        confidence: float = 0.95,
+        false_positive: Cost | None = None,
+        false_negative: Cost | None = None,
+    ) -> bool:
+        """Whether to keep a threshold: it lies inside the `interval`."""
+        costs = self._costs(false_positive, false_negative)
+        found: bool = self._held.keeps(threshold, confidence=confidence, **costs)
         return found
 
     def _costs(self, false_positive: Cost | None, false_negative: Cost | None) -> dict[str, Cost]:

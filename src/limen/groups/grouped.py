@@ -224,10 +224,23 @@ class Grouped(Storable, Answers, kind="Grouped"):
         >>> grouped.interval("a"), grouped.interval(())
         ((-inf, 0.578125), (0.0234375, 0.4921875))
         """
-        model = self.model(group)
-        if costs and not model.takes_costs:
-            refuse_costs()
-        found: tuple[float, float] = model.interval(confidence, **costs)
+        found: tuple[float, float] = self._asked(group, costs).interval(confidence, **costs)
+        return found
+
+    def keeps(
+        self, group: Hashable, threshold: float, *, confidence: float = 0.95, **costs: Cost
+    ) -> bool:
+        """Whether to keep the threshold of a group: it lies inside the `interval`. Cost as there.
+
+        >>> from limen import Grouped, OnlineThreshold
+        >>> grouped = Grouped(OnlineThreshold())
+        >>> scores = [i / 64 for i in range(64)]
+        >>> grouped.update_many(["a", "b"] * 32, scores, [int(i * i % 64 < i) for i in range(64)])
+        >>> grouped.keeps("a", 0.55), grouped.keeps((), 0.55)
+        (True, False)
+        """
+        model = self._asked(group, costs)
+        found: bool = model.keeps(threshold, confidence=confidence, **costs)
         return found
 
     def recommended(self, **costs: Cost) -> GroupThresholds:
@@ -296,6 +309,13 @@ class Grouped(Storable, Answers, kind="Grouped"):
             f"<Grouped({self._models.empty!r}, at_least={self.at_least}): {len(self):,} samples, "
             f"{len(self._models.occupied()) - 1:,} groups>"
         )
+
+    def _asked(self, group: Hashable, costs: dict[str, Cost]) -> Any:
+        """Return the model that answers for a group, which takes these costs."""
+        model = self.model(group)
+        if costs and not model.takes_costs:
+            refuse_costs()
+        return model
 
     def _threshold(self, path: Path, costs: dict[str, Any]) -> float:
         return float(self._models.ask(key_of(path), "threshold", costs))

@@ -138,6 +138,11 @@ class Bank(Deciding, Storable, _core.Bank, kind="Bank"):
         found: tuple[float, float] = self._members[self._lead()].interval(confidence)
         return found
 
+    def keeps(self, threshold: float, *, confidence: float = 0.95) -> bool:
+        """Whether to keep a threshold: it lies inside the `interval`."""
+        found: bool = self._members[self._lead()].keeps(threshold, confidence=confidence)
+        return found
+
     def curve(self) -> LossCurve:
         """Compute the loss of every cut, by the member that leads. O(n)."""
         found: LossCurve = self._members[self._lead()].curve()

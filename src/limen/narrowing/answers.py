@@ -10,8 +10,8 @@ import numpy as np
 
 from limen import _core
 from limen.batch import optimal_threshold as optimal_threshold_of_arrays
-from limen.calibrator import isotonic as isotonic_of_arrays
 from limen.hull import Blocks
+from limen.isotonic_fit import isotonic as isotonic_of_arrays
 from limen.narrowing.rules import cheapest_cuts, hull_vertices
 from limen.narrowing.search import BUCKETS, Source, search
 from limen.optimum import Optimum

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.calibrator import isotonic
+from limen.isotonic_fit import isotonic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

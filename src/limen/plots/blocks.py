@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from limen.calibrator import isotonic
 from limen.direction import is_falling
+from limen.isotonic_fit import isotonic
 from limen.plots.display import BLUE, GREY, ORANGE, Display, labelled, number
 from limen.units import Cost, exact_costs
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.calibrator import isotonic
 from limen.columns import as_numbers
+from limen.isotonic_fit import isotonic
 from limen.metrics import BestCut, Confusion
 from limen.optimum import Gap
 from limen.sklearn.pool import fine_unit
