@@ -45,6 +45,14 @@ class Memory(Storable):
 
     _version = 2
 
+    # The native class, whose methods the class that names it has as its own.
+    _native: ClassVar[Any]
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "_native" in vars(cls):
+            cls._native._give_slots(cls)
+
     if TYPE_CHECKING:
         _given: dict[str, Any]
         _adopted: bool
