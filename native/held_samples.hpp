@@ -310,6 +310,25 @@ public:
         return true;
     }
 
+    // The same two in one go; memory is reserved for the new sample.
+    LIMEN_INLINE bool replace_one(double old, bool old_label, double score, bool label) {
+        const Losses gone = losses_of_one(old_label), losses = losses_of_one(label);
+        if (samples_ < 2 || !is_one(losses) || !has_plain_room(size_of(losses))) return false;
+        const Held asked{old + 0.0, gone.below, gone.above, 1};
+        const auto allows = [&](const Held& held) { return covers(held, asked, true); };
+        const auto seen = [](const Held&) {};
+        if (!tree_.replace(asked, {score + 0.0, losses.below, losses.above, 1}, allows, seen))
+            return false;
+        if (old_label == label) return true;
+        const std::int64_t more = size_of(losses) - size_of(gone);
+        summed_ += more;
+        total_ += more;
+        above_ += losses.above - gone.above;
+        squares_.uncount(square_of(gone.below, gone.above));
+        squares_.count(square_of(losses.below, losses.above));
+        return true;
+    }
+
     // remove() one sample and add() another, for which memory is reserved, in one go. Both cost
     // something and are measured in the places in use. False where that cannot be: nothing was
     // changed.

@@ -649,6 +649,36 @@ TEST_CASE("replacing a sample leaves what removing it and adding another leaves"
         }
 }
 
+TEST_CASE("a sample that weighs 1 is replaced as if it went and another came") {
+    for (const int capacity : {4, 48}) {
+        Random random(7);
+        OnlineCut in_turn(Unit{}, capacity, 4), at_once(Unit{}, capacity, 4);
+        std::vector<std::pair<double, bool>> held;
+        for (OnlineCut* each : {&in_turn, &at_once}) each->set_costs(5, 2);
+        for (int i = 0; i < 3000 * thoroughness; ++i) {
+            const double score = static_cast<double>(random() % 40);
+            const bool label = random() % 2;
+            if (held.size() < 60) {
+                CHECK(in_turn.add_one(score, label) && at_once.add_one(score, label));
+                held.emplace_back(score, label);
+                continue;
+            }
+            auto& [old, was] = held[random() % held.size()];
+            CHECK(in_turn.remove_one(old, was) && in_turn.add_one(score, label));
+            at_once.reserve(1, false);
+            CHECK(at_once.replace_one(old, was, score, label));
+            CHECK(!at_once.replace_one(5000, was, score, label));
+            CHECK(at_once.state() == in_turn.state());
+            CHECK(at_once.best().best == in_turn.best().best);
+            if (i % 50 == 0) at_once.check();
+            old = score;
+            was = label;
+        }
+        at_once.add(0.5, {3, 0}, 0, true);  // one that weighs other than 1
+        CHECK(!at_once.replace_one(held[0].first, held[0].second, 1, true));
+    }
+}
+
 TEST_CASE("the same samples give the same bytes in any order and any company") {
     std::uint64_t seed = 1000;
     for (const Setting& setting : settings)

@@ -263,6 +263,8 @@ public:
         entry.time = time ? time->bits : 0;
         entry.real = time && time->real;
     }
+    // Whether this is the amount of all entries.
+    bool is_usual(const Amount& amount) const { return !has_firsts_ && amount == usual_; }
     Amount amount(std::uint32_t at) const {
         if (!has_firsts_) return usual_;
         return {firsts_[at], has_seconds_ ? seconds_[at] : 0, slab_[at].bits};

@@ -100,7 +100,7 @@ public:
 
     // The first entry, where its time is not after the edge; passes over what was dropped.
     template <class Entries>
-    bool first(const Entries& entries, const Time& edge, Place& found) {
+    LIMEN_INLINE bool first(const Entries& entries, const Time& edge, Place& found) {
         if (!head_known_ || entries.turn(head_.place.at) != head_.place.turn) {
             pass_over(entries);
             head_known_ = size() > 0;
@@ -112,13 +112,11 @@ public:
         return true;
     }
     // Take out what first() found.
-    void pop() {
-        if (head_.late) {
-            std::pop_heap(late_.begin(), late_.end());
-            late_.pop_back();
-        } else {
+    LIMEN_INLINE void pop() {
+        if (head_.late)
+            pop_late();
+        else
             line_.pop();
-        }
         head_known_ = false;
     }
 
@@ -195,19 +193,21 @@ private:
         std::uint64_t number;
 
         // The largest of a heap comes first.
-        bool operator<(const Late& other) const {
+        LIMEN_INLINE bool operator<(const Late& other) const {
             if (time < other.time) return false;
             return other.time < time || other.number < number;
         }
     };
 
     template <class Entries>
-    void pass_over(const Entries& entries) {
+    LIMEN_INLINE void pass_over(const Entries& entries) {
         while (!line_.empty() && entries.turn(line_.front().at) != line_.front().turn) line_.pop();
-        while (!late_.empty() && entries.turn(late_.front().place.at) != late_.front().place.turn) {
-            std::pop_heap(late_.begin(), late_.end());
-            late_.pop_back();
-        }
+        while (!late_.empty() && entries.turn(late_.front().place.at) != late_.front().place.turn)
+            pop_late();
+    }
+    LIMEN_APART void pop_late() {
+        std::pop_heap(late_.begin(), late_.end());
+        late_.pop_back();
     }
     // The first entry, and where it stands.
     struct Head {
@@ -217,7 +217,7 @@ private:
     };
     // Of one time, those in line came first.
     template <class Entries>
-    Head head(const Entries& entries) const {
+    LIMEN_INLINE Head head(const Entries& entries) const {
         const bool none = line_.empty();
         const Time time = none ? Time{} : entries.time(line_.front().at);
         if (!late_.empty() && (none || late_.front().time < time))

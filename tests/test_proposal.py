@@ -47,6 +47,47 @@ def test_leaving_the_interval_opens_a_candidate_and_old_samples_do_not_judge_it(
     assert not ledger.keeps(0.9)
 
 
+def test_a_merge_leaves_each_ledger_its_own_trial() -> None:
+    west = begun(drawn(np.random.default_rng(1), 300))
+    west.score("west", 0.7, 300)
+    west.label("west", 1)
+    east = limen.Ledger(limen.OnlineThreshold())
+    for at, (score, label) in enumerate(drawn(np.random.default_rng(2), 300)):
+        east.score(f"east {at}", score, at + 20)
+        east.label(f"east {at}", label)
+    assert east.proposal(0.95, age=10) is None
+    for at in range(5):  # between both candidates and their thresholds
+        east.score(f"late {at}", 0.7, 325)
+    before, own = east.to_bytes(), west.trial
+    assert own is not None
+
+    west.merge(east)
+    assert east.to_bytes() == before
+    trial = west.trial
+    assert trial is not None
+    assert (trial.current, trial.candidate) == (own.current, own.candidate)
+    assert (trial.candidates, west.candidates) == (1, 1)
+    assert counts(west) == (1, 0, 0, 0)  # its own sample has the age by the later clock
+
+    # What came with the merge does not judge, whatever becomes of it; what is scored now does.
+    for at in range(5):
+        west.label(f"late {at}", at % 2)
+    west.forget("late 0")
+    west.score("now", 0.7, 326)
+    west.label("now", 0)
+    west.advance(400)
+    assert counts(west) == (1, 1, 0, 0)
+    west._check()
+    again = limen.from_bytes(west.to_bytes())
+    assert counts(again) == counts(west)
+
+    # A ledger without a trial takes over none.
+    plain = limen.Ledger(limen.OnlineThreshold())
+    plain.merge(east)
+    assert plain.trial is None
+    assert plain.candidates == 0
+
+
 def test_samples_enter_at_one_age_whatever_their_label() -> None:
     ledger = begun(drawn(np.random.default_rng(1), 300))
     ledger.score("one", 0.7, 300)

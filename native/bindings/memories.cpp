@@ -205,14 +205,9 @@ Refusal measure_number(const Keeper& keeper, const Number& number, std::int64_t 
 
 }  // namespace
 
-Amount to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, const char* outcome,
-                 double& size) {
-    size = static_cast<double>(cost);
-    if (!given) {
-        if (keeper.one_refusal != Refusal::none)
-            refuse_amount(keeper, keeper.one_refusal, "weight", 1, size, outcome);
-        return keeper.one;
-    }
+Amount any_to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, const char* outcome,
+                     double& size) {
+    if (!given) refuse_amount(keeper, keeper.one_refusal, "weight", 1, size, outcome);
     const Number weight = to_number(given, "weight");
     if (!(weight.real >= 0) || std::isinf(weight.real))
         refuse_number("weight", shown(given), wanted_weight, outcome);
@@ -291,11 +286,12 @@ namespace {
 
 }  // namespace
 
-Obstacle obstacle_of(const Window& window, const Moment* moment, const Done& done,
-                     const Asked& asked) {
+std::unique_ptr<Obstacle> obstacle_of(const Window& window, const Moment* moment, const Done& done,
+                                      const Asked& asked) {
     const Keeper& keeper = *window.keeper;
-    return {window.adopted, moment && !keeper.comparable(*moment, asked.calendar), done,
-            keeper.denial(done.refusal, asked.size)};
+    const bool other = moment && !keeper.comparable(*moment, asked.calendar);
+    return std::make_unique<Obstacle>(
+        Obstacle{window.adopted, other, done, keeper.denial(done.refusal, asked.size)});
 }
 
 void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked) {

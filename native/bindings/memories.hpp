@@ -174,8 +174,8 @@ struct Obstacle {
 };
 
 // While locked: all there is to say about a call that came to nothing.
-Obstacle obstacle_of(const Window& window, const Moment* moment, const Done& done,
-                     const Asked& asked);
+std::unique_ptr<Obstacle> obstacle_of(const Window& window, const Moment* moment, const Done& done,
+                                      const Asked& asked);
 
 [[noreturn]] void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked);
 
@@ -185,17 +185,18 @@ template <class Guard, class Act, class Complete>
 LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Act&& act,
                           Complete&& complete) {
     Keeper& keeper = *window.keeper;
-    std::optional<Obstacle> obstacle;
+    std::unique_ptr<Obstacle> obstacle;  // made where there is one only
     {
         Guard guard(keeper.lock());
         Done done;
         if (!window.adopted && (!moment || keeper.comparable(*moment, asked.calendar))) [[likely]] {
-            done = keeper.with(act);
-            if (done.refusal == MemoryRefusal::none) [[likely]] {
+            const Done found = keeper.with(act);
+            if (found.refusal == MemoryRefusal::none) [[likely]] {
                 if (moment && keeper.*asked.calendar != moment->calendar)
                     keeper.*asked.calendar = moment->calendar;
-                return done;
+                return found;
             }
+            done = found;
         }
         obstacle = obstacle_of(window, moment, done, asked);
     }
@@ -209,8 +210,14 @@ LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Ac
 }
 
 // A weight, or two losses, measured; `size` becomes about what they cost. What is none is refused.
-Amount to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, const char* outcome,
-                 double& size);
+Amount any_to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, const char* outcome,
+                     double& size);
+LIMEN_INLINE Amount to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost,
+                              const char* outcome, double& size) {
+    size = static_cast<double>(cost);
+    if (!given && keeper.one_refusal == Refusal::none) return keeper.one;
+    return any_to_weight(keeper, given, cost, outcome, size);
+}
 Amount to_losses(const Keeper& keeper, PyObject* below, PyObject* above, const char* outcome,
                  double& size);
 
@@ -264,7 +271,9 @@ nb::class_<T, Window> memory_class(nb::module_& module, const char* name, PyMeth
                            {Py_sq_length, reinterpret_cast<void*>(length)},
                            more,
                            {0, nullptr}};
-    return nb::class_<T, Window>(module, name, nb::type_slots(slots));
+    nb::class_<T, Window> type(module, name, nb::type_slots(slots));
+    bind_slots(type, methods);
+    return type;
 }
 
 // What has a clock knows the latest time, and what it refused.

@@ -78,8 +78,9 @@ inline void give_slots(nb::handle type, PyMethodDef* methods, PyGetSetDef* prope
         give(properties->name, PyDescr_NewGetSet(owner, properties));
 }
 
-template <class T>
-void bind_slots(nb::class_<T>& type, PyMethodDef* methods, PyGetSetDef* properties = nullptr) {
+template <class T, class... Bases>
+void bind_slots(nb::class_<T, Bases...>& type, PyMethodDef* methods,
+                PyGetSetDef* properties = nullptr) {
     type.def_static("_give_slots",
                     [=](nb::type_object_t<T> to) { give_slots(to, methods, properties); });
 }

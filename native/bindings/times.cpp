@@ -89,8 +89,8 @@ std::string named(const char* name, std::ptrdiff_t place) {
     return place == no_place ? name : std::string(name) + "[" + std::to_string(place) + "]";
 }
 
-Moment to_moment(PyObject* object, std::optional<bool> dated, const char* name,
-                 std::ptrdiff_t place) {
+Moment any_to_moment(PyObject* object, std::optional<bool> dated, const char* name,
+                     std::ptrdiff_t place) {
     Moment moment;
     if (read(object, moment) && dated.value_or(moment.calendar != Calendar::numbers) ==
                                     (moment.calendar != Calendar::numbers))

@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,8 +32,18 @@ void find_time_types();
 // A time; where it is known what it must be, `dated` says so. What is none is refused in the words
 // of limen.times, with its name, and its place in a list where it has one.
 constexpr std::ptrdiff_t no_place = -1;
-Moment to_moment(PyObject* object, std::optional<bool> dated, const char* name,
-                 std::ptrdiff_t place = no_place);
+Moment any_to_moment(PyObject* object, std::optional<bool> dated, const char* name,
+                     std::ptrdiff_t place);
+LIMEN_INLINE Moment to_moment(PyObject* object, std::optional<bool> dated, const char* name,
+                              std::ptrdiff_t place = no_place) {
+#ifndef Py_LIMITED_API
+    if (PyFloat_CheckExact(object) && dated == false) {
+        const double time = PyFloat_AS_DOUBLE(object);
+        if (std::isfinite(time)) return {Time::of(time), Calendar::numbers};
+    }
+#endif
+    return any_to_moment(object, dated, name, place);
+}
 std::string named(const char* name, std::ptrdiff_t place);
 
 bool is_timedelta(PyObject* object);

@@ -45,6 +45,14 @@ class Memory(Storable):
 
     _version = 2
 
+    # The native class, whose methods the class that names it has as its own.
+    _native: ClassVar[Any]
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "_native" in vars(cls):
+            cls._native._give_slots(cls)
+
     if TYPE_CHECKING:
         _given: dict[str, Any]
         _adopted: bool
@@ -91,7 +99,7 @@ class Memory(Storable):
         They must have the same settings, and ledgers no id in common. The result is that of one
         object which saw everything, by the latest clock of all. Windows by number cannot be
         merged: nothing tells which samples came before which. O(n log n) for all samples and ids;
-        the others stay as they are.
+        the others stay as they are, and so do trials of `Ledger.proposal`, here and there.
 
         >>> from limen import LastPeriod, OnlineThreshold
         >>> west, east = LastPeriod(OnlineThreshold(), 10), LastPeriod(OnlineThreshold(), 10)

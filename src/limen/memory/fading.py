@@ -71,6 +71,8 @@ class Fading(Window, _core.Fading, kind="Fading"):
 
     __slots__ = ()
 
+    _native = _core.Fading
+
     _settings = ("half_life", "by", "max_ahead")
 
     def __init__(

@@ -112,6 +112,8 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
 
     __slots__ = ()
 
+    _native = _core.Ledger
+
     _settings = (*_PERIODS, *_COSTS)
 
     def __init__(

@@ -68,6 +68,8 @@ class LastN(Window, _core.LastN, kind="LastN"):
 
     __slots__ = ()
 
+    _native = _core.LastN
+
     _settings = ("n",)
 
     def __init__(self, model: Any, n: int) -> None:
@@ -152,6 +154,8 @@ class LastPeriod(Window, _core.LastPeriod, kind="LastPeriod"):
     """
 
     __slots__ = ()
+
+    _native = _core.LastPeriod
 
     _settings = ("period", "max_ahead")
 
