@@ -85,7 +85,7 @@ python-sanitize: build/asan/installed
 ## Threads that share one object, under the thread sanitizer. It sees what the core reads and
 ## writes, and every lock, that of Python too; what NumPy reads and writes it does not see.
 thread-sanitize: build/tsan/installed
-	$(call sanitized,tsan,-k thread $(call tests_of,semantics merge calibrator ledger ledger_groups locks venn_abers))
+	$(call sanitized,tsan,-k thread $(call tests_of,semantics merge calibrator ledger ledger_groups locks readers venn_abers))
 
 lint: $(VENV)/check
 	$(BIN)/ruff check .

@@ -73,6 +73,14 @@ struct Block {
     bool operator==(const Block&) const = default;
 };
 
+// The block between two neighbouring cuts of the hull.
+inline Block block_between(const HullCut& from, const HullCut& to) {
+    return {from.upper,
+            to.lower,
+            {to.under.below - from.under.below, to.under.above - from.under.above,
+             to.under.count - from.under.count}};
+}
+
 // The blocks of the next score held at or below a score, and at or above it. They are the same
 // when the score lies between the ends of a block, and always when it is held.
 struct BlocksAround {
@@ -286,13 +294,7 @@ public:
         if (!root_) return;
         HullCut before;
         vertices([&](const HullCut& cut) {
-            if (cut.has_lower) {
-                const RunSums& to = cut.under;
-                const RunSums& from = before.under;
-                visit(Block{before.upper,
-                            cut.lower,
-                            {to.below - from.below, to.above - from.above, to.count - from.count}});
-            }
+            if (cut.has_lower) visit(block_between(before, cut));
             before = cut;
         });
     }
@@ -301,8 +303,16 @@ public:
     // scores to the one above them.
     template <class Visit>
     void vertices(Visit&& visit) const {
+        vertices_while([&](const HullCut& cut) {
+            visit(cut);
+            return true;
+        });
+    }
+    // The same until `visit` returns false; whether it was shown all.
+    template <class Visit>
+    bool vertices_while(Visit&& visit) const {
         if (!root_) return visit(HullCut{});
-        vertices(root_, {}, 0, {0, total_.weight, 0, false}, visit);
+        return vertices_while(root_, {}, 0, {0, total_.weight, 0, false}, visit);
     }
 
     // Every score in ascending order.
@@ -862,23 +872,22 @@ private:
     };
 
     template <class Visit>
-    static void vertices(Link at, const Point& start, std::int64_t count, Range range,
-                         Visit& visit) {
-        if (at.is_leaf()) return vertices(at.leaf(), start, count, range, visit);
+    static bool vertices_while(Link at, const Point& start, std::int64_t count, Range range,
+                               Visit& visit) {
+        if (at.is_leaf()) return vertices_while(at.leaf(), start, count, range, visit);
         const Node* node = at.node();
         const std::int64_t from = start.weight + node->from.weight;
         const std::int64_t to = start.weight + node->to.weight;
-        if (range.low <= from)
-            vertices(node->child[0], start, count,
-                     {range.low, std::min(range.high, from), node->separator, true}, visit);
-        if (range.high >= to)
-            vertices(node->child[1], start + node->left, count + node->left_count,
-                     {std::max(range.low, to), range.high, range.upper, range.has_upper}, visit);
+        const Range left{range.low, std::min(range.high, from), node->separator, true};
+        const Range right{std::max(range.low, to), range.high, range.upper, range.has_upper};
+        return (range.low > from || vertices_while(node->child[0], start, count, left, visit)) &&
+               (range.high < to || vertices_while(node->child[1], start + node->left,
+                                                  count + node->left_count, right, visit));
     }
 
     template <class Visit>
-    static void vertices(const Leaf* leaf, const Point& start, std::int64_t count,
-                         const Range& range, Visit& visit) {
+    static bool vertices_while(const Leaf* leaf, const Point& start, std::int64_t count,
+                               const Range& range, Visit& visit) {
         int counted = 0;
         for (int i = 0; i < leaf->vertices; ++i) {
             const int k = leaf->hull[i];
@@ -886,10 +895,12 @@ private:
             const Point vertex = start + leaf->point(k);
             if (vertex.weight < range.low || vertex.weight > range.high) continue;
             const bool last = k == leaf->used;
-            visit(HullCut{{k > 0 ? leaf->score[k - 1] : 0, last ? range.upper : leaf->score[k],
-                           k > 0, !last || range.has_upper},
-                          sums(vertex, count)});
+            const HullCut cut{{k > 0 ? leaf->score[k - 1] : 0, last ? range.upper : leaf->score[k],
+                               k > 0, !last || range.has_upper},
+                              sums(vertex, count)};
+            if (!visit(cut)) return false;
         }
+        return true;
     }
 
     // ---- whole trees ----

@@ -82,8 +82,9 @@ inline double probability_between(double score, double lower, double low, double
     return std::min(low + part * (high - low), high);
 }
 
-// nan where nothing is held.
-inline double probability_at(const HullTree& tree, double score, Between between) {
+// nan where nothing is held. `tree` may be a HullCopy.
+template <class Hull>
+double probability_at(const Hull& tree, double score, Between between) {
     const BlocksAround around = tree.around(score + 0.0);
     if (!around.has_lower && !around.has_upper) return std::numeric_limits<double>::quiet_NaN();
     if (!around.has_lower) return value_of(around.upper);
@@ -107,9 +108,12 @@ struct BlockColumns {
     }
 };
 
-inline void probabilities(const HullTree& tree, const double* scores, std::size_t n,
-                          Between between, double* out) {
-    if (n < tree.distinct() / 16) {
+template <class Hull>
+void probabilities(const Hull& tree, const double* scores, std::size_t n, Between between,
+                   double* out) {
+    std::size_t few = 0;
+    if constexpr (requires { tree.distinct(); }) few = tree.distinct() / 16;
+    if (n < few) {
         for (std::size_t i = 0; i < n; ++i) out[i] = probability_at(tree, scores[i], between);
         return;
     }

@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "hull_copy.hpp"
 #include "testing.hpp"
 
 namespace {
@@ -119,6 +120,48 @@ TEST_CASE("a tree and its columns tell the same probability") {
             for (std::size_t i = 0; i < asked.size(); ++i) {
                 const double one = probability_at(tree, asked[i], between);
                 CHECK(one == told[i] || (held.empty() && one != one && told[i] != told[i]));
+            }
+        }
+    }
+}
+
+TEST_CASE("a copy of the hull answers as the tree did before it changed") {
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        Random random(seed);
+        std::vector<Held> held = random_scores(random, random() % 60, 5);
+        if (seed % 3 == 1) held.insert(held.begin(), {-inf, 1, 2, 3});
+        if (seed % 3 == 2) held.push_back({inf, 2, 1, 3});
+        HullTree tree(4), before(4);
+        tree.load(held);
+        before.load(held);
+        std::size_t vertices = 0;
+        tree.vertices([&](const HullCut&) { ++vertices; });
+        HullCopy copy;
+        CHECK(!copy.take(tree, vertices - 1) && !copy.known());
+        CHECK(copy.take(tree, vertices) && copy.known());
+        tree.load(random_scores(random, 30, 5));
+        CHECK(copy.totals() == before.totals());
+        for (std::int64_t positive : {0, 1, 2, 3, 7})
+            for (std::int64_t negative : {0, 1, 2, 5, 9})
+                CHECK(copy.best(positive, negative) == before.best(positive, negative));
+        std::vector<Block> own;
+        copy.blocks([&](const Block& block) { own.push_back(block); });
+        CHECK(own == blocks_of(held));
+        std::vector<HullCut> cuts, theirs;
+        copy.vertices([&](const HullCut& cut) { cuts.push_back(cut); });
+        before.vertices([&](const HullCut& cut) { theirs.push_back(cut); });
+        CHECK(cuts == theirs);
+        std::vector<double> asked = {-inf, inf, -huge, huge, 0.0};
+        for (const Held& one : held)
+            for (double score : {one.score, one.score + 1.0 / 16, one.score - 1.0 / 16})
+                asked.push_back(score);
+        for (Between between : {Between::step, Between::linear}) {
+            std::vector<double> told(asked.size());
+            probabilities(copy, asked.data(), asked.size(), between, told.data());
+            for (std::size_t i = 0; i < asked.size(); ++i) {
+                const double one = probability_at(before, asked[i], between);
+                const double other = probability_at(copy, asked[i], between);
+                CHECK((one == told[i] && one == other) || (held.empty() && one != one));
             }
         }
     }

@@ -7,13 +7,11 @@ What could hang runs in a process of its own, so that a deadlock fails instead o
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import subprocess
 import sys
 import textwrap
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -240,83 +238,6 @@ def test_other_threads_run_while_a_large_object_is_read(model, name) -> None:
         sys.setswitchinterval(interval)
         done.set()
         other.join()
-
-
-def reads_during(model, work) -> tuple[float, set[object]]:
-    """The longest wait of a thread that asks meanwhile, as a share of the work, and all answers."""
-    done, told, waits = threading.Event(), set[object](), []
-
-    def read() -> None:
-        while not done.is_set():
-            start = time.perf_counter()
-            told.add(model.optimum)
-            told.add(len(model))
-            waits.append(time.perf_counter() - start)
-
-    reader = threading.Thread(target=read)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)  # nobody waits long for the interpreter
-    reader.start()
-    try:
-        start = time.perf_counter()
-        work(model)
-        taken = time.perf_counter() - start
-    finally:
-        done.set()
-        reader.join()
-        sys.setswitchinterval(interval)
-    return max(waits) / taken, told
-
-
-def batch_of(size: int, seed: int):
-    rng = np.random.default_rng(seed)
-    return rng.random(size), rng.integers(0, 2, size), rng.integers(1, 9, size)
-
-
-HELD, MORE = batch_of(200_000, 1), batch_of(150_000, 2)
-
-
-@functools.cache
-def others() -> limen.OnlineThreshold:
-    model = limen.OnlineThreshold()
-    model.update_many(*MORE[:2])
-    return model
-
-
-AT_WORK = {
-    "a batch": lambda model: model.update_many(*MORE[:2]),
-    "a weighted batch": lambda model: model.update_many(*MORE),
-    "taking back": lambda model: model.revert_many(*HELD[:2]),
-    "bytes": lambda model: model.to_bytes(),
-    "merging": lambda model: model.merge(others()),
-}
-
-
-@pytest.mark.parametrize("name", AT_WORK)
-def test_a_thread_that_reads_does_not_wait_for_long_work_and_sees_before_or_after(name) -> None:
-    work = AT_WORK[name]
-    others()
-    shares = []
-    for _ in range(9):
-        model = limen.OnlineThreshold()
-        model.update_many(*HELD[:2])
-        before = {model.optimum, len(model)}
-        waited, told = reads_during(model, work)
-        assert told <= before | {model.optimum, len(model)}
-        model._check()
-        shares.append(waited)
-    # Where the machine is busy, the reader waits for that as well.
-    assert sorted(shares)[2] < 0.5, "the reader waited"
-
-
-def test_answers_are_those_of_now_after_long_work_that_failed() -> None:
-    model = limen.OnlineThreshold()
-    model.update_many(*HELD[:2])
-    with pytest.raises(KeyError):
-        model.revert_many(*MORE[:2])
-    model.update(-1.0, 1)
-    assert len(model) == 200_001
-    assert model.optimum == model.copy().optimum
 
 
 def while_changing(change, work, times: int) -> None:

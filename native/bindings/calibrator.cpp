@@ -20,7 +20,7 @@ namespace {
 
 double calibrated_threshold(nb::handle self, std::int64_t false_positive,
                             std::int64_t false_negative) {
-    return checked<Calibrator>(self).locked([=](const OnlineHull& held) {
+    return checked<Calibrator>(self).read_hull([=](const auto& held) {
         return threshold_of(held.tree().best(false_positive, false_negative));
     });
 }
@@ -29,8 +29,8 @@ double calibrated_threshold(nb::handle self, std::int64_t false_positive,
 nb::tuple calibrated_optimum(nb::handle self, std::int64_t false_positive,
                              std::int64_t false_negative, std::int64_t loss_numerator,
                              std::int64_t loss_denominator) {
-    const auto [cut, all, bits] = checked<Calibrator>(self).locked([=](const OnlineHull& held) {
-        const HullTree& tree = held.tree();
+    const auto [cut, all, bits] = checked<Calibrator>(self).read_hull([=](const auto& held) {
+        const auto& tree = held.tree();
         return std::tuple(tree.best(false_positive, false_negative), tree.totals(), held.bits());
     });
     const Wide units = Wide{false_positive} * (all.above - cut.under.above) +
@@ -51,18 +51,24 @@ nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
 Between between(bool linear) { return linear ? Between::linear : Between::step; }
 
 double probability_of(nb::handle self, double score, bool linear) {
-    return checked<Calibrator>(self).locked([=](const OnlineHull& held) {
-        return probability_at(held.tree(), score, between(linear));
-    });
+    return checked<Calibrator>(self).read_hull(
+        [=](const auto& held) { return probability_at(held.tree(), score, between(linear)); });
 }
 
 NewArray<double> probabilities_of(nb::handle self, Array<double> scores, bool linear) {
     Calibrator& model = checked<Calibrator>(self);
     auto values = new_array<double>(scores.shape(0));
     double* out = values.data();
-    {
-        const auto guard = model.for_long();
-        probabilities(model.held.tree(), scores.data(), scores.shape(0), between(linear), out);
+    const auto find = [&](const auto& hull) {
+        probabilities(hull, scores.data(), scores.shape(0), between(linear), out);
+    };
+    if (model.before.knows_hull()) {
+        const HullCopy hull = model.before.tree();
+        nb::gil_scoped_release released;
+        find(hull);
+    } else {
+        const auto guard = model.for_long(scores.shape(0));
+        find(model.held.tree());
     }
     return values;
 }
@@ -92,7 +98,7 @@ nb::tuple intervals_of(nb::handle self, Array<double> scores, double weight) {
     auto low = new_array<double>(n), high = new_array<double>(n);
     Refusal refusal;
     {
-        const auto guard = model.for_long();
+        const auto guard = model.for_long(n);
         Trial trial;
         refusal = measure_trial(model.held, weight, trial);
         if (refusal == Refusal::none)
@@ -136,9 +142,16 @@ nb::tuple block_columns(const std::vector<Block>& blocks, const LossScale& scale
     return nb::make_tuple(first, last, positive, weight, count, value, weight_unit(scale, bits));
 }
 
+// What `body` makes of the hull, of which there may be much to see.
+template <class Body>
+int looked_through(Calibrator& model, Body&& body) {
+    if (model.before.knows_hull()) return body(model.before);
+    return model.locked_for_long(0, body);
+}
+
 nb::tuple held_blocks(Calibrator& model) {
     std::vector<Block> blocks;
-    const int bits = model.locked_for_long([&](const OnlineHull& held) {
+    const int bits = looked_through(model, [&](const auto& held) {
         held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
         return held.bits();
     });
@@ -168,22 +181,19 @@ nb::tuple isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::
     return block_columns(blocks, {weight_numerator, weight_denominator}, bits);
 }
 
-// The cuts that `walk` visits, with the weights of label 1 and of label 0 below each; the weights
-// of all; the unit.
+// The cuts that `walk` shows before it returns the places in use, with the weights of label 1 and
+// of label 0 below each; the weights of all; the unit.
 template <class Walk>
 nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
     std::vector<double> lower, upper, threshold;
     std::vector<std::int64_t> below, above;
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    const int bits = model.locked_for_long([&](const OnlineHull& held) {
-        walk(held, [&](const HullCut& cut) {
-            lower.push_back(cut.has_lower ? cut.lower : none);
-            upper.push_back(cut.has_upper ? cut.upper : none);
-            threshold.push_back(threshold_of(cut));
-            below.push_back(cut.under.below);
-            above.push_back(cut.under.above);
-        });
-        return held.bits();
+    const int bits = walk([&](const HullCut& cut) {
+        lower.push_back(cut.has_lower ? cut.lower : none);
+        upper.push_back(cut.has_upper ? cut.upper : none);
+        threshold.push_back(threshold_of(cut));
+        below.push_back(cut.under.below);
+        above.push_back(cut.under.above);
     });
     return nb::make_tuple(array_of(std::move(lower)), array_of(std::move(upper)),
                           array_of(std::move(threshold)), array_of(std::move(below)),
@@ -191,15 +201,22 @@ nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
 }
 
 nb::tuple hull_cuts(Calibrator& model) {
-    return cut_columns(model,
-                       [](const OnlineHull& held, auto visit) { held.tree().vertices(visit); });
+    return cut_columns(model, [&](auto visit) {
+        return looked_through(model, [&](const auto& held) {
+            held.tree().vertices(visit);
+            return held.bits();
+        });
+    });
 }
 
 nb::tuple all_cuts(Calibrator& model) {
-    return cut_columns(model, [](const OnlineHull& held, auto visit) {
-        const std::int64_t negatives = held.tree().totals().above;
-        held.curve([&](const Losses& missed, const Gap& cut) {
-            visit(HullCut{cut, {missed.below, negatives - missed.above, 0}});
+    return cut_columns(model, [&](auto visit) {
+        return model.locked_for_long(all_scores, [&](const OnlineHull& held) {
+            const std::int64_t negatives = held.tree().totals().above;
+            held.curve([&](const Losses& missed, const Gap& cut) {
+                visit(HullCut{cut, {missed.below, negatives - missed.above, 0}});
+            });
+            return held.bits();
         });
     });
 }

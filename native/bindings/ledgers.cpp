@@ -81,8 +81,8 @@ PyObject* ledger_score(PyObject* self, PyObject* const* given, Py_ssize_t count,
         const bool missing = !timed && keeper.must_be_dated().value_or(false);
         asked.group = args[5];
         asked.number = to_group(self, keeper, args[5]);
-        const Done done = attempt<ObjectLock::Guard>(
-            ledger, missing ? nullptr : &moment, asked, [&](auto& memory) {
+        const Done done =
+            attempt<Keeper::Turn>(ledger, missing ? nullptr : &moment, asked, [&](auto& memory) {
                 if (missing && !memory.has_score(id)) return Done{MemoryRefusal::no_time};
                 const Time* time = timed ? &moment.time : nullptr;
                 return score_on_trial(ledger, memory, id, asked, time, [&] {
@@ -141,7 +141,7 @@ PyObject* ledger_label(PyObject* self, PyObject* const* given, Py_ssize_t count,
         Asked asked{nothing_changed};
         const Outcome outcome = to_outcome(keeper_of(ledger), given, count, keywords, asked);
         const OneId id(asked.id);
-        const Done done = attempt<ObjectLock::Guard>(
+        const Done done = attempt<Keeper::Turn>(
             ledger, outcome.dated ? &outcome.as_of : nullptr, asked, [&](auto& memory) {
                 return label_on_trial(ledger, memory, id, [&] {
                     return memory.label(id, outcome.label, outcome.losses,
@@ -157,7 +157,7 @@ PyObject* ledger_forget(PyObject* self, PyObject* given) {
         const OneId id(given);
         Asked asked{nothing_changed};
         LedgerBook& ledger = instance<LedgerBook>(self);
-        const Done done = attempt<ObjectLock::Guard>(ledger, nullptr, asked, [&](auto& memory) {
+        const Done done = attempt<Keeper::Turn>(ledger, nullptr, asked, [&](auto& memory) {
             return forget_on_trial(ledger, memory, id);
         });
         return PyBool_FromLong(done.yes);
@@ -232,7 +232,7 @@ Py_ssize_t ledger_length(PyObject* self) {
     Py_ssize_t length = -1;
     guarded([&]() -> PyObject* {
         length = static_cast<Py_ssize_t>(
-            looked(instance<LedgerBook>(self), [](const auto& memory) { return memory.ids(); }));
+            read(instance<LedgerBook>(self), [](const auto& memory) { return memory.ids(); }));
         return nullptr;
     });
     return length;
@@ -242,25 +242,24 @@ double answers_cost(LedgerBook& ledger) {
     Keeper& keeper = keeper_of(ledger);
     if (keeper.settings().keep == Keep::fading)
         return keeper.number(1) *
-               looked(ledger, [](const auto& memory) { return memory.faded_cost(); });
-    return keeper.number(looked(ledger, [](const auto& memory) { return memory.cost(); }));
+               read(ledger, [](const auto& memory) { return memory.faded_cost(); });
+    return keeper.number(read(ledger, [](const auto& memory) { return memory.cost(); }));
 }
 
 double answers_cost_ever(LedgerBook& ledger) {
-    return keeper_of(ledger).number(
-        looked(ledger, [](const auto& memory) { return memory.ever(); }));
+    return keeper_of(ledger).number(read(ledger, [](const auto& memory) { return memory.ever(); }));
 }
 
 double answers_regret(LedgerBook& ledger) {
     Keeper& keeper = keeper_of(ledger);
     if (keeper.settings().keep == Keep::fading) {
-        const auto [cost, loss, scale] = looked(ledger, [](const auto& memory) {
+        const auto [cost, loss, scale] = read(ledger, [](const auto& memory) {
             return std::tuple(memory.faded_cost(), memory.loss(), memory.scale());
         });
         return keeper.number(1) * cost - keeper.number(loss) / scale;
     }
     return keeper.number(
-        looked(ledger, [](const auto& memory) { return memory.cost() - memory.loss(); }));
+        read(ledger, [](const auto& memory) { return memory.cost() - memory.loss(); }));
 }
 
 PyMethodDef ledger_methods[] = {
@@ -514,12 +513,12 @@ nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module) {
                      "It compares on the same samples, those that count now, and is exact. It is "
                      "negative when\nthresholds that moved did better than any single one.")
         .def_prop_ro("expired", method<LedgerBook>([](LedgerBook& self) {
-                         return looked(self, [](const auto& memory) { return memory.expired(); });
+                         return read(self, [](const auto& memory) { return memory.expired(); });
                      }),
                      "How many scores got no label, and labels no score, in their time to live.")
         .def_prop_ro(
             "pending", method<LedgerBook>([](LedgerBook& self) {
-                return looked(self, [](const auto& memory) {
+                return read(self, [](const auto& memory) {
                     const StateCounts of = memory.states();
                     return of.waiting + of.open + of.young;
                 });

@@ -170,6 +170,31 @@ void Keeper::adopt(const MemorySettings& settings, const LossScale& account,
     dated_ = dated;
 }
 
+// ---- what others read during long work ----
+
+std::uint32_t Keeper::publish(std::size_t steps) noexcept {
+    const auto published = groups() <= steps / 8 ? static_cast<std::uint32_t>(groups()) : 1;
+    with([&](const auto& memory) {
+        before_ = MemoryBefore(memory, times);
+        for (std::uint32_t of = 0; of < published; ++of) {
+            Before& before = model(of).belonging->before;
+            model(of).with([&](const auto& held) { before.publish(held, steps); });
+            before.set_fading(memory.scale(of), memory.base(of));
+        }
+    });
+    at_work_.store(true, std::memory_order_relaxed);
+    return published;
+}
+
+void Keeper::end(std::uint32_t published) noexcept {
+    at_work_.store(false, std::memory_order_relaxed);
+    for (std::uint32_t of = 0; of < published; ++of) model(of).belonging->before.end();
+}
+
+void Keeper::tidy(std::uint32_t published) noexcept {
+    for (std::uint32_t of = 0; of < published; ++of) model(of).belonging->before.tidy();
+}
+
 Denial Keeper::denial(MemoryRefusal refusal, double size) const {
     const auto found = [&](const auto& held) {
         Denial denial;
@@ -344,7 +369,10 @@ nb::object newest_of(Window& window) {
     Keeper& keeper = keeper_of(window);
     std::optional<Time> newest;
     Calendar calendar;
-    {
+    if (const MemoryBefore* before = keeper.before()) {
+        newest = before->newest();
+        calendar = before->calendar;
+    } else {
         ObjectLock::Guard guard(keeper.lock());
         newest = keeper.with([](const auto& memory) { return memory.newest(); });
         calendar = keeper.times;

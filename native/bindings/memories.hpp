@@ -48,6 +48,40 @@ struct ModelParts {
 // Those of a model; another object is refused.
 ModelParts parts_of(nb::handle model);
 
+// What a memory told before long work began: asked as the memory itself.
+class MemoryBefore {
+public:
+    MemoryBefore() = default;
+    template <class Memory>
+    MemoryBefore(const Memory& memory, Calendar calendar)
+        : calendar(calendar), ids_(memory.ids()), states_(memory.states()),
+          newest_(memory.newest()), expired_(memory.expired()), refused_(memory.refused()),
+          cost_(memory.cost()), ever_(memory.ever()), loss_(memory.loss()), scale_(memory.scale()) {
+        if (memory.settings().keep == Keep::fading) faded_cost_ = memory.faded_cost();
+    }
+
+    std::size_t ids() const { return ids_; }
+    StateCounts states() const { return states_; }
+    std::optional<Time> newest() const { return newest_; }
+    std::uint64_t expired() const { return expired_; }
+    std::uint64_t refused() const { return refused_; }
+    Wide cost() const { return cost_; }
+    Wide ever() const { return ever_; }
+    Wide loss() const { return loss_; }
+    double scale() const { return scale_; }
+    double faded_cost() const { return faded_cost_; }
+
+    Calendar calendar = Calendar::unknown;
+
+private:
+    std::size_t ids_ = 0;
+    StateCounts states_{};
+    std::optional<Time> newest_;
+    std::uint64_t expired_ = 0, refused_ = 0;
+    Wide cost_ = 0, ever_ = 0, loss_ = 0;
+    double scale_ = 1, faded_cost_ = 0;
+};
+
 // A memory and the samples it works on. It is locked by the lock of the model, so that nobody sees
 // the one without the other. A ledger and the window that it was given share one.
 class Keeper {
@@ -104,6 +138,44 @@ public:
     const Unit& unit() const { return model_.unit; }
     const MemorySettings& settings() const { return settings_; }
     const ObjectLock::Place& lock() const { return model_.belonging->lock; }
+
+    // What is true until long work is done, for those who ask meanwhile: of the memory, and of one
+    // of its groups. Null where they have to lock. With the interpreter, as all of Before.
+    const MemoryBefore* before() const {
+        return at_work_.load(std::memory_order_relaxed) && model_.belonging->before.published()
+                   ? &before_
+                   : nullptr;
+    }
+    const Before* before(std::uint32_t of) const {
+        return before() && model(of).belonging->before.published() ? &model(of).belonging->before
+                                                                   : nullptr;
+    }
+
+    // Two ways to lock: for as long as the interpreter is held, and for long work of so many steps,
+    // without it, during which others read what was true before.
+    class Turn {
+    public:
+        LIMEN_INLINE Turn(Keeper& keeper, std::size_t) : guard_(keeper.lock()) {}
+
+    private:
+        ObjectLock::Guard guard_;
+    };
+    class Work {
+    public:
+        Work(Keeper& keeper, std::size_t steps)
+            : tidy_{keeper}, guard_(keeper.lock(), [&] { tidy_.groups = keeper.publish(steps); }) {}
+        ~Work() { tidy_.keeper.end(tidy_.groups); }
+
+    private:
+        struct Tidy {
+            Keeper& keeper;
+            std::uint32_t groups = 0;  // of which answers are published
+            ~Tidy() { keeper.tidy(groups); }
+        };
+        Tidy tidy_;  // goes last, with the interpreter
+        ObjectLock::LongGuard guard_;
+    };
+
     // A sum in numbers. Speaks Python, so not while locked.
     double number(Wide units) const { return account_(units, unit().automatic ? finest_bits : 0); }
 
@@ -114,6 +186,9 @@ public:
 
 private:
     void make();
+    std::uint32_t publish(std::size_t steps) noexcept;
+    void end(std::uint32_t published) noexcept;
+    void tidy(std::uint32_t published) noexcept;
     std::optional<std::uint32_t> take_group(const ModelParts& parts, std::uint32_t inside,
                                             const char* owner, nb::object model);
     const ModelParts& model(std::uint32_t of) const { return of == 0 ? model_ : others_[of - 1]; }
@@ -125,6 +200,8 @@ private:
     LossScale account_;
     std::optional<bool> dated_;
     bool claimed_ = false;
+    std::atomic<bool> at_work_{false};
+    MemoryBefore before_;
     std::unique_ptr<Memory<CutTree>> cut_;
     std::unique_ptr<Memory<HullTree>> hull_;
     std::unique_ptr<Memory<RunTree<>>> bounded_;
@@ -163,6 +240,7 @@ struct Asked {
     Amount amount{};
     PyObject* group = nullptr;  // as it was given, and its number
     std::uint32_t number = 0;
+    std::size_t steps = 0;  // about how long it takes
 };
 
 // Why a call came to nothing.
@@ -187,7 +265,7 @@ LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Ac
     Keeper& keeper = *window.keeper;
     std::unique_ptr<Obstacle> obstacle;  // made where there is one only
     {
-        Guard guard(keeper.lock());
+        Guard guard(keeper, asked.steps);
         Done done;
         if (!window.adopted && (!moment || keeper.comparable(*moment, asked.calendar))) [[likely]] {
             const Done found = keeper.with(act);
@@ -237,6 +315,19 @@ auto looked(Window& window, Body&& body) {
     return keeper.with(body);
 }
 
+// The same for what MemoryBefore knows as well, without waiting for long work.
+template <class Body>
+auto read(Window& window, Body&& body) {
+    if (const MemoryBefore* before = keeper_of(window).before()) return body(*before);
+    return looked(window, body);
+}
+// The same for what Before knows of the window's group.
+template <class Body>
+auto read_group(Window& window, Body&& body) {
+    if (const Before* before = keeper_of(window).before(window.group)) return body(*before);
+    return looked(window, body);
+}
+
 nb::object newest_of(Window& window);
 
 template <class T>
@@ -249,8 +340,8 @@ PyObject* advance(PyObject* self, PyObject* time) {
         const Moment moment = to_moment(time, keeper.must_be_dated(), "time");
         Asked asked{nothing_changed};
         asked.time = time;
-        attempt<ObjectLock::Guard>(window, &moment, asked,
-                                   [&](auto& memory) { return memory.advance(moment.time); });
+        attempt<Keeper::Turn>(window, &moment, asked,
+                              [&](auto& memory) { return memory.advance(moment.time); });
         return Py_NewRef(Py_None);
     });
 }
@@ -282,7 +373,7 @@ void bind_clock(nb::class_<T, Window>& type) {
     type.def_prop_ro("newest", method<T>([](T& self) { return newest_of(self); }),
                      "The latest time seen; None before the first.")
         .def_prop_ro("refused", method<T>([](T& self) {
-                         return looked(self, [](const auto& memory) { return memory.refused(); });
+                         return read(self, [](const auto& memory) { return memory.refused(); });
                      }),
                      "How many came too late to count, or were too far ahead.");
 }

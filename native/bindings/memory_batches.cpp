@@ -243,8 +243,9 @@ void attempt_many(Window& window, const Batch& batch, const MomentColumn& moment
     Asked asked{nothing_changed};
     asked.calendar = calendar;
     asked.size = batch.amounts.size;
+    asked.steps = batch.rows.rows;
     nb::object time, id;
-    attempt<ObjectLock::LongGuard>(window, moment, asked, act, [&](const Done& done) {
+    attempt<Keeper::Work>(window, moment, asked, act, [&](const Done& done) {
         const BatchColumns& rows = batch.rows;
         if (!moments.empty()) time = from_time(moments.at(done.row), moments.last.calendar);
         asked.time = time.is_valid() ? time.ptr() : Py_None;

@@ -202,9 +202,9 @@ struct Copied {
     bool complete = false;  // else another group came into use meanwhile
 };
 
-Copied copied(const Keeper& keeper, const std::vector<std::uint32_t>& order) {
+Copied copied(Keeper& keeper, const std::vector<std::uint32_t>& order) {
     Copied out;
-    ObjectLock::LongGuard guard(keeper.lock());
+    const Keeper::Work work(keeper, all_scores);
     keeper.with([&](const auto& memory) {
         out.complete = memory.used(order, out.groups);
         if (out.complete) out.columns = memory.columns(out.groups);
@@ -258,7 +258,7 @@ nb::dict columns_out(Window& window) {
 // The same of a ledger over groups: `order` are their numbers in the order in which they are to
 // be stored, and `used` becomes which of them are. None where another one came meanwhile.
 nb::object grouped_columns(nb::handle self, Array<std::uint32_t> order) {
-    const Keeper& keeper = keeper_of(checked<LedgerBook>(self));
+    Keeper& keeper = keeper_of(checked<LedgerBook>(self));
     Copied all = copied(keeper, {order.data(), order.data() + order.shape(0)});
     if (!all.complete) return nb::none();
     nb::list states;
@@ -279,9 +279,9 @@ nb::tuple scored_columns(LedgerBook& ledger) {
     std::vector<std::uint8_t> answers, labels, dated;
     std::vector<std::int64_t> times, as_of;
     std::vector<std::uint32_t> groups;
-    const Keeper& keeper = keeper_of(ledger);
+    Keeper& keeper = keeper_of(ledger);
     {
-        ObjectLock::LongGuard guard(keeper.lock());
+        const Keeper::Work work(keeper, all_scores);
         keeper.with([&](const auto& memory) {
             memory.each_score([&](const Entry& entry, const Amount& amount, std::int64_t when) {
                 const bool held = !entry.named() && entry.state == EntryState::held;
@@ -400,10 +400,11 @@ void merge_memories(nb::handle self, nb::handle other, Array<std::uint32_t> into
     Window& window = checked<Window>(self);
     const Keeper& from = keeper_of(checked<Window>(other));
     Asked asked{nothing_changed};
+    asked.steps = all_scores;
     nb::object shared;
     const Moment moment{{}, from.times};
     const std::vector<std::uint32_t> groups(into.data(), into.data() + into.shape(0));
-    attempt<ObjectLock::LongGuard>(
+    attempt<Keeper::Work>(
         window, from.times == Calendar::unknown ? nullptr : &moment, asked,
         [&](auto& memory) {
             return from.with([&](const auto& others) {
@@ -427,7 +428,7 @@ nb::list ids_of(LedgerBook& ledger) {
     Keeper& keeper = keeper_of(ledger);
     MemoryColumns columns;
     {
-        ObjectLock::LongGuard guard(keeper.lock());
+        const Keeper::Work work(keeper, all_scores);
         columns = keeper.with([](const auto& memory) { return memory.columns(); });
     }
     nb::list ids;

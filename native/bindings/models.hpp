@@ -7,7 +7,6 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 
@@ -15,6 +14,7 @@
 #include "../bounded_samples.hpp"
 #include "../class_grid.hpp"
 #include "../held_samples.hpp"
+#include "before.hpp"
 #include "numbers.hpp"
 #include "object_lock.hpp"
 #include "refusals.hpp"
@@ -31,33 +31,7 @@ struct Belonging {
     // live as long.
     ObjectLock::Place lock{&own_lock};
     nb::object lock_owner;
-};
-
-// The answers that were true before long work began, for those who ask meanwhile: asked as the
-// samples themselves.
-class Before {
-public:
-    Before() = default;
-    template <class Samples>
-    explicit Before(const Samples& held) : samples_(held.samples()), bits_(held.bits()) {
-        if constexpr (requires { held.best(); }) {
-            cut_ = held.best();
-            loss_ = held.loss(cut_);
-        }
-        if constexpr (requires { held.bound(); }) bound_ = held.bound();
-    }
-
-    std::size_t samples() const { return samples_; }
-    int bits() const { return bits_; }
-    const Cut& best() const { return cut_; }
-    std::int64_t loss(const Cut&) const { return loss_; }
-    std::int64_t bound() const { return bound_; }
-
-private:
-    std::size_t samples_ = 0;
-    int bits_ = 0;
-    Cut cut_;
-    std::int64_t loss_ = 0, bound_ = 0;
+    Before before;
 };
 
 template <class Samples>
@@ -74,24 +48,39 @@ public:
         return body(held);
     }
 
-    // The same for what Before knows as well, without waiting for long work. Both are written with
-    // the interpreter held, and `at_work_` ends before the object is free: whoever sees it set is
-    // asking while that work is under way.
+    // The same for what Before knows as well, without waiting for long work.
     template <class Body>
     LIMEN_INLINE auto read(Body&& body) {
-#ifndef Py_GIL_DISABLED
-        if (at_work_.load(std::memory_order_relaxed)) return body(before_);
-#endif
+        if (before.published()) return body(before);
+        return locked(body);
+    }
+    // The same for what the hull alone says.
+    template <class Body>
+    auto read_hull(Body&& body) {
+        if (before.knows_hull()) return body(before);
         return locked(body);
     }
 
     // What takes long: other threads run meanwhile, and read() what was true before.
-    ObjectLock::LongGuard for_long() {
-        return ObjectLock::LongGuard(lock, at_work_, [&] { before_ = Before(held); });
-    }
+    class Work {
+    public:
+        Work(Model& model, std::size_t steps)
+            : tidy_{model.before},
+              guard_(model.lock, [&] { model.before.publish(model.held, steps); }) {}
+        ~Work() { tidy_.before.end(); }
+
+    private:
+        struct Tidy {
+            Before& before;
+            ~Tidy() { before.tidy(); }
+        };
+        Tidy tidy_;  // goes last, with the interpreter
+        ObjectLock::LongGuard guard_;
+    };
+    Work for_long(std::size_t steps) { return Work(*this, steps); }
     template <class Body>
-    auto locked_for_long(Body&& body) {
-        const auto guard = for_long();
+    auto locked_for_long(std::size_t steps, Body&& body) {
+        const Work work = for_long(steps);
         return body(held);
     }
 
@@ -134,10 +123,6 @@ protected:
         if (refusal == Refusal::none) return {};
         return denial(refusal, score, bits, size);
     }
-
-private:
-    Before before_;
-    std::atomic<bool> at_work_{false};
 };
 
 // A model of labelled samples: each costs its weight times the cost of its label.

@@ -59,20 +59,17 @@ public:
     };
 
     // For long work, without the interpreter, which is taken back only after the object is free:
-    // whoever holds the one may wait for the other. `first` is done with both, and `at_work` is
-    // true from then on until the object is about to be free.
+    // whoever holds the one may wait for the other. `first` is done with both, and does not throw.
     class LongGuard {
     public:
-        explicit LongGuard(const Place& place) : lock_(acquired(place)) { leave(); }
+        explicit LongGuard(const Place& place) : LongGuard(place, [] {}) {}
         template <class First>
-        LongGuard(const Place& place, std::atomic<bool>& at_work, First&& first)
-            : lock_(acquired(place)), at_work_(&at_work) {
+        LongGuard(const Place& place, First&& first) : lock_(acquired(place)) {
             first();
-            at_work.store(true, std::memory_order_relaxed);
-            leave();
+            ++working;
+            thread_ = PyEval_SaveThread();
         }
         ~LongGuard() {
-            if (at_work_) at_work_->store(false, std::memory_order_relaxed);
             lock_.release_alone();
             --working;
             working.notify_all();
@@ -82,13 +79,7 @@ public:
         LongGuard& operator=(const LongGuard&) = delete;
 
     private:
-        void leave() {
-            ++working;
-            thread_ = PyEval_SaveThread();
-        }
-
         ObjectLock& lock_;
-        std::atomic<bool>* at_work_ = nullptr;
         PyThreadState* thread_;
     };
 

@@ -64,7 +64,7 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
         rows = {};  // which takes a while as well
     };
     {
-        const auto guard = model.for_long();
+        const auto guard = model.for_long(rows.size());
         work();
     }
     const char* outcome = adding ? nothing_added : nothing_changed;
@@ -84,7 +84,7 @@ bool apply_scores(T& model, const Array<double>& scores, const Array<std::uint8_
         if (!given) return false;
         given->sort();
     }
-    const auto guard = model.for_long();
+    const auto guard = model.for_long(scores.shape(0));
     if (model.owner) return false;  // which apply_rows refuses
     const int bits = model.held.bits();
     const bool done = measure_ones(*given, model.costs, model.held, bits) &&
@@ -114,7 +114,7 @@ template <class T, class Sum>
 nb::tuple curve_columns(T& model, const LossScale& scale, Sum&& sum) {
     std::vector<double> thresholds, losses;
     std::vector<Wide> units;
-    const int bits = model.locked_for_long([&](const auto& held) {
+    const int bits = model.locked_for_long(all_scores, [&](const auto& held) {
         thresholds.reserve(held.distinct() + 1);
         units.reserve(held.distinct() + 1);
         held.curve([&](const Losses& missed, const Gap& cut) {
@@ -140,17 +140,19 @@ void merge(T& model, nb::list others) {
     std::vector<typename decltype(model.held)::Part> parts;
     double size = 0;
     int bits = 0;
+    std::size_t scores = 0;
     for (nb::handle other : others) {
         T& from = checked<T>(other);
-        const auto guard = from.for_long();
+        const auto guard = from.for_long(all_scores);
         parts.push_back(from.held.part());
+        scores += from.held.distinct();
         bits = std::max(bits, parts.back().bits);
         size += static_cast<double>(parts.back().total) *
                 unit_size(from.held.unit(), parts.back().bits);
     }
     Denial denial;
     {
-        const auto guard = model.for_long();
+        const auto guard = model.for_long(scores);
         bits = std::max(bits, model.held.bits());
         if (model.owner)
             denial = model.owned();
@@ -162,7 +164,8 @@ void merge(T& model, nb::list others) {
 
 template <class T>
 nb::bytes state(T& model) {
-    const std::string bytes = model.locked_for_long([](const auto& held) { return held.state(); });
+    const std::string bytes =
+        model.locked_for_long(all_scores, [](const auto& held) { return held.state(); });
     return nb::bytes(bytes.data(), bytes.size());
 }
 
@@ -170,7 +173,7 @@ template <class T>
 void restore(T& model, nb::bytes given) {
     const std::string bytes(given.c_str(), given.size());
     bool sound = true;
-    const char* owner = model.locked_for_long([&](auto& held) {
+    const char* owner = model.locked_for_long(bytes.size() / 32, [&](auto& held) {
         if (!model.owner) sound = held.restore(bytes, T::one_sided);
         return model.owner;
     });
@@ -212,7 +215,7 @@ void bind_shared(nb::class_<T>& type) {
     bind_stored(type);
     type.def_prop_ro("_group", method<T>([](T& model) { return model.group; }))
         .def("_fade", [](nb::handle self, int bits) {
-            checked<T>(self).locked_for_long([=](auto& held) { held.fade(bits); });
+            checked<T>(self).locked_for_long(all_scores, [=](auto& held) { held.fade(bits); });
         });
 }
 

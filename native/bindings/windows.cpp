@@ -95,7 +95,7 @@ PyObject* window_update(PyObject* self, PyObject* const* given, Py_ssize_t count
         require_time<timed>(keeper, args[3]);
         Asked asked{nothing_added};
         const Sample sample = to_sample<timed>(keeper, args, asked);
-        const Done done = attempt<ObjectLock::Guard>(
+        const Done done = attempt<Keeper::Turn>(
             window, sample.timed ? &sample.moment : nullptr, asked, [&](auto& memory) {
                 return memory.update(sample.score, sample.label, sample.amount,
                                      sample.timed ? &sample.moment.time : nullptr);
@@ -119,9 +119,14 @@ PyObject* fading_advance(PyObject* self, PyObject* time) {
 Py_ssize_t window_length(PyObject* self) {
     Py_ssize_t length = -1;
     guarded([&]() -> PyObject* {
-        Keeper& keeper = keeper_of(instance<Window>(self));
-        ObjectLock::Guard guard(keeper.lock());
-        length = static_cast<Py_ssize_t>(keeper.samples(instance<Window>(self).group));
+        Window& window = instance<Window>(self);
+        Keeper& keeper = keeper_of(window);
+        if (const Before* before = keeper.before(window.group)) {
+            length = static_cast<Py_ssize_t>(before->samples());
+        } else {
+            ObjectLock::Guard guard(keeper.lock());
+            length = static_cast<Py_ssize_t>(keeper.samples(window.group));
+        }
         return nullptr;
     });
     return length;
@@ -253,11 +258,12 @@ void bind_windows(nb::module_& module, nb::class_<Window>& window) {
                  begin_window(self, "Fading", model, settings, periods);
              })
         .def("_scale", method<FadingWindow>([](FadingWindow& self) {
-                 return looked(self, [&](const auto& memory) { return memory.scale(self.group); });
+                 return read_group(self,
+                                   [&](const auto& memory) { return memory.scale(self.group); });
              }))
         .def("_base", method<FadingWindow>([](FadingWindow& self) -> nb::object {
                  const auto base =
-                     looked(self, [&](const auto& memory) { return memory.base(self.group); });
+                     read_group(self, [&](const auto& memory) { return memory.base(self.group); });
                  return base ? nb::object(nb::int_(*base)) : nb::none();
              }))
         .def("_refresh", method<FadingWindow>([](FadingWindow& self) {

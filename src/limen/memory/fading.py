@@ -140,29 +140,34 @@ class Fading(Window, _core.Fading, kind="Fading"):
 
     # What is asked of it: sums in terms of the newest sample.
 
-    def _lighter(self, ask: Callable[[float], Any], lighten: Callable[[Any, float], Any]) -> Any:
+    def _lighter(
+        self, ask: Callable[[float], Any], lighten: Callable[[Any, float], Any], short: bool = False
+    ) -> Any:
         """Ask the model, and lighten its answer by the scale that its sums have.
 
         Another thread may let everything be divided between the two: then the base has moved, and
-        the model is asked again.
+        the model is asked again. A `short` question is asked again after any other change too; a
+        long one would find no end beside a thread that adds samples all the time.
         """
         while True:
             base, scale = self._base(), self._scale()
             found = ask(scale)
-            if self._base() == base:
+            if self._base() == base and not (short and self._scale() != scale):
                 return lighten(found, scale)
 
     @property
     def loss(self) -> float:  # type: ignore[override]
         """The loss of the cheapest cut, by weights that have faded. O(1)."""
-        loss: float = self._lighter(lambda _: self.model.loss, lambda loss, scale: loss / scale)
+        loss: float = self._lighter(
+            lambda _: self.model.loss, lambda loss, scale: loss / scale, short=True
+        )
         return loss
 
     @property
     def loss_bound(self) -> float:  # type: ignore[override]
         """By how much `loss` can at most be above the least, where the model has a capacity."""
         bound: float = self._lighter(
-            lambda _: self.model.loss_bound, lambda bound, scale: bound / scale
+            lambda _: self.model.loss_bound, lambda bound, scale: bound / scale, short=True
         )
         return bound
 
@@ -171,9 +176,9 @@ class Fading(Window, _core.Fading, kind="Fading"):
         """The optimum of the model, by weights that have faded."""
         if self.model.takes_costs:
             return lambda **costs: self._lighter(
-                lambda _: self.model.optimum(**costs), _lighter_loss
+                lambda _: self.model.optimum(**costs), _lighter_loss, short=True
             )
-        return self._lighter(lambda _: self.model.optimum, _lighter_loss)
+        return self._lighter(lambda _: self.model.optimum, _lighter_loss, short=True)
 
     def curve(self, **costs: Any) -> LossCurve:
         """Compute the loss of every cut, by weights that have faded. O(n)."""
