@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from streams import EFFORT
 
 import limen
 from limen import narrowing
@@ -156,6 +161,34 @@ def test_partitions_of_dask_are_pieces() -> None:
     found = narrowing.optimal_threshold(narrowing.Chunks(pieces), false_negative=5, **TINY)
 
     assert found == limen.optimal_threshold(scores, labels, false_negative=5)
+
+
+RAY = """
+import numpy as np, pyarrow as pa, ray
+import limen
+from limen import narrowing
+from test_narrowing import SHAPES, TINY
+
+scores = SHAPES["saturated"]
+labels = (np.random.default_rng(5).random(len(scores)) < scores).astype(np.uint8)
+table = pa.table({"score": scores, "label": labels})
+ray.init(num_cpus=1, include_dashboard=False, logging_level="ERROR")
+dataset = ray.data.from_arrow([table.slice(at, 1_000) for at in range(0, len(scores), 1_000)])
+pieces = lambda: ((b["score"], b["label"]) for b in dataset.iter_batches(batch_format="numpy"))
+found = narrowing.optimal_threshold(narrowing.Chunks(pieces), false_negative=5, **TINY)
+assert found == limen.optimal_threshold(scores, labels, false_negative=5)
+ray.shutdown()
+print("the same")
+"""
+
+
+@pytest.mark.skipif(EFFORT == 1, reason="Ray takes long to start: LIMEN_THOROUGH=1")
+def test_batches_of_ray_are_pieces() -> None:
+    pytest.importorskip("ray")
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run([sys.executable, "-c", RAY], capture_output=True, text=True, env=path)
+
+    assert done.stdout.endswith("the same\n"), done.stderr
 
 
 def test_weights_in_pieces_are_whole_numbers_and_stand_for_a_unit() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -237,12 +238,33 @@ def test_a_recommendation_is_that_of_limen(ls, frame) -> None:
     assert expected == ls.recommend(frame, false_negative=2, current=0.9)
 
 
+def test_a_recommendation_by_counts_has_the_optimum_of_limen(ls, frame) -> None:
+    found = ls.recommend(frame, false_negative=2, most=500)
+
+    assert limen.optimal_threshold(ROWS["score"], ROWS["label"], false_negative=2) == found.optimum
+    assert N == found.samples
+    with pytest.raises(ValueError, match="only counts are held"):
+        found.cost()
+
+
+@pytest.mark.parametrize("by", [[], ["group"]], ids=["plain", "partitioned"])
+def test_the_command_line_reads_the_folder_that_spark_wrote(frame, run, tmp_path, by) -> None:
+    pytest.importorskip("duckdb")
+    frame.select("group", "score", "label").write.partitionBy(*by).parquet(str(tmp_path / "scored"))
+    code, out, _ = run("fit", "scored", "--false-negative", "5", "--json")
+    best = limen.optimal_threshold(ROWS["score"], ROWS["label"], false_negative=5)
+
+    assert 0 == code
+    assert (best.threshold, best.loss) == tuple(map(json.loads(out).get, ("threshold", "loss")))
+
+
 def test_an_empty_frame_is_an_ordinary_state(ls, frame) -> None:
     empty = frame.where("score < -1")
 
     assert limen.optimal_threshold([], []) == ls.optimal_threshold(empty)
     assert 0 == len(ls.isotonic(empty))
     assert [] == ls.by_group(empty, by="group").collect()
+    assert 0 == len(ls.hold(empty, limen.OnlineCalibrator()))
     assert limen.optimal_cut([], [], []) == ls.optimal_cut(empty)
 
 
@@ -270,6 +292,10 @@ def test_rows_that_cannot_be_used_are_counted_with_reasons_and_one_of_them(ls, s
     for ask in asked:
         with pytest.raises(ValueError, match=told):
             ask()
+    with pytest.raises(ValueError, match="4 of 6 rows cannot be used: 1 where score is null, 1 wh"):
+        ls.recommend(frame)
+    with pytest.raises(ValueError, match=r"3 of 6 rows .* 1 where label is null"):
+        ls.optimal_cut(frame, below="label", above="w")
 
 
 def test_what_would_be_lost_is_refused(ls, spark) -> None:

@@ -51,11 +51,14 @@ def test_a_threshold_is_a_stage_of_a_pipeline_that_is_saved_and_loaded(
     )
 
 
-def test_probabilities_and_answers_of_a_calibrated_stage_are_those_of_limen(spark, frame) -> None:
-    from limen.spark.ml import CalibratedClassifier
+def test_probabilities_and_answers_of_a_calibrated_stage_are_those_of_limen(
+    spark, frame, tmp_path
+) -> None:
+    from limen.spark.ml import CalibratedClassifier, CalibratedModel
 
     given = CalibratedClassifier(scoreCol="score", falseNegative="3", handleInvalid="keep")
-    model = given.fit(frame)
+    given.fit(frame).save(str(tmp_path / "model"))
+    model = CalibratedModel.load(str(tmp_path / "model"))
     fit = limen.isotonic(ROWS["score"], ROWS["label"])
     best = limen.optimal_threshold(ROWS["score"], ROWS["label"], false_negative=3)
     asked = [*np.linspace(-0.1, 1.1, 997).tolist(), *ROWS["score"][:99].tolist(), np.inf, -np.inf]
