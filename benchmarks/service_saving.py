@@ -74,7 +74,7 @@ def agrees(saved: NDArray[np.float64], mean: float, loss: float, gain: float, ou
 
 def main() -> None:
     """Draw the streams, print how many miss, and keep it."""
-    streams = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    streams = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     scores, labels = np.array(load_phishing())
     found: dict[str, Any] = {
         "streams": streams, "samples": SAMPLES, "looks": SAMPLES, "confidence": CONFIDENCE,
