@@ -38,8 +38,8 @@ def missed(saved: NDArray[np.float64], mean: float, loss: float, gain: float) ->
     """Return at which looks the mean is ruled out, from the definition of the bounds."""
     enough = math.log(2 / (1 - CONFIDENCE))
     found = np.zeros(len(saved), bool)
-    for sign in (1.0, -1.0):
-        stakes = _SHARES[:, None] / (loss + gain) * (sign * (saved - mean))
+    for sign, most in ((1.0, loss + mean), (-1.0, gain - mean)):
+        stakes = _SHARES[:, None] * (sign * (saved - mean) / most)
         logs = np.cumsum(np.log1p(stakes), axis=1)
         found |= np.logaddexp.reduce(logs, axis=0) - math.log(len(_SHARES)) >= enough
     return found
@@ -74,7 +74,7 @@ def agrees(saved: NDArray[np.float64], mean: float, loss: float, gain: float, ou
 
 def main() -> None:
     """Draw the streams, print how many miss, and keep it."""
-    streams = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    streams = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     scores, labels = np.array(load_phishing())
     found: dict[str, Any] = {
         "streams": streams, "samples": SAMPLES, "looks": SAMPLES, "confidence": CONFIDENCE,

@@ -329,10 +329,10 @@ def test_the_interval_of_a_saving_holds_at_all_looks_at_once():
         missed += out
         if not stream_number:  # a wealth of 40 at the lower bound, by the definition
             wealth = sum(
-                math.prod((1 + share / 6 * (key - low)) ** seen[key] for key in seen)
-                for share in 0.9 * 2.0 ** (-np.arange(21) / 2)
+                math.prod((1 + share * (key - low) / (1 + low)) ** seen[key] for key in seen)
+                for share in 0.9 * 0.5 ** np.arange(16)
             )
-            assert 40 == pytest.approx(wealth / 21, rel=1e-6)
+            assert 40 == pytest.approx(wealth / 16, rel=1e-6)
     assert missed <= 3
 
 

@@ -55,7 +55,9 @@ const compared = (proposal) => {
   ].map((cells) => row(cells));
 };
 
-const tied = (text) => text.replace(/(\d) /g, "$1\u00a0");  // a number and its unit stay together
+// Short, so that the columns stay narrow; a number and its unit stay together.
+const SIGNS = [["at least ", "≥ "], ["at most ", "≤ "], ["more than ", "> "]];
+const tied = (text) => SIGNS.reduce((short, [word, mark]) => short.replace(word, mark), text).replaceAll(" ", "\u00a0");
 const demand = ({ met, what, have, need }) => {
   const made = row([element("span", {}, sign(met), element("span", { class: "unseen" }, met ? "Met: " : "Not met: "), element("span", {}, what)), tied(have), tied(need)]);
   if (!met) made.className = "open";
