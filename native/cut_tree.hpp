@@ -779,18 +779,21 @@ private:
             path.node[path.depth] = node;
             path.child[path.depth++] = child;
             at = node->child[child];
-            if (level == 1 && height_ > 2) prefetch(static_cast<const Leaf*>(at));
+            if (height_ <= 2) continue;
+            if (level == 1) prefetch(static_cast<const Leaf*>(at));
+            if (level == 2) prefetch(static_cast<const Node*>(at));
         }
         return static_cast<Leaf*>(at);
     }
 
-    // A leaf of a large tree is in no near cache, and all its lines are soon needed: ask for
-    // them at once instead of one array after the other.
-    LIMEN_INLINE static void prefetch(const Leaf* leaf) {
+    // A leaf of a large tree and the node above it are in no near cache, and all their lines are
+    // soon needed: ask for them at once instead of one array after the other.
+    template <class Block>
+    LIMEN_INLINE static void prefetch(const Block* block) {
 #if defined(__GNUC__) || defined(__clang__)
-        const char* line = reinterpret_cast<const char*>(leaf);
-        for (std::size_t i = 0; i < sizeof(Leaf); i += 64) __builtin_prefetch(line + i, 1);
-        asm volatile("" : : "r"(leaf));  // else GCC takes warm() for a function without effect
+        const char* line = reinterpret_cast<const char*>(block);
+        for (std::size_t i = 0; i < sizeof(Block); i += 64) __builtin_prefetch(line + i, 1);
+        asm volatile("" : : "r"(block));  // else GCC takes warm() for a function without effect
 #endif
     }
 

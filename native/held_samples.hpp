@@ -140,6 +140,8 @@ public:
         cost_below_ = below;
         cost_above_ = above;
         ones_bits_ = -1;
+        whole_ones_ =
+            unit_.automatic && below > 0 && above > 0 && below < most_units && above < most_units;
         twos_below_ = std::countr_zero(static_cast<std::uint64_t>(below));
         twos_above_ = std::countr_zero(static_cast<std::uint64_t>(above));
     }
@@ -289,7 +291,7 @@ public:
     // nothing was changed.
     LIMEN_INLINE bool add_one(double score, bool label) {
         const Losses losses = losses_of_one(label);
-        if (!is_one(losses) || !has_plain_room(size_of(losses))) return false;
+        if (!all_one() || !has_plain_room(losses.below + losses.above)) return false;
         tree_.add(Held{score + 0.0, losses.below, losses.above, 1});
         summed_ += size_of(losses);
         squares_.count(square_of(losses.below, losses.above));
@@ -300,7 +302,7 @@ public:
     }
     LIMEN_INLINE bool remove_one(double score, bool label) {
         const Losses losses = losses_of_one(label);
-        if (!is_one(losses)) return false;
+        if (!all_one()) return false;
         const Held asked{score + 0.0, losses.below, losses.above, 1};
         const auto allows = [&](const Held& held) { return covers(held, asked, true); };
         if (!tree_.remove(asked, allows)) return false;
@@ -715,8 +717,8 @@ private:
         : Measure(other), tree_(std::move(tree)), samples_(other.samples_), above_(other.above_),
           total_(other.total_), summed_(other.summed_), places_(other.places_),
           fading_(other.fading_), twos_below_(other.twos_below_), twos_above_(other.twos_above_),
-          cost_below_(other.cost_below_), cost_above_(other.cost_above_), squares_(other.squares_) {
-    }
+          cost_below_(other.cost_below_), cost_above_(other.cost_above_),
+          whole_ones_(other.whole_ones_), squares_(other.squares_) {}
 
     static std::int64_t magnitude(std::int64_t value) { return value < 0 ? -value : value; }
     static std::int64_t size_of(const Losses& losses) {
@@ -1009,13 +1011,13 @@ private:
     bool labelled() const { return cost_below_ != 0; }
 
     // What a labelled sample costs that weighs 1; whether it does so where all is whole.
+    // Without a branch, because which label comes cannot be predicted.
     Losses losses_of_one(bool label) const {
-        return {label ? cost_below_ : 0, label ? 0 : cost_above_};
+        const std::int64_t yes = -std::int64_t{label};
+        return {yes & cost_below_, ~yes & cost_above_};
     }
-    bool is_one(const Losses& losses) const {
-        return unit_.automatic && bits_ == 0 &&
-               !squares_.asks_about(losses.below, losses.above, ones());
-    }
+    // Whether a sample that weighs 1 costs its cost, and so does all that is held.
+    bool all_one() const { return whole_ones_ && bits_ == 0 && squares_.even(); }
 
     Ones ones(int bits) const {
         Ones made;
@@ -1198,6 +1200,7 @@ private:
     bool fading_ = false;
     int twos_below_ = 0, twos_above_ = 0;  // the factors 2 that losses have from their costs
     std::int64_t cost_below_ = 0, cost_above_ = 0;  // 0 where losses are not weights times costs
+    bool whole_ones_ = false;  // a sample that weighs 1 costs its cost, as a whole number of units
     SquaresOfTies squares_;
     mutable Ones ones_;  // at so many places
     mutable int ones_bits_ = -1;

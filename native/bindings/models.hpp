@@ -320,10 +320,13 @@ public:
                    LossScale{weight_numerator, weight_denominator}, capacity) {}
 };
 
+[[noreturn]] LIMEN_APART inline void refuse_early() {
+    refuse(PyExc_RuntimeError, "the object is not initialised: call super().__init__().");
+}
+
 template <class T>
-T& instance(PyObject* self) {
-    if (!nb::inst_ready(self))
-        refuse(PyExc_RuntimeError, "the object is not initialised: call super().__init__().");
+LIMEN_INLINE T& instance(PyObject* self) {
+    if (!nb::inst_ready(self)) refuse_early();
     return *nb::inst_ptr<T>(self);
 }
 

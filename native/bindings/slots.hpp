@@ -15,11 +15,10 @@
 
 namespace limen::bindings {
 
-// Run `body` at the border to Python: nothing but Python errors may cross it.
-template <class Body>
-PyObject* guarded(Body&& body) {
+// What is being caught, as an error of Python: nothing else may cross the border.
+LIMEN_APART inline PyObject* raise_caught() {
     try {
-        return body();
+        throw;
     } catch (nb::python_error& error) {
         error.restore();
     } catch (const std::bad_alloc&) {
@@ -30,6 +29,15 @@ PyObject* guarded(Body&& body) {
     return nullptr;
 }
 
+template <class Body>
+LIMEN_INLINE PyObject* guarded(Body&& body) {
+    try {
+        return body();
+    } catch (...) {
+        return raise_caught();
+    }
+}
+
 template <class T>
 struct LabelledFace {
     using Type = T;
@@ -37,9 +45,10 @@ struct LabelledFace {
     static constexpr Py_ssize_t required = 2;
 };
 
+// Not by guarded(): compilers hand a body of this size its arguments through memory.
 template <class Face, bool adding>
 PyObject* one(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords) {
-    return guarded([&]() -> PyObject* {
+    try {
         PyObject* args[3];
         if (!keywords && count >= Face::required && count <= 3) {
             for (Py_ssize_t i = 0; i < 3; ++i) args[i] = i < count ? given[i] : nullptr;
@@ -49,7 +58,9 @@ PyObject* one(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject
         }
         instance<typename Face::Type>(self).one(args, adding);
         return Py_NewRef(Py_None);
-    });
+    } catch (...) {
+        return raise_caught();
+    }
 }
 
 template <class T>
