@@ -399,9 +399,10 @@ private:
     bool with_grid() const { return capacity_ >= least_for_grid; }
     std::size_t most_buckets() const { return capacity_ / 4; }
     std::size_t limit() const { return grid_ ? capacity_ - most_buckets() : capacity_; }
-    // To how many runs the tree is reduced, or a few less.
-    static std::size_t goal(std::size_t limit) {
-        return limit - std::max<std::size_t>(2, limit / 4);
+    // To how many runs the tree is reduced, or a few less. Where a grid helps to keep bounds tight,
+    // more runs are given up, so that it happens less often.
+    std::size_t goal(std::size_t limit) const {
+        return limit - (with_grid() ? limit * 3 / 8 : std::max<std::size_t>(2, limit / 4));
     }
     bool fits(Wide more, int bits, std::int64_t most) const {
         const int finer = bits > bits_ ? bits - bits_ : 0;

@@ -450,8 +450,10 @@ private:
     // The run at this place was changed.
     void changed(const Place& place) {
         Branch& branch = *branches_[place.branch];
-        branch.firsts.scores[place.leaf] = branch.leaves[place.leaf]->firsts.scores[0];
-        firsts_[place.branch] = branch.firsts.scores[0];
+        if (place.slot == 0) {  // else writing them delays the next place(), which reads them
+            branch.firsts.scores[place.leaf] = branch.leaves[place.leaf]->firsts.scores[0];
+            firsts_[place.branch] = branch.firsts.scores[0];
+        }
         tops_[place.branch].stale |= 1u << place.leaf;
         blocks_[place.branch / block].stale = stale_ = true;
     }

@@ -200,7 +200,11 @@ struct Closeness {
 // beyond those of the cuts given up, and slack how far the sum stays below the best one. Any rule
 // is sound; this one keeps bounds tight where the best cut may move to. What obeys it obeys it in
 // parts, so that greedy from the left needs the fewest runs, and a factor is found by trying.
-// `out` needs room for `goal` runs.
+// `out` needs room for `goal` runs, at least two.
+//
+// Every search in it ends. Upwards, because the largest factor joins all but the offered cut: a
+// range is below 2^63 and slack at least how.mean >= 2^-20, so range^3 < 2^189 < 2^240 * slack^2.
+// Downwards, because `far` falls to its limit; in between, because their distance is halved.
 inline void fewer(const std::vector<Run>& runs, std::size_t goal, Closeness& how,
                   std::vector<Run>& out) {
     std::int64_t low = 0, highest_low = 0;

@@ -486,3 +486,31 @@ def test_an_empty_model_takes_what_another_holds() -> None:
 
         assert samples == len(empty)
         assert exact.loss <= loss <= exact.loss + empty.loss_bound
+
+
+@pytest.mark.parametrize("weight", [1, 2**50, 0.125])
+def test_merges_of_every_size_around_the_capacity_hold_at_the_ends_of_all_numbers(
+    weight: float,
+) -> None:
+    """Extremes, neighbours and equal scores; into empty models, full ones, and emptied ones."""
+    ends = [math.inf, 1.7976931348623157e308, 1.0, 1 + 2**-52, 5e-324, 1e-323]
+    scores = [*ends, 0.0, -0.0, *(-each for each in ends), *(place / 8 for place in range(30))]
+    draw = random.Random(5)
+    for held, given in [(a, b) for a in (0, 1, 7, 8, 9, 40) for b in (0, 1, 6, 7, 8, 9, 16, 40)]:
+        exact, bounded = Remembering(OnlineCut()), OnlineCut(capacity=8)
+        other = bounded.empty()
+        for model, count in ((bounded, held), (other, given)):
+            for _ in range(count):
+                label = draw.random() < 0.5
+                sample = (draw.choice(scores), weight * label, weight * (not label))
+                exact.update(*sample)
+                model.update(*sample)
+        bounded.merge(other)
+        require_certificate(bounded, exact)
+        bounded = limen.from_bytes(bounded.to_bytes()).copy()
+        while exact.samples_given:
+            bounded.revert(*exact.revert(draw.randrange(len(exact.samples_given))))
+            require_certificate(bounded, exact)
+        assert (bounded.loss, bounded.loss_bound, bounded._distinct()) == (0, 0, 0)
+        bounded.merge(other)
+        assert len(bounded) == given
