@@ -315,7 +315,7 @@ public:
     // The same two in one go; memory is reserved for the new sample.
     LIMEN_INLINE bool replace_one(double old, bool old_label, double score, bool label) {
         const Losses gone = losses_of_one(old_label), losses = losses_of_one(label);
-        if (samples_ < 2 || !is_one(losses) || !has_plain_room(size_of(losses))) return false;
+        if (samples_ < 2 || !all_one() || !has_plain_room(size_of(losses))) return false;
         const Held asked{old + 0.0, gone.below, gone.above, 1};
         const auto allows = [&](const Held& held) { return covers(held, asked, true); };
         const auto seen = [](const Held&) {};

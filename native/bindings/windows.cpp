@@ -56,7 +56,8 @@ Sample to_sample(const Keeper& keeper, PyObject* const* args, Asked& asked) {
 template <Timed timed>
 void require_time(const Keeper& keeper, PyObject* time) {
     if constexpr (timed == Timed::always) {
-        if (!time || time == Py_None) to_moment(Py_None, keeper.must_be_dated(), "time");
+        if (!time || time == Py_None)
+            any_to_moment(Py_None, keeper.must_be_dated(), "time", no_place);
     } else if constexpr (timed == Timed::maybe) {
         const bool given = time && time != Py_None;
         if (keeper.settings().by_time && !given)
