@@ -83,7 +83,7 @@ def contenders(frame: Any, rows: int) -> dict[str, Callable[[], object]]:
     }
     if rows <= MOST_FOR_SLOW:
         asked["isotonic"] = lambda: limen.spark.isotonic(frame)
-        asked["by_group, 1,000 groups"] = lambda: limen.spark.by_group(keyed, by="key").count()
+        asked["by_group, 1,000 groups"] = lambda: limen.spark.by_group(keyed, by="key").toArrow()
         named = frame.select(F.col("score").alias("rawPrediction"), F.col("label").cast("double"))
         area = BinaryClassificationEvaluator(rawPredictionCol="rawPrediction")
         fit = IsotonicRegression(featuresCol="rawPrediction")
