@@ -100,8 +100,9 @@ types: $(VENV)/check
 api-check: $(VENV)/check
 	$(BIN)/python tests/api_check.py $(if $(LIMEN_THOROUGH),200,5)
 
-## What must hold besides the tests.
-check: lint types api-check sanitize clang-test aarch64-test x86-test python-sanitize thread-sanitize
+## What must hold besides the tests. Those that cannot be divided come early, so that two jobs at a
+## time end together.
+check: lint types thread-sanitize python-sanitize api-check sanitize clang-test aarch64-test x86-test
 
 ## The same at length, for changes to the core: more examples, and new ones in every run.
 thorough:

@@ -73,8 +73,9 @@ class CalibratedClassifier(Wrapper):
     estimator_
         The fitted classifier; none with an ensemble.
     calibrator_
-        The `limen.OnlineCalibrator` that holds the scores, whatever the method; none with an
-        ensemble.
+        The `limen.OnlineCalibrator` that holds the scores, whatever the method, after `partial_fit`
+        too: its `recommended`, `interval` and `keeps` say which threshold to use on new rows, at
+        any costs, and how sure that is. None with an ensemble.
     calibrated_classifiers_
         One for each fold of an ensemble, else one. Each has `estimator`, `calibrators` and
         `predict_proba`.
