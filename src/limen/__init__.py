@@ -86,7 +86,6 @@ _MODULES = (
     "bounded",
     "budget",
     "calibrator",
-    "client",
     "columns",
     "errors",
     "falling",
@@ -106,12 +105,13 @@ _MODULES = (
 )
 
 
-_LATE = {"Report": "limen.reporting", "report": "limen.reporting"}  # which few programs need
+# Which few programs need.
+_LATE = {"Client": "limen.client", "Report": "limen.reporting", "report": "limen.reporting"}
 
 
 def __getattr__(name: str) -> Any:
     """Load the library when its first name is asked for: ``limen --help`` needs none of it."""
-    if name in _MODULES or name == "_core":
+    if name in (*_MODULES, "_core", "client"):
         return import_module(f"limen.{name}")
     if name in _LATE:
         globals()[name] = getattr(import_module(_LATE[name]), name)
