@@ -469,7 +469,9 @@ def test_demands_are_shown_with_what_they_have_and_need(office, open_as) -> None
     rows = tab.cells(".demands tbody tr")
     sign = {True: "Met: ", False: "Not met: "}
 
-    assert [sign[each["met"]] + each["what"] for each in asked] == [row[0] for row in rows]
+    assert [sign[each["met"]] + each["what"] for each in asked] == [
+        row[0].replace("\xa0", " ") for row in rows
+    ]
     shown = [row[2].replace("\xa0", " ").replace("\u2265", "at least") for row in rows]
     assert [each["need"] for each in asked][:5] == shown[:5]
     assert ["labelled samples", "0", "at least 1,000"] == [
@@ -485,6 +487,19 @@ def test_demands_are_shown_with_what_they_have_and_need(office, open_as) -> None
     before, after = (proposal[name][""]["threshold"] for name in ("before", "thresholds"))
     assert (office.rule(), 0.37) == (before, after)
     assert f"{before:.4f} → 0.3700" in tab.text(".history li")
+
+
+def test_demands_stay_in_the_card_of_the_narrowest_screen(office, open_as) -> None:
+    settle(office)
+    number = office.propose(0.37)
+    tab = open_as("anna", width=320)
+    card(tab, number)
+    tab.js("""document.querySelectorAll(".demands tbody td:nth-child(n + 2)").forEach((each) => {
+      each.textContent = each.cellIndex === 1 ? "0\\u00a0seconds" : "\u2265\\u00a024\\u00a0hours";
+    })""")
+    inside = "document.querySelector('.{}').getBoundingClientRect().right"
+
+    assert tab.js(inside.format("demands")) < tab.js(inside.format("card"))
 
 
 def test_two_people_approve_at_once_and_one_is_told(office, open_as) -> None:
@@ -615,6 +630,20 @@ def test_a_server_whose_disk_is_full_says_so_by_itself_until_it_is_over(tabs) ->
         tab.wait(f"{tiles}.includes('of {100 + number} scored')")
         tab.forgive("ERR_INCOMPLETE_CHUNKED_ENCODING")
         server.kill()
+
+
+def test_an_alert_is_a_sentence(tabs) -> None:
+    define = {**POINT, "alerts": {"recall": 0.99}}
+    with serving("--tick", "1s", define=define) as server:
+        stream(server, rows=100)
+        (alert,) = until(lambda: server.ask("GET", "/v1/points/fraud/overview")[1]["alerts"])
+        tab = tabs(server)
+        ready(tab)
+        tab.wait("document.querySelector('.history li')")
+        said = alert["text"].replace("%", "\xa0%").replace("recall", "Recall")
+
+        assert tab.text("[data-fill=alerts] p").startswith(f"{said}. Since ")
+        tab.forgive("ERR_INCOMPLETE_CHUNKED_ENCODING")
 
 
 def test_a_narrow_interval_can_be_seen_from_near(tabs) -> None:

@@ -18,7 +18,7 @@ const troubled = (text) => {
   write(trouble, text);
 };
 
-const REFUSED = "The server takes no changes at the moment: its disk does not take them. What you see stays right, and this line goes when it is over.";
+const REFUSED = "The server takes no changes at the moment: it cannot write to its disk. What you see is still right; this line goes when it is over.";
 
 const connected = (on, rate) => {
   document.body.classList.toggle("away", !on);
@@ -38,7 +38,7 @@ const leave = () => {
 };
 
 const failed = (problem) => {
-  if (problem.status === 401) return signIn(session ? "Your session has ended. Sign in again; nothing was changed meanwhile." : "");
+  if (problem.status === 401) return signIn(session ? "Your session has ended. Sign in again; nothing was changed by you meanwhile." : "");
   if (problem.status === 409) return tooLate(problem);
   if (problem.status === 0) return lost();
   if (problem.passing) return troubled(`${problem.title}. ${problem.detail} What you see stays as it was.`);
@@ -53,7 +53,7 @@ const noticed = (text) => {
   place.focus();
   place.scrollIntoView({ block: "nearest" });
 };
-const tooLate = (problem) => noticed(`Nothing was changed. ${problem.detail || problem.title} What you see now is the newest.`);
+const tooLate = (problem) => noticed(`Nothing was changed by you. ${problem.detail || problem.title} What you see now is the newest.`);
 
 const lost = () => {
   connected(false, 0);
@@ -288,7 +288,7 @@ const start = async (quiet = false) => {
     listen(point);
   } catch (problem) {
     if (mine !== turn) return;
-    if (problem.status === 401) return signIn(session && quiet ? "Your session has ended. Sign in again; nothing was changed meanwhile." : "");
+    if (problem.status === 401) return signIn(session && quiet ? "Your session has ended. Sign in again; nothing was changed by you meanwhile." : "");
     if (quiet && problem.passing) {
       version = held;
       retry = setTimeout(restart, 1500);

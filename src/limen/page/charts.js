@@ -42,7 +42,9 @@ const chart = (() => {
   const ticks = ([low, high], most) => {
     const rough = 2 * ((high / 2 - low / 2) / most);
     const unit = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].find((times) => times * unit >= rough) * unit;
+    const steps = [1, 2, 5, 10].map((times) => times * unit), fits = steps.findIndex((each) => each >= rough);
+    const lone = Math.floor(high / steps[fits]) <= Math.ceil(low / steps[fits]);  // one number is no scale
+    const step = steps[lone && fits > 0 ? fits - 1 : fits];
     const shown = [];
     for (let k = Math.ceil(low / step); k * step <= high; ++k) shown.push(k * step + 0);  // never -0
     const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));

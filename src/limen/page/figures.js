@@ -114,7 +114,7 @@ const overTime = (update, view) => {
 const costs = (update, view, curve, closer) => {
   let kept = curve ? curve.curve.filter((each) => finite(each.threshold) !== null) : [];
   if (kept.length < 2 || !curve.samples) {
-    update(null, "Drawn once labels have come.");
+    update(null, curve || !view.tiles.samples ? "Drawn once labels have come." : "Loading …");
     return;
   }
   const range = near(view, kept.map((each) => each.threshold)), zoomed = closer && range !== null;

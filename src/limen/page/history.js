@@ -51,7 +51,7 @@ export const back = (() => {
 const entry = (change, button) => {
   const before = change.before?.[""], after = change.thresholds?.[""];
   const cut = !after ? "" : `: ${before ? words.cuts(before, after).join(" → ") : after.rule === "at_least" ? words.cut(after) : `answers 1 to ${after.rule}`}`;
-  const what = element("span", { class: "what" }, `${change.text[0].toUpperCase()}${change.text.slice(1)}${cut}`);
+  const what = element("span", { class: "what" }, `${words.said(change.text)}${cut}`);
   if (change.reason && !change.text.includes("on watch")) what.append(element("span", { class: "reason" }, `“${change.reason}”`));
   const at = element("time", { datetime: change.at }, `${words.day(change.at, true)}, ${words.clock(change.at)} UTC`);
   return element("li", {}, at, what, element("span", { class: "by" }, change.by || ""), button);

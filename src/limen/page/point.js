@@ -50,7 +50,7 @@ const begin = (places, { point, tiles: { scored, samples } }) => {
 };
 
 const alerts = (place, view) => {
-  const found = view.alerts.map((each) => `${each.text} Since ${words.when(each.since)}.`);
+  const found = view.alerts.map((each) => `${words.said(each.text)}. Since ${words.when(each.since)}.`);
   const uneven = coverage(view);
   if (uneven) found.push(uneven);
   if ([...place.children].map((each) => each.textContent).join("\n") === found.join("\n")) return;

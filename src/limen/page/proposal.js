@@ -59,7 +59,7 @@ const compared = (proposal) => {
 const SIGNS = [["at least ", "≥ "], ["at most ", "≤ "], ["more than ", "> "]];
 const tied = (text) => SIGNS.reduce((short, [word, mark]) => short.replace(word, mark), text).replaceAll(" ", "\u00a0");
 const demand = ({ met, what, have, need }) => {
-  const made = row([element("span", {}, sign(met), element("span", { class: "unseen" }, met ? "Met: " : "Not met: "), element("span", {}, what)), tied(have), tied(need)]);
+  const made = row([element("span", {}, sign(met), element("span", { class: "unseen" }, met ? "Met: " : "Not met: "), element("span", {}, what.replace(/(\d) /g, "$1\u00a0"))), tied(have), tied(need)]);
   if (!met) made.className = "open";
   return made;
 };

@@ -45,7 +45,10 @@ const words = (() => {
     return [`Answer ${one} when the score is at least `, number(rule.threshold), own ? `, else ${zero}.` : "."];
   };
   const costs = ({ false_positive, false_negative }) =>
-    `A false positive costs ${number(false_positive)}, a false negative ${number(false_negative)}.`;
+    `A false positive costs\u00a0${number(false_positive)}, a false negative\u00a0${number(false_negative)}.`;
+
+  // What the server says in half a sentence, as the beginning of a whole one.
+  const said = (text) => `${text[0].toUpperCase()}${text.slice(1)}`.replace(/(\d)%/g, "$1\u00a0%");
 
   const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
   const two = (value) => String(value).padStart(2, "0");
@@ -67,5 +70,5 @@ const words = (() => {
     return count(Math.round(seconds / size), name);
   };
 
-  return { number, percent, whole, count, signed, rate, cut, cuts, sentence, costs, day, clock, when, unit, length };
+  return { number, percent, whole, count, signed, rate, cut, cuts, sentence, costs, said, day, clock, when, unit, length };
 })();
