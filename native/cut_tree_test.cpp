@@ -490,7 +490,7 @@ TEST_CASE("a sample in the place of another is the same as both one after the ot
                 for (CutTree& tree : trees.trees) {
                     check_sound(tree, note);
                     const auto never = [](const Held&) { return false; };
-                    CHECK_NOTE(!tree.replace({5000, 0, 1, 1}, held, always, never), note);
+                    CHECK_NOTE(!tree.replace({-1, 0, 1, 1}, held, always, never), note);
                     CHECK_NOTE(!tree.replace(held, old, never, never), note);
                 }
                 trees.check_best(note);
