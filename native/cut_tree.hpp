@@ -187,6 +187,7 @@ public:
         if (half) take(0, half);
         if (used) take(half, used);
         for (; level.size() > 1; ++built.height_) level = built.load_nodes(level);
+        built.reserve_sides(built.leaves_.in_use(), built.odd_);
         if (used) {
             built.root_ = level[0].at;
             built.best_ = level[0].best;
@@ -271,6 +272,8 @@ public:
             require(root.best == best_, "the best cut of the root is wrong");
         }
         require(odd == odd_, "the number of odd scores is wrong");
+        require(sides_.in_use() + sides_.spare() >= std::min(leaves_.in_use(), odd_),
+                "leaves could need memory to share");
         if (cut_known_) check_cut();
         require(seen == distinct_, "the number of distinct scores is wrong");
         require(!root_ || seen > 0, "an empty tree has a root");

@@ -937,6 +937,24 @@ TEST_CASE("removing needs no memory, however few of the scores are tied or two-s
             }
 }
 
+// Two such scores that were loaded into one leaf part when it shares with another.
+TEST_CASE("removing from a small loaded tree needs no memory, wherever its odd scores are") {
+    for (Isa isa : supported())
+        for (int scores = 5; scores < 24; ++scores)
+            for (int odd = 1; odd < scores; ++odd)
+                for (int first = 0; first < scores; ++first) {
+                    std::vector<Held> all;
+                    for (int i = 0; i < scores; ++i)
+                        all.push_back({double(i), i == odd || i == odd - 1, 1, 1});
+                    CutTree tree(4, 4, isa);
+                    tree.load(all);
+                    std::rotate(all.begin(), all.begin() + first, all.end());
+                    for (const Held& held : all)
+                        CHECK(testing::succeeds_with(0, [&] { tree.remove(held, always); }));
+                    CHECK(tree.distinct() == 0);
+                }
+}
+
 TEST_CASE("losses may go without their sample, and without memory for it nothing changes") {
     for (Isa isa : supported()) {
         CutTree tree(4, 4, isa);

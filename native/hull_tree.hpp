@@ -334,6 +334,7 @@ public:
             built.total_ = whole.total;
             built.count_ = whole.count;
             built.distinct_ = held.size();
+            built.reserve_sides(built.leaves_.in_use(), built.odd_);
         }
         swap(built);
     }
@@ -415,6 +416,8 @@ public:
         }
         require(seen == distinct_, "the number of distinct scores is wrong");
         require(odd == odd_, "the number of odd scores is wrong");
+        require(sides_.in_use() + sides_.spare() >= std::min(leaves_.in_use(), odd_),
+                "leaves could need memory to share");
         require(!root_ || seen > 0, "an empty tree has a root");
     }
 

@@ -923,6 +923,23 @@ TEST_CASE("removing needs no memory") {
     }
 }
 
+// Two such scores that were loaded into one leaf part when it shares with another.
+TEST_CASE("removing from a small loaded tree needs no memory, wherever its odd scores are") {
+    for (int scores = 5; scores < 24; ++scores)
+        for (int odd = 1; odd < scores; ++odd)
+            for (int first = 0; first < scores; ++first) {
+                std::vector<Held> all;
+                for (int i = 0; i < scores; ++i)
+                    all.push_back({double(i), i == odd || i == odd - 1, 1, 1});
+                HullTree tree(4);
+                tree.load(all);
+                std::rotate(all.begin(), all.begin() + first, all.end());
+                for (const Held& held : all)
+                    CHECK(testing::succeeds_with(0, [&] { tree.remove(held, always); }));
+                CHECK(tree.distinct() == 0);
+            }
+}
+
 TEST_CASE("additions that memory was reserved for need none, whatever goes in between") {
     for (int capacity : capacities) check_reserved([&] { return HullTree(capacity); });
 }
