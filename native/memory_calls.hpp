@@ -152,9 +152,45 @@ private:
 
 // ---- without ids ----
 
+// The common step of a window: all samples weigh 1, one leaves, and the new one takes its place in
+// the tree and in the entries. False where that is not so, and nothing was changed.
+template <class Tree>
+LIMEN_INLINE bool Memory<Tree>::step(double score, bool label, const Amount& amount,
+                                     const Time* time) {
+    if constexpr (std::is_same_v<Tree, CutTree>) {
+        if (!settings_.labelled || !entries_.is_usual(amount)) return false;
+        Place oldest;
+        if (last_n()) {
+            if (entries_.count(EntryState::held) < settings_.n) return false;
+            oldest = line_.front();  // without ids all stand where they came
+        } else {
+            if (!last_period() || !moves(*time) || too_far_ahead(*time)) return false;
+            const Time edge = before(*time, settings_.period);
+            if (!(edge < *time) || !window_.first(entries_, edge, oldest)) return false;
+            window_.reserve(1);
+        }
+        const Entry& entry = entries_[oldest.at];
+        HeldSamples<Tree>& held = *group(0).held;
+        held.reserve(1, false);
+        if (!held.replace_one(entry.score, entry.label, score, label)) return false;
+        entries_.renew(oldest.at);
+        if (last_n()) {
+            line_.pop();
+        } else {
+            window_.pop();
+            tick(*time);
+        }
+        set_sample(oldest.at, score, label, amount, time);
+        warm_next(true);
+        return true;
+    }
+    return false;
+}
+
 template <class Tree>
 Done Memory<Tree>::update(double score, bool label, const Amount& given, const Time* time) {
     const Amount amount = normal(given);
+    if (step(score, label, amount, time)) return {};
     if (has_plain_room(amount, label)) {
         if (last_period() && moves(*time) && !(before(*time, settings_.period) < *time))
             return refused(MemoryRefusal::far_time);
