@@ -232,10 +232,7 @@ public:
 
     CutTree copy() const {
         CutTree made(leaf_capacity_, node_capacity_, isa_);
-        std::vector<Held> all;
-        all.reserve(distinct_);
-        scan([&](const Held& held) { all.push_back(held); });
-        made.load(all);
+        made.load_from([&](auto&& visit) { scan(visit); });
         return made;
     }
 

@@ -431,10 +431,9 @@ public:
         const int spare = spare_bits();
         Part taken{{}, samples_, total_ >> spare, bits_ - spare, places_, {}};
         taken.held.reserve(tree_.distinct());
-        const std::int64_t divisor = std::int64_t{1} << spare;
-        tree_.scan([&](const Held& held) {
+        tree_.scan([&](const Held& held) {  // whole multiples, so that shifts divide them
             taken.held.push_back(
-                {held.score, held.below / divisor, held.above / divisor, held.count});
+                {held.score, held.below >> spare, held.above >> spare, held.count});
         });
         if (labelled() && (with_squares || !squares_.even()))
             tree_.scan([&](const Held& held) {
@@ -448,38 +447,20 @@ public:
     Refusal merge(const std::vector<Part>& parts) {
         coarsen();
         int bits = bits_;
-        std::size_t samples = 0, size = 0;
+        std::size_t samples = 0;
         Places places;
         for (const Part& part : parts) {
             places.add(part.places);
             bits = std::max(bits, part.bits);
             samples += part.samples;
-            size += part.held.size();
         }
         Wide total = 0;
         for (const Part& part : parts) total += Wide{part.total} << (bits - part.bits);
         if (!fits(total, bits)) return Refusal::too_large;
-        std::vector<HeldRow> rows;
-        rows.reserve(size);
-        for (const Part& part : parts) {
-            const std::int64_t factor = std::int64_t{1} << (bits - part.bits);
-            for (const Held& held : part.held)
-                rows.push_back({ordered_bits(held.score),
-                                {held.below * factor, held.above * factor},
-                                held.count});
-        }
-        if (parts.size() > 1) sort_rows(rows);
-        std::vector<Held> batch;
-        batch.reserve(size);
-        for (const HeldRow& row : rows) {
-            const double score = score_of(row.order);
-            if (batch.empty() || batch.back().score != score) batch.push_back({score, 0, 0, 0});
-            Held& held = batch.back();
-            if (row.count > most_of_a_score - held.count) return Refusal::too_many;
-            held.below += row.losses[0];
-            held.above += row.losses[1];
-            held.count += row.count;
-        }
+        const bool alone = parts.size() == 1 && parts[0].bits == bits;
+        std::vector<Held> made;
+        if (!alone && !join(parts, bits, made)) return Refusal::too_many;
+        const std::vector<Held>& batch = alone ? parts[0].held : made;
         if (batch.empty()) return Refusal::none;
         return hold(batch, samples, static_cast<std::int64_t>(total), bits, places,
                     squares_of(parts, batch, bits));
@@ -799,11 +780,12 @@ private:
     }
 
     int spare_bits() const {
+        const int spare = bits_ - places_.finest();
+        if (spare == 0) return 0;
         std::uint64_t used = static_cast<std::uint64_t>(total_);
         tree_.scan([&](const Held& held) {
             used |= static_cast<std::uint64_t>(held.below) | static_cast<std::uint64_t>(held.above);
         });
-        const int spare = bits_ - places_.finest();
         return used ? std::min(spare, std::countr_zero(used)) : spare;
     }
 
@@ -981,29 +963,84 @@ private:
 
     // Rebuild the tree from what it holds and a batch, in one pass over both.
     void load_with(const std::vector<Held>& batch, int sign) {
-        if (tree_.distinct() == 0) {
-            tree_.load(batch);
-            for (const Held& held : batch) summed_ += size_of(held);
-            return;
+        Wide summed = 0;
+        const auto all = [&](auto&& visit) {
+            const auto show = [&](const Held& held) {
+                summed += size_of(held);
+                visit(held);
+            };
+            auto next = batch.begin();
+            tree_.scan([&](Held held) {
+                for (; next != batch.end() && next->score < held.score; ++next) show(*next);
+                if (next != batch.end() && next->score == held.score) {
+                    held.below += sign * next->below;
+                    held.above += sign * next->above;
+                    held.count = sign > 0 ? held.count + next->count : held.count - next->count;
+                    ++next;
+                }
+                if (held.count) show(held);
+            });
+            for (; next != batch.end(); ++next) show(*next);
+        };
+        if constexpr (std::is_same_v<Tree, CutTree>) {
+            tree_.load_from(all);
+        } else {
+            std::vector<Held> held;
+            held.reserve(tree_.distinct() + (sign > 0 ? batch.size() : 0));
+            all([&](const Held& each) { held.push_back(each); });
+            tree_.load(held);
         }
-        std::vector<Held> all;
-        all.reserve(tree_.distinct() + (sign > 0 ? batch.size() : 0));
-        std::size_t next = 0;
-        tree_.scan([&](Held held) {
-            while (next < batch.size() && batch[next].score < held.score)
-                all.push_back(batch[next++]);
-            if (next < batch.size() && batch[next].score == held.score) {
-                const Held& other = batch[next++];
-                held.below += sign * other.below;
-                held.above += sign * other.above;
-                held.count = sign > 0 ? held.count + other.count : held.count - other.count;
+        summed_ = summed;
+    }
+
+    // What all parts hold, in `bits` places and in ascending order. Neighbours are joined until one
+    // run is left. False when a score would have too many samples.
+    static bool join(const std::vector<Part>& parts, int bits, std::vector<Held>& out) {
+        std::vector<std::size_t> ends;
+        std::size_t size = 0;
+        for (const Part& part : parts) ends.push_back(size += part.held.size());
+        out.reserve(size);
+        for (const Part& part : parts) {
+            const int finer = bits - part.bits;
+            for (const Held& held : part.held)
+                out.push_back(
+                    {held.score, scaled(held.below, finer), scaled(held.above, finer), held.count});
+        }
+        std::vector<Held> other(parts.size() > 1 ? size : 0);
+        while (ends.size() > 1) {
+            std::size_t start = 0, runs = 0;
+            for (std::size_t i = 0; i < ends.size(); i += 2) {
+                const std::size_t middle = ends[i],
+                                  end = i + 1 < ends.size() ? ends[i + 1] : middle;
+                const Held *left = out.data() + start, *right = out.data() + middle;
+                const Held *const left_end = right, *const right_end = out.data() + end;
+                Held* to = other.data() + start;
+                while (left != left_end && right != right_end) {
+                    const bool is_right = right->score < left->score;  // no branch to guess
+                    *to++ = *(is_right ? right : left);
+                    right += is_right;
+                    left += !is_right;
+                }
+                std::copy(right, right_end, std::copy(left, left_end, to));
+                ends[runs++] = start = end;
             }
-            if (held.count) all.push_back(held);
-        });
-        all.insert(all.end(), batch.begin() + static_cast<std::ptrdiff_t>(next), batch.end());
-        tree_.load(all);
-        summed_ = 0;
-        for (const Held& held : all) summed_ += size_of(held);
+            ends.resize(runs);
+            out.swap(other);
+        }
+        std::size_t used = 0;
+        for (const Held& held : out) {
+            if (used == 0 || out[used - 1].score != held.score) {
+                out[used++] = held;
+                continue;
+            }
+            Held& same = out[used - 1];
+            if (held.count > most_of_a_score - same.count) return false;
+            same.below += held.below;
+            same.above += held.above;
+            same.count += held.count;
+        }
+        out.resize(used);
+        return true;
     }
 
     // ---- squares ----

@@ -50,13 +50,6 @@ struct LossRow {
     void divide(std::int64_t by) { losses[0] /= by, losses[1] /= by; }
 };
 
-// The sums of some samples of one score.
-struct HeldRow {
-    std::uint64_t order;
-    std::int64_t losses[2];
-    std::uint32_t count;
-};
-
 template <class Row>
 std::uint64_t order_of(const Row& row) {
     return row.order;

@@ -278,8 +278,8 @@ def test_what_comes_back_is_the_same(make):
 
 @makers
 def test_what_comes_back_goes_on_alike(make):
-    made, back = make(), limen.from_bytes(make().to_bytes())
-    for each in (made, back):
+    made, back, twin = make(), limen.from_bytes(make().to_bytes()), make().copy()
+    for each in (made, back, twin):
         if isinstance(each, Ledger):
             model = getattr(each.model, "model", each.model)
             outcome = (1, 0) if isinstance(model, OnlineCut) else (1,)
@@ -305,7 +305,9 @@ def test_what_comes_back_goes_on_alike(make):
         else:
             each.update(0.3, 1, 1)
 
-    assert made.to_bytes() == back.to_bytes()
+    assert made.to_bytes() == back.to_bytes() == twin.to_bytes()
+    for each in (back, twin):
+        getattr(each, "_check", lambda: None)()
 
 
 def test_bytearrays_and_views_will_do():
@@ -340,6 +342,46 @@ def test_a_subclass_is_kept_as_what_it_extends():
     assert OnlineThreshold is type(limen.from_bytes(named.to_bytes()))
     assert Named is type(Named.from_bytes(named.to_bytes()))
     assert named._state() == Named.from_bytes(named.to_bytes())._state()
+
+
+class Counted(OnlineThreshold, kind="tests.Counted"):
+    """A subclass that tells more than what is held."""
+
+    def snapshot(self) -> dict[str, Any]:
+        return {**super().snapshot(), "copies": vars(self).get("copies", 0)}
+
+    @classmethod
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Counted:
+        known = dict(snapshot)
+        copies = known.pop("copies")
+        made = super().from_snapshot(known)
+        vars(made)["copies"] = copies + 1
+        return made
+
+
+def test_a_subclass_with_snapshots_of_its_own_is_copied_by_them():
+    class Below(Counted):
+        pass
+
+    for kind in (Counted, Below):
+        model = kind()
+        model.update(0.5, 1)
+
+        assert 2 == vars(model.copy().copy())["copies"]
+        assert model._state() == model.copy()._state()
+
+
+def test_the_model_of_a_memory_is_copied_as_its_bytes_tell():
+    fading = Fading(OnlineThreshold(), half_life=2)
+    fading.update_many([0.1, 0.4, 0.4, 0.9], [0, 1, 0, 1])
+    model = fading.model
+
+    twin = model.copy()
+
+    assert model.to_bytes() == twin.to_bytes()
+    assert twin.to_bytes() == limen.from_bytes(model.to_bytes()).to_bytes()
+    twin.update(0.3, 1)
+    assert 4 == len(model)
 
 
 @pytest.mark.parametrize("make", [threshold, cut])

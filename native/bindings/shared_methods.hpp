@@ -184,6 +184,20 @@ void restore(T& model, nb::bytes given) {
                "Nothing was changed.");
 }
 
+// Let an empty object of the same terms hold the same. False where the samples belong to a memory,
+// which may measure them in ways of its own.
+template <class T>
+bool copy_to(T& model, T& other) {
+    using Samples = decltype(model.held);
+    std::optional<Samples> copied =
+        model.locked_for_long(all_scores, [&](const auto& held) -> std::optional<Samples> {
+            if (model.owner) return std::nullopt;
+            return held.copy();
+        });
+    if (copied) other.locked_for_long(0, [&](auto& held) { held = std::move(*copied); });
+    return copied.has_value();
+}
+
 // A method without arguments.
 template <class T, class Body>
 auto method(Body body) {
@@ -203,6 +217,10 @@ void bind_stored(nb::class_<T>& type) {
                      [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
         .def("_state", method<T>([](T& model) { return state(model); }))
         .def("_merge", [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
+        .def("_copy_to",
+             [](nb::handle self, nb::handle other) {
+                 return copy_to(checked<T>(self), checked<T>(other));
+             })
         .def("_restore", [](nb::handle self, nb::bytes bytes) { restore(checked<T>(self), bytes); })
         .def("_check", with_held<T>([](const auto& held) { held.check(); }))
         .def("_memory", with_held<T>([](const auto& held) { return held.memory() + sizeof(T); }))

@@ -112,16 +112,21 @@ class Held(Storable):
     _native: ClassVar[Any]
     # The class that names it, which has the native methods as its own.
     _plain: ClassVar[type]
+    # Whether a subclass has snapshots of its own.
+    _tells_more: ClassVar[bool] = False
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if "_native" in vars(cls):
             cls._native._give_slots(cls)
             cls._plain = cls
+        if {"snapshot", "from_snapshot"} & vars(cls).keys():
+            cls._tells_more = True
 
     if TYPE_CHECKING:
         _given: dict[str, Any]
 
+        def _copy_to(self, other: Any) -> bool: ...
         def _merge(self, others: list[Any]) -> None: ...
         def _state(self) -> bytes: ...
         def _restore(self, state: bytes) -> None: ...
@@ -205,6 +210,14 @@ threshold inf, loss 0.0>
         model = cls._made_with(settings)
         model._restore(state)
         return model
+
+    def _twin(self) -> Self:
+        # The short way, unless there is more to tell than what is held, or a memory owns it.
+        if not self._tells_more:
+            other = self._made_with(self._given)
+            if self._copy_to(other):
+                return other
+        return super()._twin()
 
     def __sizeof__(self) -> int:
         return self._memory()

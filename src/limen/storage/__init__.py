@@ -93,10 +93,13 @@ class Storable:
 
     def _copied(self, attributes: dict[str, Any]) -> Self:
         """Make a copy, with the attributes that a snapshot leaves out: those of a subclass."""
-        other = type(self).from_snapshot(deepcopy(self.snapshot()))
+        other = self._twin()
         for name, value in attributes.items():
             vars(other).setdefault(name, value)
         return other
+
+    def _twin(self) -> Self:
+        return type(self).from_snapshot(deepcopy(self.snapshot()))
 
     @classmethod
     def _class_of(cls, kind: str, deep: int) -> type[Storable]:
