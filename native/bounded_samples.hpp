@@ -319,7 +319,8 @@ public:
         const auto step = static_cast<std::int64_t>(get_word(bytes, 6));
         if (read.seen_ < 0 || read.seen_ >= 2 * most_seen || !read.within(read.above_.low) ||
             !read.within(read.above_.high) || read.above_.low > read.above_.high ||
-            read.changes_ < 0 || step < -Closeness::most || step > Closeness::most)
+            read.changes_ < 0 || read.changes_ > most_seen || step < -Closeness::most ||
+            step > Closeness::most)
             return false;
         read.step_ = static_cast<int>(step);
         const std::vector<Run> runs = get_runs(bytes, head, size);
@@ -569,7 +570,7 @@ private:
         samples_ += part.samples;
         above_ = {above_.low + part.above.low * factor, above_.high + part.above.high * factor};
         seen_ += part.total * factor;
-        changes_ += part.changes;
+        changes_ = std::min(changes_ + part.changes, most_seen);  // bytes may claim any number
         std::vector<Run> both = overlaid(mine, theirs);
         tree_.reserve_runs(std::min(both.size(), limit()));
         hold(both);
