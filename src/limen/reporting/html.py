@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from limen.reporting.wording import flagged
@@ -21,6 +20,8 @@ __all__ = ["asset", "figure", "precision_of", "rule", "sentence", "table"]
 
 def asset(name: str) -> str:
     """Return a file of the page."""
+    from importlib.resources import files  # takes longer to load than all of the reports
+
     return files("limen.page").joinpath(name).read_text(encoding="utf-8")
 
 
