@@ -59,11 +59,13 @@ public:
     // ahead.
     static int to_divide(double ahead, std::int64_t& bits) {
         bits = ahead >= high ? static_cast<std::int64_t>(std::floor(ahead)) - low : 0;
-        return static_cast<int>(bits < 63 ? bits : 63);
+        return static_cast<int>(bits < nothing_left ? bits : nothing_left);
     }
 
 private:
     static constexpr double near = 0x1p20, far = 0x1p52;
+    // Divided so often, 2^62 units of the finest kind are none.
+    static constexpr std::int64_t nothing_left = 63 + finest_bits;
 
     // Two doubles that together tell a number to more than 100 bits.
     struct Sum {

@@ -29,6 +29,18 @@ bool Memory<Tree>::has_moment(const Time* time, Time& moment, MemoryRefusal& ref
     return refusal == MemoryRefusal::none;
 }
 
+// Whether every period that ends at this moment can be told from it: a real number that is far
+// from zero minus a short period is itself.
+template <class Tree>
+bool Memory<Tree>::tells_periods(const Time& moment) const {
+    const auto tells = [&](const std::optional<Time>& period) {
+        return !period || before(moment, *period) < moment;
+    };
+    return (!last_period() || before(moment, settings_.period) < moment) &&
+           tells(settings_.time_to_live) && tells(settings_.maturity) &&
+           tells(settings_.correctable) && tells(settings_.horizon);
+}
+
 template <class Tree>
 bool Memory<Tree>::too_far_ahead(const Time& moment) const {
     return settings_.max_ahead && clock_ && *clock_ < before(moment, *settings_.max_ahead);
@@ -64,8 +76,7 @@ void Memory<Tree>::set_clock(const Time& moment) {
 template <class Tree>
 MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs, Division* division) {
     if (!moves(moment)) return MemoryRefusal::none;
-    if (last_period() && !(before(moment, settings_.period) < moment))
-        return MemoryRefusal::far_time;
+    if (!tells_periods(moment)) return MemoryRefusal::far_time;
     if (fading_by_time()) {
         bool far;
         if (divides_for(moment, far)) needs.copy = true;
@@ -109,11 +120,11 @@ void Memory<Tree>::reserve(const Needs& needs) {
 template <class Tree>
 void Memory<Tree>::tick(const Time& moment, std::uint32_t* leaving) {
     if (!moves(moment)) return;
+    if (!tells_periods(moment)) return refuse(MemoryRefusal::far_time);  // only in a copy
     if (fading_by_time()) advance_fading(moment);
     const bool first = !clock_;
     set_clock(moment);
     if (last_period()) {
-        if (!(window_edge_ < moment)) return refuse(MemoryRefusal::far_time);  // only in a copy
         Place place;
         while (window_.first(entries_, window_edge_, place)) {
             window_.pop();

@@ -85,6 +85,7 @@ enum class MemoryRefusal : std::uint8_t {
     some_time,    // earlier scores have none and count as one step each
     not_alike,    // merge: other settings
     same_id,      // merge: an id that both know
+    other_as_of,  // merge: labels are as of another kind of times
     not_merged,   // merge: nothing tells in which order samples came
 };
 

@@ -458,3 +458,14 @@ def test_a_sum_is_right_while_another_thread_lets_all_be_divided(model: Any, rea
 
     assert fading._base() > 0  # all was divided meanwhile
     assert found == pytest.approx(read(later), rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize("later", [62, 64, 80, 100, 1_000, 10**6])
+def test_a_large_weight_fades_however_long_that_takes(later):
+    fading = Fading(OnlineThreshold(), 1, by="time")
+    fading.update(0.1, 0, 2**60, time=0)
+    fading.advance(later)
+
+    due = 2.0 ** max(60 - later, -1_000)
+    held = fading.curve().losses[0] if len(fading) else 0
+    assert abs(held - due) <= 2**-30 + due * 2**-20

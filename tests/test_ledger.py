@@ -1169,3 +1169,51 @@ def test_a_finaliser_may_use_the_ledger_that_is_being_asked():
     ledger.score(1, Number(), weight=Number())
     assert 1 == len(finalised)
     assert 2 == len(ledger)
+
+
+@pytest.mark.parametrize("name", ["time_to_live", "maturity", "correctable"])
+def test_a_time_from_which_a_period_cannot_be_told_is_refused(name):
+    ledger = Ledger(OnlineThreshold(), **{name: 100})
+    far = 1.7e18  # minus 100 it is itself
+    for call in (
+        lambda: ledger.score("b", 0.5, far),
+        lambda: ledger.score_many(["a", "b"], [0.5, 0.5], times=[1.0, far]),
+        lambda: ledger.advance(far),
+    ):
+        with pytest.raises(ValueError, match=r"no period of 100 can be told.*Nothing was changed"):
+            call()
+
+    assert ([], 0, None) == (list(ledger), ledger.expired, ledger.newest)
+    ledger.score("b", 0.5, int(far))  # whole numbers are exact
+    assert ledger.to_bytes() == ledger.copy().to_bytes()
+
+
+def test_ledgers_are_merged_with_the_calendar_of_their_labels():
+    def book(id, as_of, time=1):
+        made = Ledger(OnlineThreshold())
+        made.score(id, 0.5, time)
+        if as_of is not None:
+            made.label(id, 1, as_of=as_of)
+        return made
+
+    west, east = book("a", None), book("b", datetime(2026, 1, 1))
+    west.merge(east)
+
+    assert west._known("b") == east._known("b")
+    with pytest.raises(TypeError, match="as_of must be a datetime"):
+        west.label("b", 0, as_of=5)
+    assert west.label("b", 0, as_of=datetime(2026, 1, 2))
+    before = west.to_bytes()
+    for other in (5, datetime(2026, 1, 1, tzinfo=UTC)):
+        with pytest.raises(TypeError, match="cannot merge: as_of is of another kind"):
+            west.merge(book("c", other))
+    with pytest.raises(TypeError, match="cannot merge: times are of another kind"):
+        west.merge(book("c", None, datetime(2026, 1, 1)))
+    assert before == west.to_bytes()
+
+
+def test_after_the_last_whole_number_there_is_no_step():
+    ledger = Ledger(OnlineThreshold())
+    ledger.advance(2**63 - 1)
+    with pytest.raises(ValueError, match="no step after the newest"):
+        ledger.score("b", 0.5)

@@ -28,6 +28,8 @@ from hypothesis.stateful import (
 from streams import SmallNodeCut, SmallNodeThreshold
 
 from limen import (
+    Fading,
+    Grouped,
     LastN,
     LastPeriod,
     OnlineCalibrator,
@@ -889,3 +891,45 @@ def test_a_batch_that_is_taken_back_leaves_mixed_weights_as_they_were() -> None:
         window.update_many([0.5] * 40, [1] * 40, [BIG] * 40)
 
     assert before == (window.model._state(), window.to_bytes())
+
+
+@pytest.mark.parametrize("held", [0, 1])
+def test_a_window_that_goes_by_time_takes_no_batch_without_times(held):
+    for make in (
+        lambda: LastPeriod(OnlineThreshold(), 3),
+        lambda: Fading(OnlineThreshold(), 3, by="time"),
+    ):
+        window = make()
+        for _ in range(held):
+            window.update(0.5, 1, time=100)
+        before = window.to_bytes()
+        with pytest.raises(TypeError, match=r"times are missing.*Nothing was changed"):
+            window.update_many([0.5], [1], times=None)
+        with pytest.raises(TypeError, match=r"times are missing.*Nothing was changed"):
+            Grouped(make()).update_many(["a"], [0.5], [1], times=None)
+
+        assert before == window.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        np.array(["20000-01-01"], "M8[us]"),
+        np.array(["-0100-01-01"], "M8[D]"),
+        np.array([2**62], "M8[s]"),  # would wrap around to 1970
+        np.array(["2026-01-01", "NaT"], "M8[us]"),
+    ],
+)
+def test_dates_that_no_datetime_has_are_refused(times):
+    window = LastPeriod(OnlineThreshold(), timedelta(days=1))
+    with pytest.raises(TypeError, match=r"times\[\d\] must be a datetime"):
+        window.update_many([0.5] * len(times), [1] * len(times), times=times)
+    with pytest.raises(TypeError, match="time must be a"):
+        LastPeriod(OnlineThreshold(), 10).update(0.5, 1, time=times[-1])
+    with pytest.raises(ValueError, match="period must be a positive number or timedelta"):
+        LastPeriod(OnlineThreshold(), np.timedelta64(10**15, "s"))
+
+    assert window.newest is None
+    assert [True] == window.update_many(
+        [0.5], [1], times=np.array(["2026-01-01"], "M8[s]")
+    ).tolist()

@@ -280,12 +280,26 @@ namespace {
 
 [[noreturn]] void refuse_far(const Keeper& keeper, PyObject* time) {
     const MemorySettings& settings = keeper.settings();
+    if (!time)
+        refuse(
+            PyExc_ValueError,
+            std::string("there is no step after the newest. Give scores a time that is nearer to "
+                        "zero, and start with an empty ledger.") +
+                nothing_changed);
     const bool dated = keeper.must_be_dated().value_or(false);
-    const std::string length =
-        dated ? shown(nb::module_::import_("datetime")
-                          .attr("timedelta")(0, 0, nb::int_(settings.period.bits))
-                          .ptr())
-              : shown(from_time(settings.period, Calendar::numbers).ptr());
+    // The shortest is the first that cannot be told.
+    Time shortest = settings.period;
+    bool known = settings.keep == Keep::last_period || settings.keep == Keep::fading;
+    for (const auto& period :
+         {settings.time_to_live, settings.maturity, settings.correctable, settings.horizon})
+        if (settings.keep != Keep::fading && period && (!known || *period < shortest)) {
+            shortest = *period;
+            known = true;
+        }
+    const std::string length = dated ? shown(nb::module_::import_("datetime")
+                                                 .attr("timedelta")(0, 0, nb::int_(shortest.bits))
+                                                 .ptr())
+                                     : shown(from_time(shortest, Calendar::numbers).ptr());
     if (settings.keep == Keep::fading)
         refuse(PyExc_ValueError, "time is " + shown(time) + ", too many times half_life=" + length +
                                      " after the first. Give times that are nearer, or a longer "
@@ -321,6 +335,11 @@ std::unique_ptr<Obstacle> obstacle_of(const Window& window, const Moment* moment
 
 void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked) {
     if (obstacle.adopted) refuse_owned("window", "Ledger", nothing_added);
+    if (obstacle.other_calendar && !asked.time)  // of all that another object knows
+        refuse(PyExc_TypeError,
+               std::string("cannot merge: times are of another kind there. All must be numbers, or "
+                           "all datetimes, and these all with a time zone or all without.") +
+                   nothing_changed);
     if (obstacle.other_calendar)
         refuse(PyExc_TypeError,
                (asked.calendar == &Keeper::times ? "time is " : "as_of is ") + shown(asked.time) +
@@ -350,6 +369,11 @@ void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked) 
             refuse(PyExc_ValueError, "cannot merge: both know the id " +
                                          (asked.id ? shown(asked.id) : std::string()) +
                                          ", and its sample would count twice." + nothing_changed);
+        case MemoryRefusal::other_as_of:
+            refuse(PyExc_TypeError,
+                   std::string("cannot merge: as_of is of another kind there. All must be numbers, "
+                               "or all datetimes, and these all with a time zone or all without.") +
+                       nothing_changed);
         case MemoryRefusal::not_merged:
             refuse(PyExc_ValueError, std::string("cannot merge: without times nothing tells which "
                                                  "samples came before which.") +

@@ -262,6 +262,12 @@ Flags update_many(nb::handle self, nb::tuple samples, nb::tuple times) {
     const Keeper& keeper = keeper_of(window);
     Batch batch(keeper, samples, nb::len(nb::object(samples[0])));
     const MomentColumn moments(times[0], keeper.must_be_dated(), "times");
+    const MemorySettings& settings = keeper.settings();
+    if (moments.empty() && batch.rows.rows &&
+        (settings.keep == Keep::last_period || (settings.keep == Keep::fading && settings.by_time)))
+        refuse(PyExc_TypeError, std::string("times are missing: this window goes by them. Give one "
+                                            "for each sample.") +
+                                    nothing_changed);
     moments.show(batch.rows);
     auto counted = new_array<std::uint8_t>(batch.rows.rows);
     attempt_many(window, batch, moments, moments.moment(),

@@ -407,11 +407,17 @@ void merge_memories(nb::handle self, nb::handle other, Array<std::uint32_t> into
     attempt<Keeper::Work>(
         window, from.times == Calendar::unknown ? nullptr : &moment, asked,
         [&](auto& memory) {
-            return from.with([&](const auto& others) {
+            const Calendar own = window.keeper->as_of, theirs = from.as_of;
+            if (own != theirs && own != Calendar::unknown && theirs != Calendar::unknown)
+                return Done{MemoryRefusal::other_as_of};
+            const Done done = from.with([&](const auto& others) {
                 if constexpr (std::is_same_v<decltype(others), decltype(std::as_const(memory))>)
                     return memory.merge(others, groups);
                 return Done{MemoryRefusal::not_alike};
             });
+            if (done.refusal == MemoryRefusal::none && own == Calendar::unknown)
+                window.keeper->as_of = theirs;
+            return done;
         },
         [&](const Done& done) {
             if (done.refusal != MemoryRefusal::same_id) return;

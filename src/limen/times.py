@@ -31,6 +31,8 @@ __all__ = [
     "require_one_kind",
 ]
 
+_FIRST, _LAST = np.datetime64(datetime.min, "us"), np.datetime64(datetime.max, "us")
+
 Time: TypeAlias = int | float | datetime
 Period: TypeAlias = int | float | timedelta
 
@@ -40,8 +42,11 @@ def _from_numpy(value: Any) -> Any:
     if isinstance(value, np.datetime64 | np.timedelta64):
         with suppress(TypeError):  # a month has no fixed number of microseconds
             coarse = value.astype(f"{value.dtype.kind}8[us]")
-            if coarse == value:
-                return coarse.item()
+            # There and back, because NumPy lets numbers that are too large wrap around.
+            if coarse == value and coarse.astype(value.dtype) == value:
+                found = coarse.item()
+                if isinstance(found, datetime | timedelta):  # an int where the year is too far
+                    return found
     return value
 
 
@@ -173,7 +178,9 @@ def _plain_array(values: NDArray[Any], dated: bool | None) -> tuple[bool, NDArra
             return False, np.ascontiguousarray(values, kind)
     if dated is not False and values.dtype.kind == "M":
         coarse = values.astype("M8[us]")
-        if (coarse == values).all():  # and no NaT, which is not equal to itself
+        same = (coarse == values) & (coarse.astype(values.dtype) == values)
+        # No NaT, which is not equal to itself, nothing that wrapped around, no year 20000.
+        if same.all() and (not len(coarse) or (coarse.min() >= _FIRST and coarse.max() <= _LAST)):
             return True, np.ascontiguousarray(coarse).view(np.int64)
     return None
 
