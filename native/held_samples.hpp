@@ -224,6 +224,8 @@ public:
             Wide size = size_of(losses);
             if (!coarsen_to_fit(row, size, bits)) return Refusal::too_large;
             losses = {row[0].below(), row[0].above()};
+            // Weights that fade have no last place: beside far larger ones nothing may be left.
+            if (losses.below == 0 && losses.above == 0) return Refusal::none;
         }
         if (samples_ >= most_of_a_score && tree_.find(score).count == most_of_a_score)
             return Refusal::too_many;

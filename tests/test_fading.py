@@ -469,3 +469,13 @@ def test_a_large_weight_fades_however_long_that_takes(later):
     due = 2.0 ** max(60 - later, -1_000)
     held = fading.curve().losses[0] if len(fading) else 0
     assert abs(held - due) <= 2**-30 + due * 2**-20
+
+
+def test_what_counts_nothing_beside_a_large_weight_is_not_held():
+    for make in (OnlineThreshold, OnlineCalibrator):
+        fading = Fading(make(), 2, by="time")
+        fading.update(0.5, 1, 2**55, time=0)
+        fading.update(0.25, 0, 1, time=-1)
+
+        assert fading.to_bytes() == fading.copy().to_bytes()
+        fading.model._check()
