@@ -7,6 +7,8 @@ import asyncio
 import random
 import shutil
 import sqlite3
+import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -312,6 +314,48 @@ def test_a_forgotten_id_is_nowhere_on_disk_and_is_refused(tmp_path):
             assert b"id-7" not in content, path
             assert b"nobody" not in content, path
             assert path.suffix != ".db" or b"id-9" in content
+
+
+def test_an_id_that_is_written_while_it_is_forgotten_is_forgotten(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    desk = desk_with(folder)
+    scored(desk, "secret")
+    scored(desk, "other")
+    desk.commit_now()
+    append = desk.log.append
+
+    def slow(*given: Any) -> None:
+        time.sleep(0.003)
+        append(*given)
+
+    monkeypatch.setattr(desk.log, "append", slow)
+
+    async def race() -> tuple[int, int]:
+        forgetting = asyncio.create_task(
+            desk.forget(desk.point("fraud"), Forgetting(["secret", "new"]), "test")
+        )
+        waiting, at = [], 0
+        while not forgetting.done():
+            at += 1
+            with suppress(Refused):  # from the forget on
+                labelled(desk, "secret", at % 2, as_of=NOW - timedelta(seconds=60 - at / 1000))
+            with suppress(Refused):
+                scored(desk, "new")
+            waiting.append(asyncio.create_task(desk.flushed()))
+            await asyncio.sleep(0.0005)
+        await asyncio.gather(*waiting)
+        return await forgetting
+
+    seq, known = asyncio.run(race())
+    assert (2, ["other"]) == (known, list(desk.point("fraud").ledger))
+    named = [id for _, _, id in desk.log.events(0, seq) if type(id) is str]
+    assert ["other"] == named
+    shown = desk.state.shown()
+    desk.release()
+    assert shown == state_of(folder)[1]
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+    assert [] == [path for path in folder.rglob("*.*") if b"secret" in path.read_bytes()]
 
 
 def test_new_costs_refold_the_history_and_give_what_they_would_have_given(tmp_path):

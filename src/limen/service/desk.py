@@ -20,6 +20,8 @@ from limen.service.problems import Refused
 from limen.service.state import SCOPES, Token, refolded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from limen.service.bodies import Forgetting, Label, NewToken, Score
 
 __all__ = ["Desk"]
@@ -108,6 +110,12 @@ class Desk(Changes):
 
     def _events_of(self, point: Point, id: str, kind: str) -> Any:
         """Yield the events of an id that are of a kind, the newest first, also those in memory."""
+        for seq, event in self._all_of(point, id):
+            if event.kind == kind:
+                yield seq, event
+
+    def _all_of(self, point: Point, id: str) -> Iterator[tuple[int, Event]]:
+        """Yield the events of an id, the newest first: that wait, are being written, on disk."""
         for queue, last in (
             (self._queue, self.state.seq),
             (self._flying, self.state.seq - len(self._queue.events)),
@@ -115,11 +123,9 @@ class Desk(Changes):
             if queue.events:
                 for at in range(len(queue.names) - 1, -1, -1):
                     event = queue.events[at]
-                    if queue.names[at] == id and event.kind == kind and event.point == point.name:
+                    if queue.names[at] == id and event.point == point.name:
                         yield last - len(queue.events) + 1 + at, event
-        for seq, event in self.names.find(point.name, id, self.on_disk):
-            if event.kind == kind:
-                yield seq, event
+        yield from self.names.find(point.name, id, self.on_disk)
 
     def label(self, point: Point, item: Label, by: str, at: int) -> LabelAnswer:
         """Check and fold one label; it is on disk after `flushed`."""
@@ -175,8 +181,8 @@ class Desk(Changes):
         self.require_epoch(epoch)
         point = self.point(point.name)
         at, seq, known = self.now(), self.state.seq, 0
-        for id in dict.fromkeys(item.ids):
-            seqs = sorted({*found[id], *self._tail_seqs(point, id)})
+        for id in dict.fromkeys(item.ids):  # nothing is awaited, so no event of an id comes between
+            seqs = sorted({*found[id], *(seq for seq, _ in self._all_of(point, id))})
             if not seqs:
                 continue
             known += 1
@@ -186,7 +192,7 @@ class Desk(Changes):
             point.fold(0, event, id)
             seq = self._take(event, seqs[0])
             self.state.forgot = seq
-            self._queue.erased.update(dict.fromkeys(seqs, seqs[0]))
+            self._erase(seqs)
             self._queue.published.append(self.names.clear)
         await self.flushed()
         return seq, known
@@ -197,8 +203,14 @@ class Desk(Changes):
             last = reader.end()[0]
             return {id: [seq for seq, _ in names.find(point.name, id, last)] for id in ids}
 
-    def _tail_seqs(self, point: Point, id: str) -> list[int]:
-        return [seq for seq, _ in self.names.find(point.name, id, self.on_disk)]
+    def _erase(self, seqs: list[int]) -> None:
+        """Delete a name: where it waits at once, elsewhere with the commit of what waits."""
+        queue = self._queue
+        first = self.state.seq - len(queue.events) + 1
+        for seq in seqs:
+            if seq >= first:
+                queue.names[seq - first] = seqs[0]
+        queue.erased.update(dict.fromkeys(seqs, seqs[0]))
 
     # Definitions, versions, time and tokens.
 
