@@ -379,6 +379,62 @@ def test_new_costs_refold_the_history_and_give_what_they_would_have_given(tmp_pa
     desks[1].release()
 
 
+def test_an_id_that_is_forgotten_after_new_costs_is_in_no_snapshot(tmp_path):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    snapshots.make(folder)  # in which the id is, before the history is folded anew
+    labelled(desk, "id-7", 0, as_of=NOW)
+    desk.commit_now()
+    asyncio.run(desk.define("fraud", Definition(false_negative=7), "test", None))
+    forgotten(desk, "id-7")
+    shown = desk.state.shown()
+    desk.release()
+
+    assert shown == state_of(folder)[1]
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+
+
+def test_an_id_that_is_forgotten_while_the_history_is_folded_is_forgotten(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    aside = desk.aside
+
+    async def slow(work: Any, *given: Any) -> Any:
+        monkeypatch.setattr(desk, "aside", aside)
+        made = await aside(work, *given)
+        labelled(desk, "id-7", 0, as_of=NOW)
+        await desk.forget(desk.point("fraud"), Forgetting(["id-7"]), "test")
+        return made
+
+    monkeypatch.setattr(desk, "aside", slow)
+    asyncio.run(desk.define("fraud", Definition(false_negative=7), "test", None))
+    assert "id-7" not in desk.point("fraud").ledger
+    shown = desk.state.shown()
+    desk.release()
+    assert shown == state_of(folder)[1]
+
+
+def test_an_id_that_is_forgotten_while_a_snapshot_is_made_is_not_in_it(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    desk.log._db.execute("PRAGMA busy_timeout = 0")  # the snapshot keeps the WAL from being cut
+    names_before = snapshots._names_before
+
+    def slow(*given: Any) -> Any:
+        found = names_before(*given)
+        monkeypatch.setattr(snapshots, "_names_before", names_before)
+        forgotten(desk, "id-8")
+        return found
+
+    forgotten(desk, "id-7")
+    monkeypatch.setattr(snapshots, "_names_before", slow)
+    snapshots.make(folder)
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+    desk.release()
+
+
 def test_the_loss_under_thresholds_by_segment_is_that_of_the_samples_one_by_one(tmp_path):
     desk, draw = desk_with(tmp_path / "d", false_negative=3, segments=Segments(2)), random.Random(9)
     rows = []

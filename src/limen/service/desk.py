@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from limen.service.bodies import Forgetting, Label, NewToken, Score
+    from limen.service.events import Id
 
 __all__ = ["Desk"]
 
@@ -258,11 +259,19 @@ class Desk(Changes):
         while self.pending:  # what came meanwhile
             await self.flushed()
         self.require_epoch(epoch)
-        for seq, event, id in self._reader.events(upto):
-            if event.kind == "advance" or (
-                event.point == point.name and event.kind in ("score", "label", "forget")
-            ):
-                made.fold(seq, event, id)
+        later = [
+            (seq, event, id)
+            for seq, event, id in self._reader.events(upto)
+            if event.kind == "advance"
+            or (event.point == point.name and event.kind in ("score", "label", "forget"))
+        ]
+        forgets: dict[bytes, Id] = {}
+        for _, event, id in later:
+            if event.kind == "forget" and event.more is not None:
+                forgets.setdefault(event.more["hash"], id)
+        names = made.called(forgets, self.key) if forgets else {}
+        for seq, event, id in later:
+            made.fold(seq, event, names.get(id, id))
         made.succeed(point)
         event = Event("define", self.now(), point.name, by=by, more=more)
         self.state.replace(self.state.seq + 1, made, event)

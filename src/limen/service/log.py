@@ -107,6 +107,19 @@ class Reader:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Let all that is read inside be of one moment, whatever is committed meanwhile."""
+        if self._db.in_transaction:
+            yield
+            return
+        _sound(self._db, "BEGIN", ())
+        try:
+            yield
+        finally:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+
     def meta(self, name: str) -> bytes | None:
         """Return a value of the log as a whole."""
         asked = "SELECT value FROM meta WHERE name = ?"

@@ -282,6 +282,14 @@ class Point:
         if self.shadow is not None:
             yield from self.shadow.ids()
 
+    def called(self, forgets: dict[bytes, Id], key: bytes) -> dict[Id, str]:
+        """Return the names of ids that are forgotten later, by what the log calls them since."""
+        return {
+            forgets[digest]: id
+            for id in self.ids()
+            if type(id) is str and (digest := self.hash_of(id, key)) in forgets
+        }
+
     def hash_of(self, id: str, key: bytes) -> bytes:
         """Return a keyed hash of an id, which tells nothing without the key."""
         return hashlib.blake2b(

@@ -72,10 +72,15 @@ def recovered(
 
 
 def _folded(log: Reader, state: State, chain: bytes) -> State:
-    names = _names_before(log, state)
-    for group in log.checked_groups(state.seq, chain):
-        for seq, event, id in group.unpacked():
-            state.fold(seq, event, names.get((event.point, id), id) if names else id)
+    with log.still():  # so that the names are those of the events
+        names = _names_before(log, state)
+        for group in log.checked_groups(state.seq, chain):
+            for seq, event, id in group.unpacked():
+                before = state.points.get(event.point)
+                state.fold(seq, event, names.get((event.point, id), id) if names else id)
+                if names and event.kind == "define" and state.points[event.point] is not before:
+                    # Made anew from the log, the point calls them as the log does.
+                    names = {key: name for key, name in names.items() if key[0] != event.point}
     return state
 
 
@@ -83,15 +88,15 @@ def _names_before(log: Reader, state: State) -> dict[tuple[str, Id], str]:
     """Return what the snapshot still calls the ids that were deleted after it."""
     if not 0 < state.seq < log.forgot():
         return {}
-    key, refs = log.meta("key") or b"", {}
+    forgets: dict[str, dict[bytes, Id]] = {}
     for _, event, id in log.events(state.seq):
         if event.kind == "forget" and event.more is not None:
-            refs[event.point, event.more["hash"]] = id
+            forgets.setdefault(event.point, {}).setdefault(event.more["hash"], id)
+    key = log.meta("key") or b""
     return {
-        (name, refs[name, digest]): id
-        for name in {name for name, _ in refs} & set(state.points)
-        for id in state.points[name].ids()
-        if type(id) is str and (name, digest := state.points[name].hash_of(id, key)) in refs
+        (name, ref): id
+        for name in forgets.keys() & state.points.keys()
+        for ref, id in state.points[name].called(forgets[name], key).items()
     }
 
 
@@ -120,7 +125,7 @@ def verified(folder: Path, *, accept: bool = False) -> dict[str, object]:
     lock = locked(folder) if accept else None
     try:
         head = None if accept else read_head((folder / "head").read_bytes())
-        with Reader(folder) as log:
+        with Reader(folder) as log, log.still():
             found = _compared(log, folder)
             if head is None:
                 anchor(folder, 0, *log.end())
