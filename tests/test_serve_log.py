@@ -479,6 +479,51 @@ def test_retention_deletes_what_snapshots_replace_and_a_backup_brings_it_back(tm
         state_of(folder)
 
 
+def test_an_id_of_which_retention_deleted_the_events_can_be_forgotten(tmp_path):
+    folder = tmp_path / "d"
+    desk = desk_with(folder)
+    scored(desk, "early")
+    labelled(desk, "early", 1)
+    desk.commit_now()
+    scored(desk, "late")
+    desk.commit_now()
+    snapshots.make(folder)
+    oldest = min(seq for seq, _ in snapshots.stored(folder))
+    assert oldest == desk.log.delete_until(oldest, desk.now() + 1)
+    for path in folder.glob("log.db*"):  # also while the server runs
+        assert b"early" not in path.read_bytes(), path
+
+    asked = Forgetting(["early", "nobody"])
+    assert 1 == asyncio.run(desk.forget(desk.point("fraud"), asked, "test"))[1]
+    assert ["late"] == list(desk.point("fraud").ledger)
+    with pytest.raises(Refused):
+        scored(desk, "early")
+    shown = desk.state.shown()
+    desk.release()
+    assert shown == state_of(folder)[1]  # from a snapshot in which it is
+    assert [] == snapshots.verified(folder)["snapshots"]
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+    assert [] == [path for path in folder.rglob("*.*") if b"early" in path.read_bytes()]
+
+
+def test_retention_may_delete_what_is_being_forgotten(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    snapshots.make(folder)
+    append = desk.log.append
+
+    def late(*given: Any) -> None:
+        desk.log.delete_until(40, desk.now() + 1)
+        append(*given)
+
+    monkeypatch.setattr(desk.log, "append", late)
+    forgotten(desk, "id-7", "id-30")
+    shown = desk.state.shown()
+    desk.release()
+    assert shown == state_of(folder)[1]
+
+
 def test_ids_are_found_in_spans_and_in_the_tail(tmp_path, monkeypatch):
     monkeypatch.setattr("limen.service.names._SPAN", 16)
     filled(tmp_path / "d", 30).release()

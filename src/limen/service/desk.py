@@ -184,13 +184,15 @@ class Desk(Changes):
         at, seq, known = self.now(), self.state.seq, 0
         for id in dict.fromkeys(item.ids):  # nothing is awaited, so no event of an id comes between
             seqs = sorted({*found[id], *(seq for seq, _ in self._all_of(point, id))})
-            if not seqs:
+            if not seqs and not point.knows(id):
                 continue
             known += 1
             until = 2**62 if point.horizon is None else at + _AHEAD + point.horizon
             more = {"hash": point.hash_of(id, self.key), "until": until, "reason": item.reason}
             event = Event("forget", at, point.name, by=by, more=more)
             point.fold(0, event, id)
+            # Where retention has deleted all events of the id, its own seq stands for it.
+            seqs = seqs or [self.state.seq + 1]
             seq = self._take(event, seqs[0])
             self.state.forgot = seq
             self._erase(seqs)

@@ -282,6 +282,12 @@ class Point:
         if self.shadow is not None:
             yield from self.shadow.ids()
 
+    def knows(self, id: str) -> bool:
+        """Whether an id is known by name. O(n) in the samples that judge a proposal."""
+        if self.ledger._known(id) is not None or id in self.ledger:
+            return True
+        return self.shadow is not None and any(each == id for each in self.shadow.ids())
+
     def called(self, forgets: dict[bytes, Id], key: bytes) -> dict[Id, str]:
         """Return the names of ids that are forgotten later, by what the log calls them since."""
         return {

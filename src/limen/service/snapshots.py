@@ -143,8 +143,8 @@ def _compared(log: Reader, folder: Path) -> dict[str, object]:
     usable = sorted(seq for seq in snapshots if seq >= max(base, log.forgot()))
     state = State(lambda upto: log.events(0, upto))
     if base:
-        if not usable:
-            recovered(log, folder)  # says what is missing
+        if not usable:  # none since the last forget; or it says what is missing
+            state = recovered(log, folder)
         else:
             state.restore(snapshots[usable[0]].read_bytes())
     last, events, compared = base, 0, []
