@@ -358,6 +358,32 @@ def test_an_id_that_is_written_while_it_is_forgotten_is_forgotten(tmp_path, monk
     assert [] == [path for path in folder.rglob("*.*") if b"secret" in path.read_bytes()]
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_a_forgotten_id_is_refused_as_long_as_the_definition_would_take_it(
+    tmp_path, monkeypatch, early
+):
+    folder, day, clock = tmp_path / "d", 86_400_000_000, [1_800_000_000_000_000]
+    monkeypatch.setattr("limen.service.turns.time.time_ns", lambda: clock[0] * 1000)
+    desk = desk_with(folder, time_to_live="1d")
+    when = as_datetime(clock[0])
+    scored(desk, "secret", time=when)
+    desk.commit_now()
+    forgotten(desk, "secret")
+    for days, definition in ((0.1, "90d" if early else "1d"), (2, "90d"), (80, "90d")):
+        clock[0] = 1_800_000_000_000_000 + int(days * day)
+        asyncio.run(desk.tick())
+        asyncio.run(desk.define("fraud", Definition(time_to_live=definition), "test", None))
+        with pytest.raises(Refused) as caught:
+            scored(desk, "secret", time=when)
+        assert "forgotten" == caught.value.name
+    clock[0] += 11 * day
+    asyncio.run(desk.tick())
+    assert {} == desk.point("fraud").forgotten
+    desk.release()
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+
+
 def test_new_costs_refold_the_history_and_give_what_they_would_have_given(tmp_path):
     draw = random.Random(5)
     desks = [desk_with(tmp_path / "a"), desk_with(tmp_path / "b", false_negative=7)]

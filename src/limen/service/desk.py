@@ -15,7 +15,7 @@ from limen.service.definitions import Definition
 from limen.service.events import Event, as_datetime, as_microseconds
 from limen.service.log import Reader
 from limen.service.names import Names
-from limen.service.points import Point
+from limen.service.points import AHEAD, Point
 from limen.service.problems import Refused
 from limen.service.state import SCOPES, Token, refolded
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Desk"]
 
-_AHEAD = 5 * 60 * 1_000_000  # how far a time may lie after the server's, in microseconds
 _MOST_POINTS = 200
 _LONGEST_ID = 128
 
@@ -161,7 +160,7 @@ class Desk(Changes):
         return LabelAnswer(joined, changed, self._take(event, id))
 
     def _require_time(self, moment: int, at: int, name: str) -> None:
-        if moment > at + _AHEAD:
+        if moment > at + AHEAD:
             raise Refused(
                 "from-the-future",
                 f"{name} is {as_datetime(moment).isoformat()}, more than 5 minutes after the "
@@ -187,8 +186,7 @@ class Desk(Changes):
             if not seqs and not point.knows(id):
                 continue
             known += 1
-            until = 2**62 if point.horizon is None else at + _AHEAD + point.horizon
-            more = {"hash": point.hash_of(id, self.key), "until": until, "reason": item.reason}
+            more = {"hash": point.hash_of(id, self.key), "reason": item.reason}
             event = Event("forget", at, point.name, by=by, more=more)
             point.fold(0, event, id)
             # Where retention has deleted all events of the id, its own seq stands for it.

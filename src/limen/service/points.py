@@ -21,7 +21,9 @@ from limen.service.versions import Version
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Note", "Point"]
+__all__ = ["AHEAD", "Note", "Point"]
+
+AHEAD = 5 * 60 * 1_000_000  # how far a time may lie after the server's, in microseconds
 
 _COURSE = 720  # how many times the best threshold is kept for a chart
 _NOTES = 1000
@@ -103,7 +105,9 @@ class Point:
             self.ledger.forget(id)
             if self.shadow is not None:
                 self.shadow.forget(id)
-            self.forgotten[event.more["hash"]] = event.more["until"]
+            # By the horizon that counts now: another one folds the history anew.
+            until = 2**62 if self.horizon is None else event.at + AHEAD + self.horizon
+            self.forgotten[event.more["hash"]] = until
         elif kind == "deploy":
             self.deploy(seq, event)
         elif kind == "propose":
