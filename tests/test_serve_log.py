@@ -550,6 +550,25 @@ def test_retention_may_delete_what_is_being_forgotten(tmp_path, monkeypatch):
     assert shown == state_of(folder)[1]
 
 
+def test_what_a_killed_snapshot_left_is_deleted_by_the_next_one_and_by_a_start(tmp_path):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    desk.release()
+    left = folder / "snapshots" / ".00000000000000000009.snapshot.4711.0a1b2c3d"
+    kept = snapshots.stored(folder)
+
+    left.write_bytes(b"id-7")
+    desk_with(folder).release()
+    assert not left.exists()
+    assert kept == snapshots.stored(folder)
+    left.write_bytes(b"id-7")
+    with snapshots._writing(folder):  # by a process that lives
+        desk_with(folder).release()
+        assert left.exists()
+    snapshots.make(folder)
+    assert not left.exists()
+
+
 def test_ids_are_found_in_spans_and_in_the_tail(tmp_path, monkeypatch):
     monkeypatch.setattr("limen.service.names._SPAN", 16)
     filled(tmp_path / "d", 30).release()

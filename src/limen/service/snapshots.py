@@ -7,9 +7,10 @@ retention has deleted events is one needed.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,11 @@ from limen.service.state import State
 from limen.storage.files import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from limen.service.events import Id
 
-__all__ = ["age", "make", "recovered", "stored", "verified"]
+__all__ = ["age", "make", "recovered", "stored", "tidy", "verified"]
 
 _KEPT = 3
 
@@ -108,13 +109,39 @@ def make(folder: Path) -> int:
         assert chain is not None
     (folder / "snapshots").mkdir(mode=0o700, exist_ok=True)
     path = folder / "snapshots" / f"{state.seq:020d}.snapshot"
-    replace(path, state.to_bytes(chain))
+    content = state.to_bytes(chain)
+    with _writing(folder):
+        _delete_drafts(folder)
+        replace(path, content)
     os.chmod(path, 0o600)
     for at, (seq, old) in enumerate(stored(folder)):
         if at >= _KEPT or seq < state.forgot:  # what was forgotten is in none of them
             with suppress(FileNotFoundError):
                 old.unlink()
     return state.seq
+
+
+def tidy(folder: Path) -> None:
+    """Delete what a killed process has left behind, unless a snapshot is being written."""
+    with suppress(FileNotFoundError, BlockingIOError), _writing(folder, wait=False):
+        _delete_drafts(folder)
+
+
+@contextmanager
+def _writing(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Be the only one that writes a snapshot; the end of a process ends this too."""
+    place = os.open(folder / "snapshots", os.O_RDONLY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(place)
+
+
+def _delete_drafts(folder: Path) -> None:
+    for draft in (folder / "snapshots").glob(".*.snapshot.*"):
+        with suppress(FileNotFoundError):
+            draft.unlink()
 
 
 def verified(folder: Path, *, accept: bool = False) -> dict[str, object]:
