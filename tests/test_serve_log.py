@@ -7,6 +7,8 @@ import asyncio
 import random
 import shutil
 import sqlite3
+import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -314,6 +316,74 @@ def test_a_forgotten_id_is_nowhere_on_disk_and_is_refused(tmp_path):
             assert path.suffix != ".db" or b"id-9" in content
 
 
+def test_an_id_that_is_written_while_it_is_forgotten_is_forgotten(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    desk = desk_with(folder)
+    scored(desk, "secret")
+    scored(desk, "other")
+    desk.commit_now()
+    append = desk.log.append
+
+    def slow(*given: Any) -> None:
+        time.sleep(0.003)
+        append(*given)
+
+    monkeypatch.setattr(desk.log, "append", slow)
+
+    async def race() -> tuple[int, int]:
+        forgetting = asyncio.create_task(
+            desk.forget(desk.point("fraud"), Forgetting(["secret", "new"]), "test")
+        )
+        waiting, at = [], 0
+        while not forgetting.done():
+            at += 1
+            with suppress(Refused):  # from the forget on
+                labelled(desk, "secret", at % 2, as_of=NOW - timedelta(seconds=60 - at / 1000))
+            with suppress(Refused):
+                scored(desk, "new")
+            waiting.append(asyncio.create_task(desk.flushed()))
+            await asyncio.sleep(0.0005)
+        await asyncio.gather(*waiting)
+        return await forgetting
+
+    seq, known = asyncio.run(race())
+    assert (2, ["other"]) == (known, list(desk.point("fraud").ledger))
+    named = [id for _, _, id in desk.log.events(0, seq) if type(id) is str]
+    assert ["other"] == named
+    shown = desk.state.shown()
+    desk.release()
+    assert shown == state_of(folder)[1]
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+    assert [] == [path for path in folder.rglob("*.*") if b"secret" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_forgotten_id_is_refused_as_long_as_the_definition_would_take_it(
+    tmp_path, monkeypatch, early
+):
+    folder, day, clock = tmp_path / "d", 86_400_000_000, [1_800_000_000_000_000]
+    monkeypatch.setattr("limen.service.turns.time.time_ns", lambda: clock[0] * 1000)
+    desk = desk_with(folder, time_to_live="1d")
+    when = as_datetime(clock[0])
+    scored(desk, "secret", time=when)
+    desk.commit_now()
+    forgotten(desk, "secret")
+    for days, definition in ((0.1, "90d" if early else "1d"), (2, "90d"), (80, "90d")):
+        clock[0] = 1_800_000_000_000_000 + int(days * day)
+        asyncio.run(desk.tick())
+        asyncio.run(desk.define("fraud", Definition(time_to_live=definition), "test", None))
+        with pytest.raises(Refused) as caught:
+            scored(desk, "secret", time=when)
+        assert "forgotten" == caught.value.name
+    clock[0] += 11 * day
+    asyncio.run(desk.tick())
+    assert {} == desk.point("fraud").forgotten
+    desk.release()
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+
+
 def test_new_costs_refold_the_history_and_give_what_they_would_have_given(tmp_path):
     draw = random.Random(5)
     desks = [desk_with(tmp_path / "a"), desk_with(tmp_path / "b", false_negative=7)]
@@ -333,6 +403,62 @@ def test_new_costs_refold_the_history_and_give_what_they_would_have_given(tmp_pa
     snapshots.make(tmp_path / "a")
     assert snapshots.verified(tmp_path / "a")["snapshots"]
     desks[1].release()
+
+
+def test_an_id_that_is_forgotten_after_new_costs_is_in_no_snapshot(tmp_path):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    snapshots.make(folder)  # in which the id is, before the history is folded anew
+    labelled(desk, "id-7", 0, as_of=NOW)
+    desk.commit_now()
+    asyncio.run(desk.define("fraud", Definition(false_negative=7), "test", None))
+    forgotten(desk, "id-7")
+    shown = desk.state.shown()
+    desk.release()
+
+    assert shown == state_of(folder)[1]
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+
+
+def test_an_id_that_is_forgotten_while_the_history_is_folded_is_forgotten(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    aside = desk.aside
+
+    async def slow(work: Any, *given: Any) -> Any:
+        monkeypatch.setattr(desk, "aside", aside)
+        made = await aside(work, *given)
+        labelled(desk, "id-7", 0, as_of=NOW)
+        await desk.forget(desk.point("fraud"), Forgetting(["id-7"]), "test")
+        return made
+
+    monkeypatch.setattr(desk, "aside", slow)
+    asyncio.run(desk.define("fraud", Definition(false_negative=7), "test", None))
+    assert "id-7" not in desk.point("fraud").ledger
+    shown = desk.state.shown()
+    desk.release()
+    assert shown == state_of(folder)[1]
+
+
+def test_an_id_that_is_forgotten_while_a_snapshot_is_made_is_not_in_it(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    desk.log._db.execute("PRAGMA busy_timeout = 0")  # the snapshot keeps the WAL from being cut
+    names_before = snapshots._names_before
+
+    def slow(*given: Any) -> Any:
+        found = names_before(*given)
+        monkeypatch.setattr(snapshots, "_names_before", names_before)
+        forgotten(desk, "id-8")
+        return found
+
+    forgotten(desk, "id-7")
+    monkeypatch.setattr(snapshots, "_names_before", slow)
+    snapshots.make(folder)
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+    desk.release()
 
 
 def test_the_loss_under_thresholds_by_segment_is_that_of_the_samples_one_by_one(tmp_path):
@@ -377,6 +503,70 @@ def test_retention_deletes_what_snapshots_replace_and_a_backup_brings_it_back(tm
         path.write_bytes(b"damaged")
     with pytest.raises(Damaged, match="no snapshot that replaces them"):
         state_of(folder)
+
+
+def test_an_id_of_which_retention_deleted_the_events_can_be_forgotten(tmp_path):
+    folder = tmp_path / "d"
+    desk = desk_with(folder)
+    scored(desk, "early")
+    labelled(desk, "early", 1)
+    desk.commit_now()
+    scored(desk, "late")
+    desk.commit_now()
+    snapshots.make(folder)
+    oldest = min(seq for seq, _ in snapshots.stored(folder))
+    assert oldest == desk.log.delete_until(oldest, desk.now() + 1)
+    for path in folder.glob("log.db*"):  # also while the server runs
+        assert b"early" not in path.read_bytes(), path
+
+    asked = Forgetting(["early", "nobody"])
+    assert 1 == asyncio.run(desk.forget(desk.point("fraud"), asked, "test"))[1]
+    assert ["late"] == list(desk.point("fraud").ledger)
+    with pytest.raises(Refused):
+        scored(desk, "early")
+    shown = desk.state.shown()
+    desk.release()
+    assert shown == state_of(folder)[1]  # from a snapshot in which it is
+    assert [] == snapshots.verified(folder)["snapshots"]
+    snapshots.make(folder)
+    assert snapshots.verified(folder)["snapshots"]
+    assert [] == [path for path in folder.rglob("*.*") if b"early" in path.read_bytes()]
+
+
+def test_retention_may_delete_what_is_being_forgotten(tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    snapshots.make(folder)
+    append = desk.log.append
+
+    def late(*given: Any) -> None:
+        desk.log.delete_until(40, desk.now() + 1)
+        append(*given)
+
+    monkeypatch.setattr(desk.log, "append", late)
+    forgotten(desk, "id-7", "id-30")
+    shown = desk.state.shown()
+    desk.release()
+    assert shown == state_of(folder)[1]
+
+
+def test_what_a_killed_snapshot_left_is_deleted_by_the_next_one_and_by_a_start(tmp_path):
+    folder = tmp_path / "d"
+    desk = filled(folder)
+    desk.release()
+    left = folder / "snapshots" / ".00000000000000000009.snapshot.4711.0a1b2c3d"
+    kept = snapshots.stored(folder)
+
+    left.write_bytes(b"id-7")
+    desk_with(folder).release()
+    assert not left.exists()
+    assert kept == snapshots.stored(folder)
+    left.write_bytes(b"id-7")
+    with snapshots._writing(folder):  # by a process that lives
+        desk_with(folder).release()
+        assert left.exists()
+    snapshots.make(folder)
+    assert not left.exists()
 
 
 def test_ids_are_found_in_spans_and_in_the_tail(tmp_path, monkeypatch):

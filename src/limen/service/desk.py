@@ -15,16 +15,18 @@ from limen.service.definitions import Definition
 from limen.service.events import Event, as_datetime, as_microseconds
 from limen.service.log import Reader
 from limen.service.names import Names
-from limen.service.points import Point
+from limen.service.points import AHEAD, Point
 from limen.service.problems import Refused
 from limen.service.state import SCOPES, Token, refolded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from limen.service.bodies import Forgetting, Label, NewToken, Score
+    from limen.service.events import Id
 
 __all__ = ["Desk"]
 
-_AHEAD = 5 * 60 * 1_000_000  # how far a time may lie after the server's, in microseconds
 _MOST_POINTS = 200
 _LONGEST_ID = 128
 
@@ -108,6 +110,12 @@ class Desk(Changes):
 
     def _events_of(self, point: Point, id: str, kind: str) -> Any:
         """Yield the events of an id that are of a kind, the newest first, also those in memory."""
+        for seq, event in self._all_of(point, id):
+            if event.kind == kind:
+                yield seq, event
+
+    def _all_of(self, point: Point, id: str) -> Iterator[tuple[int, Event]]:
+        """Yield the events of an id, the newest first: that wait, are being written, on disk."""
         for queue, last in (
             (self._queue, self.state.seq),
             (self._flying, self.state.seq - len(self._queue.events)),
@@ -115,11 +123,9 @@ class Desk(Changes):
             if queue.events:
                 for at in range(len(queue.names) - 1, -1, -1):
                     event = queue.events[at]
-                    if queue.names[at] == id and event.kind == kind and event.point == point.name:
+                    if queue.names[at] == id and event.point == point.name:
                         yield last - len(queue.events) + 1 + at, event
-        for seq, event in self.names.find(point.name, id, self.on_disk):
-            if event.kind == kind:
-                yield seq, event
+        yield from self.names.find(point.name, id, self.on_disk)
 
     def label(self, point: Point, item: Label, by: str, at: int) -> LabelAnswer:
         """Check and fold one label; it is on disk after `flushed`."""
@@ -154,7 +160,7 @@ class Desk(Changes):
         return LabelAnswer(joined, changed, self._take(event, id))
 
     def _require_time(self, moment: int, at: int, name: str) -> None:
-        if moment > at + _AHEAD:
+        if moment > at + AHEAD:
             raise Refused(
                 "from-the-future",
                 f"{name} is {as_datetime(moment).isoformat()}, more than 5 minutes after the "
@@ -175,18 +181,19 @@ class Desk(Changes):
         self.require_epoch(epoch)
         point = self.point(point.name)
         at, seq, known = self.now(), self.state.seq, 0
-        for id in dict.fromkeys(item.ids):
-            seqs = sorted({*found[id], *self._tail_seqs(point, id)})
-            if not seqs:
+        for id in dict.fromkeys(item.ids):  # nothing is awaited, so no event of an id comes between
+            seqs = sorted({*found[id], *(seq for seq, _ in self._all_of(point, id))})
+            if not seqs and not point.knows(id):
                 continue
             known += 1
-            until = 2**62 if point.horizon is None else at + _AHEAD + point.horizon
-            more = {"hash": point.hash_of(id, self.key), "until": until, "reason": item.reason}
+            more = {"hash": point.hash_of(id, self.key), "reason": item.reason}
             event = Event("forget", at, point.name, by=by, more=more)
             point.fold(0, event, id)
+            # Where retention has deleted all events of the id, its own seq stands for it.
+            seqs = seqs or [self.state.seq + 1]
             seq = self._take(event, seqs[0])
             self.state.forgot = seq
-            self._queue.erased.update(dict.fromkeys(seqs, seqs[0]))
+            self._erase(seqs)
             self._queue.published.append(self.names.clear)
         await self.flushed()
         return seq, known
@@ -197,8 +204,14 @@ class Desk(Changes):
             last = reader.end()[0]
             return {id: [seq for seq, _ in names.find(point.name, id, last)] for id in ids}
 
-    def _tail_seqs(self, point: Point, id: str) -> list[int]:
-        return [seq for seq, _ in self.names.find(point.name, id, self.on_disk)]
+    def _erase(self, seqs: list[int]) -> None:
+        """Delete a name: where it waits at once, elsewhere with the commit of what waits."""
+        queue = self._queue
+        first = self.state.seq - len(queue.events) + 1
+        for seq in seqs:
+            if seq >= first:
+                queue.names[seq - first] = seqs[0]
+        queue.erased.update(dict.fromkeys(seqs, seqs[0]))
 
     # Definitions, versions, time and tokens.
 
@@ -246,11 +259,19 @@ class Desk(Changes):
         while self.pending:  # what came meanwhile
             await self.flushed()
         self.require_epoch(epoch)
-        for seq, event, id in self._reader.events(upto):
-            if event.kind == "advance" or (
-                event.point == point.name and event.kind in ("score", "label", "forget")
-            ):
-                made.fold(seq, event, id)
+        later = [
+            (seq, event, id)
+            for seq, event, id in self._reader.events(upto)
+            if event.kind == "advance"
+            or (event.point == point.name and event.kind in ("score", "label", "forget"))
+        ]
+        forgets: dict[bytes, Id] = {}
+        for _, event, id in later:
+            if event.kind == "forget" and event.more is not None:
+                forgets.setdefault(event.more["hash"], id)
+        names = made.called(forgets, self.key) if forgets else {}
+        for seq, event, id in later:
+            made.fold(seq, event, names.get(id, id))
         made.succeed(point)
         event = Event("define", self.now(), point.name, by=by, more=more)
         self.state.replace(self.state.seq + 1, made, event)

@@ -107,6 +107,19 @@ class Reader:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Let all that is read inside be of one moment, whatever is committed meanwhile."""
+        if self._db.in_transaction:
+            yield
+            return
+        _sound(self._db, "BEGIN", ())
+        try:
+            yield
+        finally:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+
     def meta(self, name: str) -> bytes | None:
         """Return a value of the log as a whole."""
         asked = "SELECT value FROM meta WHERE name = ?"
@@ -287,7 +300,8 @@ class Log(Reader):
         os.fdatasync(self._head)
 
     def _renamed(self, erased: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
-        wanted = dict(erased)
+        base = self.base()[0]  # retention may have deleted some meanwhile
+        wanted = {seq: name for seq, name in erased.items() if seq > base}
         while wanted:
             seq = min(wanted)
             group = next(self.groups(seq - 1, seq))
@@ -298,6 +312,7 @@ class Log(Reader):
 
     def delete_until(self, seq: int, before: int) -> int:
         """Delete groups of before some time and not after a seq; return up to where."""
+        assert self._db is not None
         base = self.base()[0]
         chain = b""
         for group in self.groups(base, seq):
@@ -309,6 +324,7 @@ class Log(Reader):
             with self._committed() as db:
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('base', ?)", (stored,))
                 db.execute("DELETE FROM groups WHERE last <= ?", (base,))
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # nor in the WAL
         return base
 
     def reopen(self) -> None:

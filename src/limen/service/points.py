@@ -21,7 +21,9 @@ from limen.service.versions import Version
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Note", "Point"]
+__all__ = ["AHEAD", "Note", "Point"]
+
+AHEAD = 5 * 60 * 1_000_000  # how far a time may lie after the server's, in microseconds
 
 _COURSE = 720  # how many times the best threshold is kept for a chart
 _NOTES = 1000
@@ -103,7 +105,9 @@ class Point:
             self.ledger.forget(id)
             if self.shadow is not None:
                 self.shadow.forget(id)
-            self.forgotten[event.more["hash"]] = event.more["until"]
+            # By the horizon that counts now: another one folds the history anew.
+            until = 2**62 if self.horizon is None else event.at + AHEAD + self.horizon
+            self.forgotten[event.more["hash"]] = until
         elif kind == "deploy":
             self.deploy(seq, event)
         elif kind == "propose":
@@ -281,6 +285,20 @@ class Point:
         yield from self.ledger
         if self.shadow is not None:
             yield from self.shadow.ids()
+
+    def knows(self, id: str) -> bool:
+        """Whether an id is known by name. O(n) in the samples that judge a proposal."""
+        if self.ledger._known(id) is not None or id in self.ledger:
+            return True
+        return self.shadow is not None and any(each == id for each in self.shadow.ids())
+
+    def called(self, forgets: dict[bytes, Id], key: bytes) -> dict[Id, str]:
+        """Return the names of ids that are forgotten later, by what the log calls them since."""
+        return {
+            forgets[digest]: id
+            for id in self.ids()
+            if type(id) is str and (digest := self.hash_of(id, key)) in forgets
+        }
 
     def hash_of(self, id: str, key: bytes) -> bytes:
         """Return a keyed hash of an id, which tells nothing without the key."""

@@ -7,9 +7,10 @@ retention has deleted events is one needed.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,11 @@ from limen.service.state import State
 from limen.storage.files import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from limen.service.events import Id
 
-__all__ = ["age", "make", "recovered", "stored", "verified"]
+__all__ = ["age", "make", "recovered", "stored", "tidy", "verified"]
 
 _KEPT = 3
 
@@ -72,10 +73,15 @@ def recovered(
 
 
 def _folded(log: Reader, state: State, chain: bytes) -> State:
-    names = _names_before(log, state)
-    for group in log.checked_groups(state.seq, chain):
-        for seq, event, id in group.unpacked():
-            state.fold(seq, event, names.get((event.point, id), id) if names else id)
+    with log.still():  # so that the names are those of the events
+        names = _names_before(log, state)
+        for group in log.checked_groups(state.seq, chain):
+            for seq, event, id in group.unpacked():
+                before = state.points.get(event.point)
+                state.fold(seq, event, names.get((event.point, id), id) if names else id)
+                if names and event.kind == "define" and state.points[event.point] is not before:
+                    # Made anew from the log, the point calls them as the log does.
+                    names = {key: name for key, name in names.items() if key[0] != event.point}
     return state
 
 
@@ -83,15 +89,15 @@ def _names_before(log: Reader, state: State) -> dict[tuple[str, Id], str]:
     """Return what the snapshot still calls the ids that were deleted after it."""
     if not 0 < state.seq < log.forgot():
         return {}
-    key, refs = log.meta("key") or b"", {}
+    forgets: dict[str, dict[bytes, Id]] = {}
     for _, event, id in log.events(state.seq):
         if event.kind == "forget" and event.more is not None:
-            refs[event.point, event.more["hash"]] = id
+            forgets.setdefault(event.point, {}).setdefault(event.more["hash"], id)
+    key = log.meta("key") or b""
     return {
-        (name, refs[name, digest]): id
-        for name in {name for name, _ in refs} & set(state.points)
-        for id in state.points[name].ids()
-        if type(id) is str and (name, digest := state.points[name].hash_of(id, key)) in refs
+        (name, ref): id
+        for name in forgets.keys() & state.points.keys()
+        for ref, id in state.points[name].called(forgets[name], key).items()
     }
 
 
@@ -103,13 +109,39 @@ def make(folder: Path) -> int:
         assert chain is not None
     (folder / "snapshots").mkdir(mode=0o700, exist_ok=True)
     path = folder / "snapshots" / f"{state.seq:020d}.snapshot"
-    replace(path, state.to_bytes(chain))
+    content = state.to_bytes(chain)
+    with _writing(folder):
+        _delete_drafts(folder)
+        replace(path, content)
     os.chmod(path, 0o600)
     for at, (seq, old) in enumerate(stored(folder)):
         if at >= _KEPT or seq < state.forgot:  # what was forgotten is in none of them
             with suppress(FileNotFoundError):
                 old.unlink()
     return state.seq
+
+
+def tidy(folder: Path) -> None:
+    """Delete what a killed process has left behind, unless a snapshot is being written."""
+    with suppress(FileNotFoundError, BlockingIOError), _writing(folder, wait=False):
+        _delete_drafts(folder)
+
+
+@contextmanager
+def _writing(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Be the only one that writes a snapshot; the end of a process ends this too."""
+    place = os.open(folder / "snapshots", os.O_RDONLY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(place)
+
+
+def _delete_drafts(folder: Path) -> None:
+    for draft in (folder / "snapshots").glob(".*.snapshot.*"):
+        with suppress(FileNotFoundError):
+            draft.unlink()
 
 
 def verified(folder: Path, *, accept: bool = False) -> dict[str, object]:
@@ -120,7 +152,7 @@ def verified(folder: Path, *, accept: bool = False) -> dict[str, object]:
     lock = locked(folder) if accept else None
     try:
         head = None if accept else read_head((folder / "head").read_bytes())
-        with Reader(folder) as log:
+        with Reader(folder) as log, log.still():
             found = _compared(log, folder)
             if head is None:
                 anchor(folder, 0, *log.end())
@@ -138,8 +170,8 @@ def _compared(log: Reader, folder: Path) -> dict[str, object]:
     usable = sorted(seq for seq in snapshots if seq >= max(base, log.forgot()))
     state = State(lambda upto: log.events(0, upto))
     if base:
-        if not usable:
-            recovered(log, folder)  # says what is missing
+        if not usable:  # none since the last forget; or it says what is missing
+            state = recovered(log, folder)
         else:
             state.restore(snapshots[usable[0]].read_bytes())
     last, events, compared = base, 0, []

@@ -58,6 +58,7 @@ class Turns:
         self.folder, self._complain = folder, complain
         self.log = Log(folder, create=True)
         try:
+            snapshots.tidy(folder)
             self.key = self.log.meta("key") or b""
             self.state = snapshots.recovered(self.log, folder, complain)
         except BaseException:
