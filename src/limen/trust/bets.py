@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
+from limen.arrays import as_array_with_gaps
 from limen.columns import as_labels
 from limen.storage import Storable
 from limen.times import Period, as_period
@@ -145,13 +146,8 @@ def known_labels(
     labels: Any, scores: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Whether each label is known, and the labels, with 0 for those that are not."""
-    array = np.asarray(labels) if isinstance(labels, list | tuple) else labels
-    if isinstance(array, np.ndarray) and array.dtype.kind in "fO" and array.ndim == 1:
-        if array.dtype.kind == "f":
-            unknown = np.isnan(array)
-        else:
-            unknown = np.array([value is None or value != value for value in array], bool)
-        array = np.where(unknown, 0, array)
-        return ~unknown, as_labels(array, scores)
-    known = as_labels(array, scores)
-    return np.ones(len(known), bool), known
+    array, unknown = as_array_with_gaps(labels, "labels")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array, unknown = array[:, 0], unknown[:, 0]
+    ys = as_labels(np.where(unknown, 0, array) if unknown.any() else array, scores)
+    return ~unknown, ys
