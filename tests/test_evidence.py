@@ -360,6 +360,27 @@ def test_made_up_bytes_are_refused() -> None:
         limen.from_bytes(Wrong(0.5, 0.4).to_bytes())
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Evidence(0.0, 0.4), Evidence(-0.0, 0.4)),
+        (Evidence(0.5, -0.0), Evidence(0.5, 0)),
+        (Evidence(0.5, math.nan), Evidence(0.5, math.nan)),
+        (Evidence(0.5, 0.4, age=30), Evidence(0.5, 0.4, age=30.0)),
+        (Evidence(0.5, 0.4, confidence=0), Evidence(0.5, 0.4, confidence=0.0)),
+        (limen.Alarm(0.0, min_recall=0.9, age=30), limen.Alarm(-0.0, min_recall=0.9, age=30.0)),
+    ],
+)
+def test_equal_terms_are_the_same_however_they_are_written(one: Any, other: Any) -> None:
+    scores = [0.2, 0.45, 0.7]
+    one.update_many(scores, [1, 1, 1])
+    other.update_many(scores, [1, 1, 1])
+    held = len(one)
+    one.merge(other)
+
+    assert 2 * held == len(one) > 0
+
+
 @pytest.mark.parametrize("wrong", ["0.4", None, [0.4]])
 def test_a_threshold_is_a_number(wrong: Any) -> None:
     with pytest.raises(TypeError, match="candidate must be a threshold"):

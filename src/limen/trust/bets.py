@@ -12,6 +12,7 @@ from limen.arrays import as_array_with_gaps
 from limen.columns import as_labels
 from limen.storage import Storable
 from limen.times import Period, as_period
+from limen.trust.ranked import height
 from limen.units import exact_bound, exact_positive
 
 if TYPE_CHECKING:
@@ -75,13 +76,7 @@ class Betting(Storable):
 
     def _terms(self) -> dict[str, Any]:
         """Tell what the samples are judged by, in a form that can be compared."""
-        inexact = ("current", "candidate", "threshold", "age", "direction")
-        return {
-            name: repr(value)  # of which nan equals nan
-            if name in inexact or value is None
-            else exact_positive(value, name)
-            for name, value in self._given.items()
-        }
+        return {name: _comparable(name, value) for name, value in self._given.items()}
 
     def _shown_settings(self, defaults: dict[str, Any]) -> str:
         """Write the settings that are not the default."""
@@ -90,6 +85,15 @@ class Betting(Storable):
             for name, value in self._given.items()
             if name not in defaults or value != defaults[name]
         )
+
+
+def _comparable(name: str, value: Any) -> Any:
+    """Return a setting as what equals it however it was written: 30 and 30.0, nan and nan."""
+    if value is None or name in ("age", "direction"):
+        return value
+    if name in ("current", "candidate", "threshold"):
+        return height(value)
+    return exact_bound(value, name) if name == "confidence" else exact_positive(value, name)
 
 
 def enough_of(confidence: Any) -> float:
