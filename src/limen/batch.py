@@ -11,7 +11,14 @@ import numpy as np
 from limen import _core, losses
 from limen.best_cut import Cuts, best_cut, demands_of
 from limen.calibrator import OnlineCalibrator
-from limen.columns import Numbers, as_labels, as_numbers, samples_with_labels, samples_with_losses
+from limen.columns import (
+    Numbers,
+    as_labels,
+    as_numbers,
+    require_same_length,
+    samples_with_labels,
+    samples_with_losses,
+)
 from limen.direction import is_falling, negated, turned
 from limen.errors import Infeasible
 from limen.metrics import BestCut, Metric, as_metric, cost
@@ -327,7 +334,7 @@ def _losses_per_sample(
     labels: ArrayLike, wrong: tuple[Any, Any], weights: ArrayLike | None
 ) -> tuple[Numbers, Numbers]:
     """Return what each sample costs if it is answered 0 and 1, by costs of its own. O(n)."""
-    costs = {}
+    costs, answers = {}, as_labels(labels)
     names = {"fp": "false_positive", "fn": "false_negative"}
     for (short, name), given in zip(names.items(), wrong, strict=True):
         each = as_numbers(given if np.ndim(given) else [given], name)
@@ -338,6 +345,8 @@ def _losses_per_sample(
                 f"{where} is {each[bad[0]]}; a mistake costs 0 or more. For gains of right answers "
                 "use limen.optimal_cut with limen.losses.cost_matrix."
             )
+        if np.ndim(given):
+            require_same_length(labels=answers, **{name: each})
         costs[short] = each if np.ndim(given) else each[0]
-    below, above = losses.cost_matrix(labels, **costs)
+    below, above = losses.cost_matrix(answers, **costs)
     return losses.weighed(below, weights), losses.weighed(above, weights)
