@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,29 @@ def test_a_bad_score_or_time_changes_nothing() -> None:
             call()
     assert before == budget.to_bytes()
     assert not budget.update(0.7, time=-9)
+
+
+@pytest.mark.parametrize("zone", [None, UTC])
+def test_times_with_a_zone_and_without_are_never_mixed(zone: Any) -> None:
+    own = datetime(2026, 1, 1, 12, tzinfo=zone)
+    other = own.replace(tzinfo=UTC if zone is None else None)
+    budget = Budget(max_positives=1, last_period=timedelta(days=1))
+    empty = budget.to_bytes()
+    with pytest.raises(TypeError, match=r"times\[1\] is .* time zone.* Nothing was changed"):
+        budget.update_many([0.1, 0.2], times=[own, other])
+    assert empty == budget.to_bytes()
+
+    budget.update_many([0.1, 0.2], times=[own, own])
+    before = budget.to_bytes()
+    for call in (
+        lambda: budget.update(0.3, time=other),
+        lambda: budget.answer(0.3, time=other),
+        lambda: budget.update_many([0.3, 0.4], times=[own, other]),
+        lambda: budget.update_many([0.3, 0.4], times=[other, other]),
+    ):
+        with pytest.raises(TypeError, match=r"time zone.* Nothing was changed"):
+            call()
+    assert before == budget.to_bytes()
 
 
 # ---- on labelled samples ---------------------------------------------------------------------

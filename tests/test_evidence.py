@@ -102,6 +102,55 @@ def test_a_sample_without_a_label_is_counted_as_missing() -> None:
     assert (3, 1, 3) == (evidence.wins, evidence.losses, evidence.missing)
 
 
+def library(name: str) -> Any:
+    return pytest.importorskip(name)
+
+
+GIVEN, AS_FLOATS = [1, None, 0], [1.0, math.nan, 0.0]
+COLUMNS: dict[str, Any] = {  # a label 1, one that has not come and a label 0, of every kind
+    "list": lambda: GIVEN,
+    "list with NA": lambda: [1, library("pandas").NA, 0],
+    "numpy column": lambda: np.array(AS_FLOATS).reshape(-1, 1),
+    "numpy column of objects": lambda: np.array(GIVEN, object).reshape(-1, 1),
+    "numpy without a masked value": lambda: np.ma.masked_array(AS_FLOATS, [False] * 3),
+    "pandas float": lambda: library("pandas").Series(AS_FLOATS, index=[7, 8, 9]),
+    "pandas object": lambda: library("pandas").Series(GIVEN, dtype=object),
+    "pandas Int64": lambda: library("pandas").Series(GIVEN, dtype="Int64"),
+    "pandas boolean": lambda: library("pandas").Series([True, None, False], dtype="boolean"),
+    "pandas frame": lambda: library("pandas").DataFrame({"label": AS_FLOATS}),
+    "polars whole": lambda: library("polars").Series(GIVEN),
+    "polars float": lambda: library("polars").Series(AS_FLOATS),
+    "polars boolean": lambda: library("polars").Series([True, None, False]),
+    "Arrow whole": lambda: library("pyarrow").array(GIVEN),
+    "Arrow boolean": lambda: library("pyarrow").chunked_array([[True, None], [False]]),
+    "Arrow nan": lambda: library("pyarrow").array(AS_FLOATS),
+    "DuckDB": lambda: library("duckdb").sql("SELECT unnest([1, NULL, 0]) AS label"),
+    "DuckDB nan": lambda: library("duckdb").sql("SELECT unnest([1::DOUBLE, 'nan', 0]) AS label"),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_label_that_has_not_come_may_be_missing_in_any_column(kind: str) -> None:
+    evidence, alarm = Evidence(0.5, 0.4), limen.Alarm(0.45, min_precision=0.9)
+    scores = [0.45, 0.45, 0.45]
+    evidence.update_many(scores, COLUMNS[kind]())
+    alarm.update_many(scores, COLUMNS[kind]())
+
+    assert (1, 1, 1) == (evidence.wins, evidence.losses, evidence.missing)
+    assert (1, 1, 1) == (alarm.confusion.tp, alarm.confusion.fp, alarm.missing)
+    evidence.revert_many(scores, COLUMNS[kind]())
+    assert (0, 0, 0) == (evidence.wins, evidence.losses, evidence.missing)
+
+
+@pytest.mark.parametrize("dtype", [int, float, object])
+def test_masked_labels_are_refused(dtype: Any) -> None:
+    labels = np.ma.masked_array(np.array([1, 1, 0], dtype), mask=[False, True, False])
+    for model in (Evidence(0.5, 0.4), limen.Alarm(0.45, min_precision=0.9)):
+        with pytest.raises(ValueError, match=r"labels\[1\] is masked"):
+            model.update_many([0.45] * 3, labels)
+        assert (0, 0) == (len(model), model.missing)
+
+
 def test_the_worst_value_takes_missing_labels_for_losses() -> None:
     evidence, lost = filled(30, 10), filled(30, 15)
     assert evidence.value == evidence.worst_value
@@ -309,6 +358,27 @@ def test_made_up_bytes_are_refused() -> None:
 
     with pytest.raises(ValueError, match="wins holds -3 samples of weight 1"):
         limen.from_bytes(Wrong(0.5, 0.4).to_bytes())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Evidence(0.0, 0.4), Evidence(-0.0, 0.4)),
+        (Evidence(0.5, -0.0), Evidence(0.5, 0)),
+        (Evidence(0.5, math.nan), Evidence(0.5, math.nan)),
+        (Evidence(0.5, 0.4, age=30), Evidence(0.5, 0.4, age=30.0)),
+        (Evidence(0.5, 0.4, confidence=0), Evidence(0.5, 0.4, confidence=0.0)),
+        (limen.Alarm(0.0, min_recall=0.9, age=30), limen.Alarm(-0.0, min_recall=0.9, age=30.0)),
+    ],
+)
+def test_equal_terms_are_the_same_however_they_are_written(one: Any, other: Any) -> None:
+    scores = [0.2, 0.45, 0.7]
+    one.update_many(scores, [1, 1, 1])
+    other.update_many(scores, [1, 1, 1])
+    held = len(one)
+    one.merge(other)
+
+    assert 2 * held == len(one) > 0
 
 
 @pytest.mark.parametrize("wrong", ["0.4", None, [0.4]])

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import limen
@@ -73,6 +74,57 @@ def test_precision_is_that_of_rows_with_this_share(seed: int) -> None:
     assert 14 == pytest.approx(sum(best.confusion))
     cost: Any = limen.optimal_threshold(scores, labels, min_recall=0.5, prevalence=0.1)
     assert cost.value == pytest.approx(cost.confusion.fp + cost.confusion.fn)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_number_of_positives_is_of_rows_with_this_share(seed: int) -> None:
+    scores, labels = drawn(seed)
+    share = (Fraction(1, 50), Fraction(1, 3), Fraction(97, 100))[seed % 3]
+    most = Fraction(random.Random(seed).randrange(140), 10)
+    found: Any = limen.optimal_threshold(
+        scores, labels, false_negative=20, max_positives=most, prevalence=share
+    )
+
+    costs = {}
+    for cut in [*sorted(set(scores)), math.inf]:
+        tp, fp, fn, _ = cells_at(scores, labels, share, cut)
+        if tp + fp <= most:
+            costs[cut] = fp + 20 * fn
+    lowest = min(costs.values())
+    assert max(cut for cut in costs if costs[cut] == lowest) == (
+        math.inf if found.upper is None else found.upper
+    )
+    assert float(lowest) == found.value
+
+
+def test_more_positives_than_rows_exclude_no_cut() -> None:
+    given: Any = [-1.4, -0.5, 0.3], [0, 0, 1]
+    found: Any = limen.optimal_threshold(*given, max_positives=10, prevalence=0.97)
+    assert (-0.5, 0.3, 0.0) == (found.lower, found.upper, found.value)
+
+
+def test_functions_are_given_numbers_of_rows_with_this_share() -> None:
+    seen = []
+
+    def three(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        seen.append((tp, fp, fn, tn))
+        return -abs(tp + fp - 3)
+
+    found: Any = limen.optimal_threshold([1, 2, 3], [0, 0, 1], metric=three, prevalence=0.97)
+    assert (-math.inf, 0.0) == (found.threshold, found.value)
+    assert all(cells.sum(axis=0) == pytest.approx(3) for cells in map(np.array, seen))
+
+
+def test_the_nearest_cut_is_about_rows_with_this_share() -> None:
+    scores, labels = [1, 2, 3, 4, 5, 6], [0, 0, 1, 0, 1, 0]
+    with pytest.raises(limen.Infeasible, match=r"max_positives=2\.5") as caught:
+        limen.optimal_threshold(
+            scores, labels, min_recall=1, max_positives=2.5, prevalence=Fraction(1, 50)
+        )
+    nearest = caught.value.nearest
+    assert nearest.upper is not None
+    cells = cells_at(scores, labels, Fraction(1, 50), nearest.upper)
+    assert [float(cell) for cell in cells] == list(nearest.confusion)
 
 
 def test_a_recommendation_is_that_of_costs_in_the_same_ratio() -> None:

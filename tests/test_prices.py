@@ -88,7 +88,7 @@ def test_costs_per_row_of_any_kind_are_refused_by_name() -> None:
     for cost, words in (
         ([1, -2], r"false_negative\[1\] is -2; .*cost_matrix"),
         ([1, math.nan], r"false_negative\[1\] is nan"),
-        ([1, 2, 3], "labels has 2, fn has 3"),
+        ([1, 2, 3], "labels has 2, false_negative has 3"),
     ):
         with pytest.raises(ValueError, match=words):
             limen.optimal_threshold([0.1, 0.2], [0, 1], false_negative=cost)
@@ -247,3 +247,10 @@ def test_parquet_has_costs_too(run: Any) -> None:
     given = ("--false-negative-column", "fn", "--group-column", "weight", "--quiet")
 
     assert run("fit", "rows.csv", *given) == run("fit", "rows.parquet", *given)
+
+
+@pytest.mark.parametrize("name", ["false_positive", "false_negative"])
+@pytest.mark.parametrize("search", [limen.optimal_threshold, limen.loss_curve])
+def test_costs_of_another_length_are_refused_by_their_name(search: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"but labels has 4, {name} has 2"):
+        search([1, 2, 3, 4], [0, 1, 0, 1], **{name: [1, 2]})

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_array", "columns_of", "is_single", "readable"]
+__all__ = ["as_array", "as_array_with_gaps", "columns_of", "is_single", "readable"]
 
 _ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
 
@@ -33,13 +33,45 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         return np.asarray(values)
     if hasattr(values, "fetchnumpy"):
         return _without_mask(_only_column(values.fetchnumpy(), name), name, "null")
-    if not hasattr(values, "__array__") and any(hasattr(values, method) for method in _ARROW):
-        values = _through_arrow(values, name)
+    values = _convertible(values, name)
     array = np.asarray(values)
     at = _first_null(values) if array.ndim == 1 and array.dtype.kind in "fO" else None
     if at is not None:
         _refuse(name, at, "null")
     return array
+
+
+def as_array_with_gaps(values: Any, name: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Make an array of any type, and tell where it has a null, None or nan. O(n).
+
+    Masked values are refused, as everywhere: what lies below a mask is not known to be missing.
+
+    >>> as_array_with_gaps([1, None, 0], "labels")
+    (array([1, None, 0], dtype=object), array([False,  True, False]))
+    """
+    if hasattr(values, "fetchnumpy"):
+        column = _only_column(values.fetchnumpy(), name)
+        array, nulls = np.asarray(column), np.ma.getmaskarray(column)
+    else:
+        if isinstance(values, np.ndarray):
+            array = _without_mask(values, name, "masked")
+        else:
+            array = np.asarray(_convertible(values, name))
+        nulls = np.zeros(array.shape, bool)
+    if array.dtype.kind == "f":
+        return array, nulls | np.isnan(array)
+    if array.dtype.kind == "O":
+        missing = [_is_missing(value) for value in array.ravel()]
+        return array, nulls | np.array(missing, bool).reshape(array.shape)
+    return array, nulls
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether this is None, nan, or a missing value that does not compare, as that of pandas."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
 
 
 def readable(values: Any, name: str) -> Any:
@@ -128,6 +160,13 @@ def _only_column(columns: dict[str, Any], name: str) -> NDArray[Any]:
         )
     column: NDArray[Any] = next(iter(columns.values()))
     return column
+
+
+def _convertible(values: Any, name: str) -> Any:
+    """Return a column that NumPy can read."""
+    if not hasattr(values, "__array__") and any(hasattr(values, method) for method in _ARROW):
+        return _through_arrow(values, name)
+    return values
 
 
 def _through_arrow(values: Any, name: str) -> Any:

@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from limen import _core, losses
-from limen.best_cut import demands_of
+from limen.best_cut import Cuts, best_cut, demands_of
 from limen.calibrator import OnlineCalibrator
-from limen.columns import Numbers, as_labels, as_numbers, samples_with_labels, samples_with_losses
+from limen.columns import (
+    Numbers,
+    as_labels,
+    as_numbers,
+    require_same_length,
+    samples_with_labels,
+    samples_with_losses,
+)
 from limen.direction import is_falling, negated, turned
 from limen.errors import Infeasible
-from limen.metrics import BestCut, Confusion, Metric, as_metric, cost
+from limen.metrics import BestCut, Metric, as_metric, cost
 from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Direction, LossCurve, Optimum
 from limen.units import cost_parts, exact_costs, exact_positive, exact_unit, unit_parts
@@ -299,15 +305,16 @@ def _at_prevalence(
             scores, labels, weights=weights, unit=aim["unit"], **priced
         )
         return cheapest
+    metric = as_metric(_measure(aim.pop("metric"), *costs))
+    calibrator = OnlineCalibrator(unit=aim.pop("unit"))
+    demands = demands_of(**aim)
     zero, one, scale = exact_costs(*shares)
     counts = losses.weighed(np.where(as_labels(labels) == 1, one, zero), weights)
-    best = optimal_threshold(scores, labels, weights=counts, **named, **aim)
-    assert isinstance(best, BestCut)
-    metric = as_metric(_measure(aim["metric"], *costs))
-    adds_up = isinstance(metric, Metric) and metric.scale is not None
-    value = best.value * float(scale) if adds_up else best.value
-    confusion = Confusion(*(weight * float(scale) for weight in best.confusion))
-    return replace(best, value=value, confusion=confusion)
+    calibrator.update_many(scores, labels, counts)
+    cuts = Cuts(*calibrator._cuts())
+    # Counts are whole numbers of `scale` rows each; functions and max_positives are about rows.
+    rows = scale * Fraction(*cuts.unit)
+    return best_cut(cuts._replace(unit=rows.as_integer_ratio()), metric, demands)
 
 
 def _measure(metric: Any, false_positive: Any, false_negative: Any) -> Any:
@@ -327,7 +334,7 @@ def _losses_per_sample(
     labels: ArrayLike, wrong: tuple[Any, Any], weights: ArrayLike | None
 ) -> tuple[Numbers, Numbers]:
     """Return what each sample costs if it is answered 0 and 1, by costs of its own. O(n)."""
-    costs = {}
+    costs, answers = {}, as_labels(labels)
     names = {"fp": "false_positive", "fn": "false_negative"}
     for (short, name), given in zip(names.items(), wrong, strict=True):
         each = as_numbers(given if np.ndim(given) else [given], name)
@@ -338,6 +345,8 @@ def _losses_per_sample(
                 f"{where} is {each[bad[0]]}; a mistake costs 0 or more. For gains of right answers "
                 "use limen.optimal_cut with limen.losses.cost_matrix."
             )
+        if np.ndim(given):
+            require_same_length(labels=answers, **{name: each})
         costs[short] = each if np.ndim(given) else each[0]
-    below, above = losses.cost_matrix(labels, **costs)
+    below, above = losses.cost_matrix(answers, **costs)
     return losses.weighed(below, weights), losses.weighed(above, weights)

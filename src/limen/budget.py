@@ -15,7 +15,7 @@ import numpy as np
 from limen.columns import ordered_scores
 from limen.optimum import Deciding, Gap
 from limen.storage import Storable
-from limen.times import Period, Time, as_period, as_time, as_times
+from limen.times import Period, Time, as_period, as_time, as_times, require_one_zone
 from limen.units import Cost, exact_bound
 
 if TYPE_CHECKING:
@@ -158,6 +158,9 @@ class Budget(Deciding, Storable, kind="Budget"):
                     f"one time per score is needed, but scores has {len(values)}, times has "
                     f"{len(moments)}. Nothing was changed."
                 )
+            for at, moment in enumerate(moments):  # before the first score is held
+                earlier = moments[0] if self._newest is None else self._newest
+                require_one_zone(moment, earlier, f"times[{at}]")
         elif values:
             self._time(times)
         for value, moment in zip(values, moments, strict=True):
@@ -197,7 +200,7 @@ class Budget(Deciding, Storable, kind="Budget"):
             raise TypeError("time is missing: scores leave by it here. Nothing was changed.")
         moment = as_time(time, self._dated)
         if self._newest is not None:
-            moment - self._newest  # TypeError where one has no zone
+            require_one_zone(moment, self._newest)
         return moment
 
     def _too_old(self, moment: Any) -> bool:

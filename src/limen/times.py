@@ -29,6 +29,7 @@ __all__ = [
     "as_times",
     "is_dated",
     "require_one_kind",
+    "require_one_zone",
 ]
 
 _FIRST, _LAST = np.datetime64(datetime.min, "us"), np.datetime64(datetime.max, "us")
@@ -197,3 +198,15 @@ def require_one_kind(**periods: Period | None) -> bool | None:
         listed = ", ".join(f"{name}={period!r}" for name, period in given.items())
         raise TypeError(f"periods must be all numbers or all timedeltas, got {listed}.")
     return next(iter(kinds), None)
+
+
+def require_one_zone(moment: Any, earlier: Any, name: str = "time") -> None:
+    """Raise TypeError where one of two datetimes has a time zone and the other has none.
+
+    >>> require_one_zone(3, 2.5)
+    """
+    if isinstance(moment, datetime) and (moment.tzinfo is None) != (earlier.tzinfo is None):
+        raise TypeError(
+            f"{name} is {moment!r}, but earlier ones are of another kind. Give all datetimes with "
+            "a time zone, or all without. Nothing was changed."
+        )

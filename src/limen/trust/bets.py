@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
+from limen.arrays import as_array_with_gaps
 from limen.columns import as_labels
 from limen.storage import Storable
 from limen.times import Period, as_period
+from limen.trust.ranked import height
 from limen.units import exact_bound, exact_positive
 
 if TYPE_CHECKING:
@@ -74,13 +76,7 @@ class Betting(Storable):
 
     def _terms(self) -> dict[str, Any]:
         """Tell what the samples are judged by, in a form that can be compared."""
-        inexact = ("current", "candidate", "threshold", "age", "direction")
-        return {
-            name: repr(value)  # of which nan equals nan
-            if name in inexact or value is None
-            else exact_positive(value, name)
-            for name, value in self._given.items()
-        }
+        return {name: _comparable(name, value) for name, value in self._given.items()}
 
     def _shown_settings(self, defaults: dict[str, Any]) -> str:
         """Write the settings that are not the default."""
@@ -89,6 +85,15 @@ class Betting(Storable):
             for name, value in self._given.items()
             if name not in defaults or value != defaults[name]
         )
+
+
+def _comparable(name: str, value: Any) -> Any:
+    """Return a setting as what equals it however it was written: 30 and 30.0, nan and nan."""
+    if value is None or name in ("age", "direction"):
+        return value
+    if name in ("current", "candidate", "threshold"):
+        return height(value)
+    return exact_bound(value, name) if name == "confidence" else exact_positive(value, name)
 
 
 def enough_of(confidence: Any) -> float:
@@ -145,13 +150,8 @@ def known_labels(
     labels: Any, scores: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Whether each label is known, and the labels, with 0 for those that are not."""
-    array = np.asarray(labels) if isinstance(labels, list | tuple) else labels
-    if isinstance(array, np.ndarray) and array.dtype.kind in "fO" and array.ndim == 1:
-        if array.dtype.kind == "f":
-            unknown = np.isnan(array)
-        else:
-            unknown = np.array([value is None or value != value for value in array], bool)
-        array = np.where(unknown, 0, array)
-        return ~unknown, as_labels(array, scores)
-    known = as_labels(array, scores)
-    return np.ones(len(known), bool), known
+    array, unknown = as_array_with_gaps(labels, "labels")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array, unknown = array[:, 0], unknown[:, 0]
+    ys = as_labels(np.where(unknown, 0, array) if unknown.any() else array, scores)
+    return ~unknown, ys

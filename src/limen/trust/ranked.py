@@ -194,7 +194,7 @@ def as_threshold(value: Any, name: str) -> float:
     """
     if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a threshold, which is a number, got {value!r}.")
-    return float(value)
+    return float(value) + 0.0  # -0.0 is the same threshold as 0.0
 
 
 def height(threshold: float) -> tuple[bool, float]:
