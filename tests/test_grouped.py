@@ -7,6 +7,7 @@ import base64
 import itertools
 import json
 import math
+import random
 import signal
 import sys
 import tracemalloc
@@ -223,6 +224,58 @@ def test_what_a_group_does_not_hold_is_not_taken_from_all() -> None:
             change()
 
         assert before == grouped.to_bytes()
+
+
+def with_ones_and_others() -> Grouped:
+    """Groups of a hundred samples of one score, of weight 1 or more."""
+    draw = random.Random(1)
+    grouped = Grouped(OnlineThreshold())
+    for path in [("a", "x"), ("a", "y"), ("b", "x")]:
+        for _ in range(100):
+            score = draw.randrange(64) / 64
+            grouped.update(path, score, int(draw.random() < score))
+    for _ in range(100):
+        grouped.update(("b", "x"), 0.5, 0)
+        grouped.update(("a", "y"), 0.5, 0)
+    grouped.update(("a", "x"), 0.5, 1, 2)
+    return grouped
+
+
+# Where the sums are large enough, a model gives back a weight that it never was given.
+REFUSED: dict[str, Callable[[Grouped], Any]] = {
+    "one": lambda grouped: grouped.revert(("a", "x"), 0.5, 0, 90),
+    "many": lambda grouped: grouped.revert_many([("a", "x")], [0.5], [0], [90]),
+    "one of two": lambda grouped: grouped.revert_many(
+        [("a", "y"), ("a", "x")], [0.5, 0.5], [0, 0], [90, 90]
+    ),
+    "a larger one": lambda grouped: grouped.revert_many(
+        [("b", "x"), ("c",)], [0.5, 0.5], [0, 0], [90, 90]
+    ),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_what_is_not_taken_back_leaves_the_squares_of_all_groups(call: str) -> None:
+    grouped = with_ones_and_others()
+    before, interval = grouped.to_bytes(), grouped.interval(())
+    with pytest.raises(NotHeld):
+        REFUSED[call](grouped)
+    assert grouped.to_bytes() == before
+    assert grouped.interval(()) == interval
+    grouped.revert_many([("b", "x"), ("a", "y")], [0.5, 0.5], [0, 0], [90, 90])  # by the sums
+    assert grouped.to_bytes() != before
+
+
+def test_a_model_of_your_own_is_asked_for_the_smallest_group_first() -> None:
+    class Own(OnlineThreshold):
+        pass
+
+    grouped = Grouped(Own())
+    grouped.update_many(["a"] + ["b"] * 100, [0.5] * 101, [0] * 101)
+    before = grouped.model(())._state()
+    with pytest.raises(NotHeld):
+        grouped.revert("a", 0.5, 0, 90)
+    assert grouped.model(())._state() == before
 
 
 @pytest.mark.parametrize("make", [OnlineThreshold, OnlineCalibrator])

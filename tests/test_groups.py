@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import limen
-from limen import Grouped, GroupOptima, OnlineCalibrator, OnlineCut, OnlineThreshold, by_group
+from limen import (
+    Grouped,
+    GroupOptima,
+    LastN,
+    OnlineCalibrator,
+    OnlineCut,
+    OnlineThreshold,
+    by_group,
+)
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -94,6 +102,56 @@ def test_a_single_value_is_a_path_of_one() -> None:
 
     assert by_value.thresholds() == by_path.thresholds()
     assert by_value.threshold("de") == by_value.threshold(("de",))
+
+
+NUMBERS = [np.int64(3), np.float64(0.5), np.bool_(True), np.str_("a"), np.bytes_(b"a")]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=repr)
+@pytest.mark.parametrize("make", [OnlineThreshold, lambda: LastN(OnlineThreshold(), 5)])
+def test_numbers_of_numpy_are_those_of_python(make, number) -> None:
+    plain = number.item()
+    given = [number, (number,), ("de", number), ("de", (1, number))]
+    same = [plain, (plain,), ("de", plain), ("de", (1, plain))]
+    expected = Grouped(make())
+    for group in same:
+        expected.update(group, 0.5, 1)
+    objects = np.empty(len(given), object)
+    objects[:] = given
+    single, many, array = Grouped(make()), Grouped(make()), Grouped(make())
+    for group in given:
+        single.update(group, 0.5, 1)
+    many.update_many(given, [0.5] * 4, [1] * 4)
+    array.update_many(objects, [0.5] * 4, [1] * 4)
+    for grouped in (single, many, array):
+        assert list(grouped) == list(expected)
+        assert {type(part) for path in grouped for part in path} <= {type(plain), str, tuple}
+        assert grouped.thresholds() == expected.thresholds()
+        assert repr(grouped) == repr(expected)
+        assert grouped.to_bytes() == expected.to_bytes()
+        assert [grouped.count(group) for group in given] == [2, 2, 1, 1]
+        assert grouped.source(number) == (plain,)
+
+
+def test_groups_of_numpy_numbers_are_merged_taken_back_and_kept_by_a_ledger() -> None:
+    here, there = Grouped(OnlineThreshold()), Grouped(OnlineThreshold())
+    here.update(np.int64(3), 0.5, 1)
+    there.update_many([np.int64(3), np.int64(4)], [0.25, 0.5], [0, 1])
+    here.merge(there)
+    assert list(here) == [(), (3,), (4,)]
+    here.revert(np.int64(3), 0.5, 1)
+    here.revert_many([np.int64(3)], [0.25], [0])
+    assert list(here) == [(), (4,)]
+    with pytest.raises(ValueError, match="names no group"):
+        here.update(np.float64("nan"), 0.5, 1)
+    ledger, same = (limen.Ledger(Grouped(OnlineThreshold())) for _ in range(2))
+    for each, group in ((ledger, np.int64(3)), (same, 3)):
+        each.score("a", 0.5, group=group)
+        each.score_many(["b"], [0.25], groups=[group])
+        each.label("a", 1)
+        each.label("b", 0)
+    assert ledger.model.thresholds() == same.model.thresholds() == {(): 0.375, (3,): 0.375}
+    assert ledger.to_bytes() == same.to_bytes()
 
 
 @pytest.mark.parametrize("library", ["numpy", "pandas", "polars", "pyarrow"])

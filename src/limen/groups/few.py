@@ -241,7 +241,8 @@ class FewModels(Models):
         reversals: list[Call] = []
         after: dict[Hashable, Held] = {}
         touched: list[Hashable] = []
-        for depth in range(len(path) + 1):
+        depths = range(len(path) + 1)
+        for depth in depths if do == "update" else reversed(depths):  # as for any models
             key = key_of(path[:depth])
             held = self.held.get(key, NOTHING)
             if type(held) is bytes:
@@ -275,10 +276,25 @@ class FewModels(Models):
             if adding:
                 self.empty.empty()._many(*samples, True)  # which names the row among all rows
             raise
+        if not adding:
+            self._rehearse(large)
         changes: list[Call] = [partial(model._many, *part, adding) for model, part in large]
         back: list[Call] = [partial(model._many, *part, not adding) for model, part in large]
         emptied = [] if adding and samples[2] is None else [key_of(path) for path in touched]
         return self.commit(changes, back, after, emptied)
+
+    @staticmethod
+    def _rehearse(large: list[tuple[Any, Any]]) -> None:
+        """Raise what taking samples back will raise, before any model is changed. O(n).
+
+        A model may accept what it never held, where its sums are large enough, and adding that
+        again does not bring back all it knew. So no model may be asked before another that might
+        refuse. The first one is that of all samples, and refuses nothing that others accept.
+        """
+        large.append(large.pop(0))
+        if len(large) > 2:
+            for model, part in large[:-1]:
+                model.copy()._many(*part, False)
 
     def _plan(
         self,

@@ -296,7 +296,7 @@ class Grouped(Storable, Answers, kind="Grouped"):
 
     def count(self, group: Hashable) -> int:
         """Return how many samples a group holds. O(1)."""
-        return self._models.count(key_of(group))
+        return self._models.count(key_of(path_of(group)))
 
     def __len__(self) -> int:
         return len(self._models.held[EVERYTHING])

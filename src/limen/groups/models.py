@@ -80,11 +80,17 @@ class Models:
     def one(
         self, do: str, undo: str, path: Path, sample: tuple[Any, ...], named: dict[str, Any]
     ) -> Any:
-        """Add or take back a sample in all groups that contain it, or on an error in none."""
+        """Add or take back a sample in all groups that contain it, or on an error in none.
+
+        Where it is to be taken back, the smallest group is asked first: what that one holds, all
+        others do, so that a refusal comes before any change.
+        """
         changes: list[Call] = []
         reversals: list[Call] = []
         after: dict[Hashable, Any] = {}
         keys = [key_of(path[:depth]) for depth in range(len(path) + 1)]
+        if do == "revert":
+            keys.reverse()
         for key in keys:
             held = self.held[key] if key == EVERYTHING or self.count(key) else self.begun()
             if held is not self.held.get(key):

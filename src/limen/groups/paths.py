@@ -38,12 +38,25 @@ EVERYTHING: Path = ()
 
 
 def path_of(group: Hashable) -> Path:
-    """Write a group as a path; a tuple is one already.
+    """Write a group as a path; a tuple is one already. Numbers of NumPy become those of Python.
 
-    >>> path_of("de"), path_of(("de", "berlin"))
-    (('de',), ('de', 'berlin'))
+    NumPy compares its numbers with ``()`` element by element, and they cannot be stored.
+
+    >>> path_of("de"), path_of(("de", "berlin")), path_of(np.int64(3))
+    (('de',), ('de', 'berlin'), (3,))
     """
-    return group if isinstance(group, tuple) else (group,)
+    if not isinstance(group, tuple):
+        return (group.item(),) if isinstance(group, np.generic) else (group,)
+    for part in group:
+        if isinstance(part, np.generic | tuple):
+            return tuple(map(_plain, group))
+    return group
+
+
+def _plain(part: Hashable) -> Hashable:
+    if isinstance(part, tuple):
+        return path_of(part)
+    return part.item() if isinstance(part, np.generic) else part
 
 
 def names_a_group(path: Path) -> bool:
