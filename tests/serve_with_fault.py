@@ -80,6 +80,13 @@ elif phase == "head-fails":
             raise OSError(5, "Input/output error")
 
     before(log.Log, "_sync_head", fail)
+elif phase == "one-label-fails":
+
+    def surprise() -> None:
+        if reached():
+            raise RuntimeError("nobody expects this")
+
+    before(desk.Desk, "label", surprise)
 elif phase == "after-head":
     after(log.Log, "append", die)
 elif phase == "after-publish":

@@ -7,10 +7,12 @@ import random
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf, isnan
+from typing import Any
 
 import pytest
-from serving import serving, until
+from serving import Server, folder, serving, until
 
 from limen import Client
 
@@ -61,6 +63,69 @@ def test_it_answers_as_the_server_would_and_sends_everything_once_also_after_a_k
         assert 1 == client.refused
         with pytest.raises(RuntimeError, match="closed"):
             client.label("fraud", "c0", 1)
+
+
+def test_no_point_holds_up_another_one_and_what_is_refused_for_good_is_dropped():
+    with folder() as made:
+        config = made / "limen.toml"
+        config.write_text("most_batch = 400\n")
+        server = Server(made / "d", "--config", str(config))
+        for point in ("fraud", "spam"):
+            server.ask("PUT", f"/v1/points/{point}", {})
+        with Client(f"http://127.0.0.1:{server.port}", every=0.01) as client:
+            client.label("typo", "a", 1)
+            for at in range(20):  # more than the server takes at once
+                client.label("fraud", f"f{at}", 1)
+            client.label("spam", "a" * 600, 1)  # more than it ever takes
+            client.label("spam", "b", 1)
+            client.flush(20)
+            assert (0, 2) == (client.waiting, client.refused)
+        found = [(each["point"], each["id"]) for each in server.log() if each["kind"] == "label"]
+        assert [("fraud", f"f{at}") for at in range(20)] == [e for e in found if e[0] == "fraud"]
+        assert [("spam", "b")] == [each for each in found if each[0] == "spam"]
+        server.kill()
+
+
+def test_a_line_that_fails_is_sent_again_and_the_others_are_not():
+    with folder() as made:
+        server = Server(made / "d", fault="one-label-fails:2")
+        server.ask("PUT", "/v1/points/fraud", {})
+        with Client(f"http://127.0.0.1:{server.port}", every=0.01) as client:
+            for at in range(3):
+                client.label("fraud", f"f{at}", 1)
+            client.flush()
+            assert 0 == client.refused
+        found = [each["id"] for each in server.log() if each["kind"] == "label"]
+        assert ["f0", "f1", "f2"] == sorted(found)
+        server.kill()
+
+
+def test_what_a_proxy_answers_is_no_refusal_of_the_server():
+    """Events wait until the server itself has seen them."""
+    answers = [(404, b"<p>not here</p>"), (502, b""), (200, b"<p>welcome</p>")]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = answers.pop(0) if answers else (200, b'{"line":1,"status":200}\n')
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    try:
+        with Client(f"http://127.0.0.1:{proxy.server_address[1]}", every=0.01) as client:
+            client.label("fraud", "a", 1)
+            client.flush()
+            assert (0, 0, []) == (client.waiting, client.refused, answers)
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
 
 
 def test_without_a_server_it_says_so_and_keeps_what_waits_up_to_a_limit():

@@ -113,6 +113,39 @@ def test_a_batch_is_answered_line_by_line_and_may_be_sent_again(server):
     assert not any(line["changed"] for line in again[600:])
 
 
+@pytest.mark.parametrize("early", ["0001-01-01T00:00:00+23:59", "1899-12-31T23:59:59Z"])
+def test_times_before_1900_are_refused_and_the_lines_beside_them_stand(server, early):
+    path, tag = "/v1/points/fraud", early[:4]
+    label = {"id": f"{tag}a", "label": 1, "as_of": early}
+    problem(server.ask("POST", f"{path}/labels", label), "invalid")
+    score = {"id": f"{tag}b", "score": 1, "time": early}
+    problem(server.ask("POST", f"{path}/scores", score), "invalid")
+    late = {"id": f"{tag}c", "score": 1, "time": "9999-12-31T23:59:59-23:59"}
+    problem(server.ask("POST", f"{path}/scores", late), "from-the-future")
+    rows = [
+        {"type": "score", "id": f"{tag}d", "score": 1},
+        {"type": "score", **score},
+        {"type": "label", **label},
+        {"type": "label", "id": f"{tag}d", "label": 1},
+    ]
+    assert [200, 422, 422, 200] == [line["status"] for line in server.batch("fraud", rows)]
+    assert 200 == server.ask("GET", f"{path}/decisions/{tag}d")[0]
+    assert server.log()
+
+
+def test_a_line_that_fails_unexpectedly_fails_alone():
+    with folder() as made:
+        server = Server(made / "d", fault="one-label-fails:2")
+        server.ask("PUT", "/v1/points/fraud", {})
+        rows = [{"type": "label", "id": f"f{at}", "label": 1} for at in range(3)]
+        found = server.batch("fraud", rows)
+        assert [200, 500, 200] == [line["status"] for line in found]
+        assert (2, "/problems/failed") == (found[1]["line"], found[1]["type"])
+        assert any("RuntimeError in" in line["message"] for line in server.lines)
+        assert ["f0", "f2"] == [each["id"] for each in server.log() if each["kind"] == "label"]
+        server.kill()
+
+
 def test_the_answers_and_costs_are_those_of_the_library(server):
     draw, ledger = random.Random(4), library.Ledger(library.OnlineThreshold(false_negative=5))
     server.ask("PUT", "/v1/points/twin", {"false_negative": 5})
@@ -157,7 +190,7 @@ def test_the_answers_and_costs_are_those_of_the_library(server):
         (b'{"id": "a", "score": 1, "time": "yesterday"}', "invalid"),
         (b'{"id": "a", "score": 1, "time": "2026-01-01T00:00:00"}', "invalid"),
         (b'{"id": "a", "score": 1, "time": "9999-01-01T00:00:00Z"}', "from-the-future"),
-        (b'{"id": "a", "score": 1, "time": "0001-01-01T00:00:00Z"}', "too-old"),
+        (b'{"id": "a", "score": 1, "time": "1900-01-01T00:00:00Z"}', "too-old"),
         (b'{"id": "%s", "score": 1}' % (b"a" * 129), "invalid"),
         ('{"id": "%s", "score": 1}'.replace("%s", "\N{SNOWMAN}" * 43).encode(), "invalid"),
         (b"[" * 5000, "invalid"),

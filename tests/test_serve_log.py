@@ -41,6 +41,12 @@ def desk_with(folder: Path, **definition: Any) -> Desk:
     return desk
 
 
+def test_a_time_that_no_calendar_has_is_shown_as_the_nearest_one():
+    """As a log may hold one that was taken before such times were refused."""
+    assert datetime.min.replace(tzinfo=UTC) == as_datetime(-(2**62))
+    assert datetime.max.replace(tzinfo=UTC) == as_datetime(2**62)
+
+
 def scored(desk: Desk, id: str, score: float = 0.5, **given: Any) -> Any:
     """Score an id, as a request does."""
     return desk.score(desk.point("fraud"), Score(id, score, **given), "test", desk.now())

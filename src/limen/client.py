@@ -39,9 +39,14 @@ class _Version(NamedTuple):
         return self.thresholds[""]
 
 
-class _Event(NamedTuple):
-    point: str
-    line: bytes
+class _Rest(NamedTuple):
+    seconds: float
+    until: float
+    problem: str
+
+
+class _AnswerError(ConnectionError):
+    """The server is there, and did not do what it was asked."""
 
 
 class Client:
@@ -67,7 +72,8 @@ class Client:
     -----
     `answer` and `label` return at once: a thread of the client's sends what waits, and sends it
     again until the server acknowledges it, which is safe. What the server refuses for good, say an
-    id with another score, is counted in `refused` and logged as ``limen.client``, without the id.
+    id with another score or an event of a point that does not exist, is counted in `refused` and
+    logged as ``limen.client``, without the id. No point waits for another one.
     Events that wait live in this process only: call `flush` or `close` before it ends. Several
     threads may share one client.
 
@@ -96,7 +102,10 @@ class Client:
         self._parts, self._token, self._timeout = parts, token, timeout
         self._refresh, self._every, self._most = refresh, every, most_waiting
         self._versions: dict[str, _Version] = {}
-        self._waiting: deque[_Event] = deque()
+        self._waiting: dict[str, deque[bytes]] = {}  # by point
+        self._count = 0  # of all of them
+        self._rests: dict[str, _Rest] = {}  # points of which the server took nothing for now
+        self._largest: dict[str, int] = {}  # events in a batch, of points with long events
         self._changed = threading.Condition()
         self._wire = threading.Lock()
         self._connection: HTTPConnection | None = None
@@ -158,7 +167,7 @@ class Client:
     @property
     def waiting(self) -> int:
         """How many events are not acknowledged yet."""
-        return len(self._waiting)
+        return self._count
 
     def flush(self, timeout: float = 30.0) -> None:
         """Wait until all that waits is acknowledged; ConnectionError says why it is not in time."""
@@ -166,11 +175,11 @@ class Client:
         with self._changed:
             self._hurry = True
             self._changed.notify_all()
-            while self._waiting:
+            while self._count:
                 left = end - time.monotonic()
                 if left <= 0:
                     raise ConnectionError(
-                        f"{len(self._waiting):,} events are not acknowledged: "
+                        f"{self._count:,} events are not acknowledged: "
                         f"{self._problem or 'the time was too short'}. They still wait."
                     )
                 self._changed.wait(left)
@@ -197,16 +206,17 @@ class Client:
     # How it is done.
 
     def _add(self, point: str, row: dict[str, Any]) -> None:
-        event = _Event(point, json.dumps(row, allow_nan=False).encode())
+        line = json.dumps(row, allow_nan=False).encode()
         with self._changed:
             if self._closed:
                 raise RuntimeError("the client is closed.")
-            if len(self._waiting) >= self._most:
+            if self._count >= self._most:
                 self.dropped += 1
                 return
-            self._waiting.append(event)
+            self._waiting.setdefault(point, deque()).append(line)
+            self._count += 1
             self._begin()
-            if len(self._waiting) == 1000:
+            if self._count == 1000:
                 self._changed.notify_all()
 
     def _begin(self) -> None:
@@ -231,7 +241,7 @@ class Client:
         if status == 304:
             return
         if status != 200:
-            raise ConnectionError(_detail(status, body))
+            raise _AnswerError(_detail(status, body))
         found = json.loads(body)
         thresholds = {name: _number(rule) for name, rule in found["thresholds"].items()}
         self._versions[point] = _Version(found["version"], thresholds, tag)
@@ -243,52 +253,103 @@ class Client:
             with self._changed:
                 if self._closed:
                     return
-                if rest or not (self._hurry and self._waiting):
+                if rest or not (self._hurry and self._due()):
                     self._changed.wait(rest or self._every)
                 if self._closed:
                     return
             try:
-                while self._waiting and not self._closed:
-                    self._send()
+                for point in self._due():
+                    self._send_all(point)
                 if time.monotonic() - fetched >= self._refresh:
-                    for point in list(self._versions):
-                        self._fetch(point)
+                    self._fetch_all()
                     fetched = time.monotonic()
-                rest, self._problem = 0.0, None
+                rest = 0.0
                 with self._changed:
-                    self._hurry = bool(self._waiting)
+                    self._problem = next((each.problem for each in self._rests.values()), None)
+                    self._hurry = self._count > 0
                     self._changed.notify_all()
-            except Exception as error:  # the server is away, or does not take it
+            except Exception as error:  # the server is away
                 self._problem = str(error) or type(error).__name__
                 rest = min(max(2 * rest, 0.1), _LONGEST_REST)
 
-    def _send(self) -> None:
-        """Send the first events that are for one point; drop them once they are acknowledged."""
+    def _due(self) -> list[str]:
+        """Return the points of which something waits and may be sent now."""
+        now = time.monotonic()
         with self._changed:
-            batch: list[_Event] = []
-            size = 0
-            for event in self._waiting:
-                size += len(event.line) + 1
-                if event.point != self._waiting[0].point or len(batch) == 1000 or size > 4_000_000:
+            return [
+                point
+                for point in self._waiting
+                if point not in self._rests or self._rests[point].until <= now
+            ]
+
+    def _send_all(self, point: str) -> None:
+        """Send what waits of a point; where the server does not take it, let the point rest."""
+        try:
+            while point in self._waiting and not self._closed:
+                self._send(point)
+            self._rests.pop(point, None)
+        except _AnswerError as error:
+            last = self._rests[point].seconds if point in self._rests else 0.0
+            rest = min(max(2 * last, 0.1), _LONGEST_REST)
+            self._rests[point] = _Rest(rest, time.monotonic() + rest, str(error))
+
+    def _fetch_all(self) -> None:
+        """Ask for the thresholds of all points; one that is refused is no reason not to."""
+        for point in list(self._versions):
+            try:
+                self._fetch(point)
+            except _AnswerError as error:
+                _log.warning("the thresholds held are kept: %s", error)
+
+    def _send(self, point: str) -> None:
+        """Send the first events of a point; drop those that are acknowledged or refused."""
+        batch: list[bytes] = []
+        size, most = 0, self._largest.get(point, 1000)
+        with self._changed:
+            for line in self._waiting[point]:
+                size += len(line) + 1
+                if len(batch) == most or (batch and size > 4_000_000):
                     break
-                batch.append(event)
-        path = f"/v1/points/{quote(batch[0].point, safe='')}/events"
-        body = b"".join(event.line + b"\n" for event in batch)
+                batch.append(line)
+        path = f"/v1/points/{quote(point, safe='')}/events"
+        body = b"".join(line + b"\n" for line in batch)
         status, found, _ = self._ask("POST", path, body, {"Content-Type": "application/x-ndjson"})
+        if status == 413 and len(batch) > 1:
+            self._largest[point] = len(batch) // 2
+            return
+        name = _problem(found)
+        if status == 413 or (status in (403, 404, 422) and name):  # not by a proxy in between
+            _log.warning("refused: %s", name or status)
+            self._drop(point, len(batch), [], len(batch))
+            return
         if status != 200:
-            raise ConnectionError(_detail(status, found))
-        answers = [json.loads(line) for line in found.splitlines()]
-        if len(answers) != len(batch):
-            raise ConnectionError("the answer of the server is incomplete")
-        refused = [each for each in answers if each["status"] != 200]
-        if any(each["status"] >= 500 or each["status"] == 429 for each in refused):
-            raise ConnectionError(refused[0]["detail"])
-        for each in refused:
-            _log.warning("refused: %s", each["type"])
+            raise _AnswerError(_detail(status, found))
+        try:
+            answers = [json.loads(line) for line in found.splitlines()]
+            statuses = [int(each["status"]) for each in answers]
+        except (ValueError, KeyError, TypeError):
+            statuses = []
+        if len(statuses) != len(batch):
+            raise _AnswerError("the answer of the server is incomplete")
+        again = [at for at, each in enumerate(statuses) if each >= 500 or each == 429]
+        refused = [at for at, each in enumerate(statuses) if 200 != each < 500 and each != 429]
+        for at in refused:
+            _log.warning("refused: %s", answers[at].get("type"))
+        self._drop(point, len(batch), [batch[at] for at in again], len(refused))
+        if again:
+            raise _AnswerError(str(answers[again[0]].get("detail")))
+
+    def _drop(self, point: str, sent: int, again: list[bytes], refused: int) -> None:
+        """Drop the first events of a point but for those that are to be sent again."""
         with self._changed:
-            self.refused += len(refused)
-            for _ in batch:
-                self._waiting.popleft()
+            lines = self._waiting[point]
+            for _ in range(sent):
+                lines.popleft()
+            lines.extendleft(reversed(again))
+            if not lines:
+                del self._waiting[point]
+            self._count -= sent - len(again)
+            self.refused += refused
             self._changed.notify_all()
 
     def _ask(
@@ -352,3 +413,12 @@ def _detail(status: int, body: bytes) -> str:
         return f"{status}: {json.loads(body)['detail']}"
     except (ValueError, KeyError, TypeError):
         return f"the server answered {status}"
+
+
+def _problem(body: bytes) -> str | None:
+    """Return the name of a refusal of limen; None for what is none."""
+    try:
+        name = str(json.loads(body)["type"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return name if name.startswith("/problems/") else None

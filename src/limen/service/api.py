@@ -95,6 +95,8 @@ async def events(call: Call) -> Answer:
             answers.append(answer)
         except Refused as refused:
             answers.append({"line": number + 1, **refused.shown()})
+        except Exception as error:  # the lines before it stand, and those after it may
+            answers.append({"line": number + 1, **call.gate.failed(call.route, error).shown()})
     await desk.flushed()
     call.gate.meters.events(point.name, answers)
     out = [

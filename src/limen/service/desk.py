@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Desk"]
 
+_EARLIEST = as_microseconds(datetime(1900, 1, 1, tzinfo=UTC))
 _MOST_POINTS = 200
 _LONGEST_ID = 128
 
@@ -160,6 +162,8 @@ class Desk(Changes):
         return LabelAnswer(joined, changed, self._take(event, id))
 
     def _require_time(self, moment: int, at: int, name: str) -> None:
+        if moment < _EARLIEST:
+            raise Refused("invalid", f"{name} must not be before the year 1900 in UTC.")
         if moment > at + AHEAD:
             raise Refused(
                 "from-the-future",

@@ -39,6 +39,7 @@ KINDS = (
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST, _LAST = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.max))
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -81,8 +82,13 @@ def as_datetime(time: int) -> datetime:
 
     >>> as_datetime(86400000000).isoformat()
     '1970-01-02T00:00:00+00:00'
+    >>> as_datetime(-(10**18)).isoformat()
+    '0001-01-01T00:00:00+00:00'
     """
-    return _EPOCH + time * _MICROSECOND
+    try:
+        return _EPOCH + time * _MICROSECOND
+    except OverflowError:  # before the year 1 or after 9999: old logs may hold such a time
+        return _FIRST if time < 0 else _LAST
 
 
 def period(text: str, name: str = "period") -> int:

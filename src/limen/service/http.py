@@ -82,6 +82,11 @@ class Call:
         return str(self._scope["method"])
 
     @property
+    def route(self) -> str:
+        """The path as the table of routes has it."""
+        return str(self._scope["limen.route"])
+
+    @property
     def control(self) -> bool:
         """Whether it came by the socket that only the owner of the directory can open."""
         return from_control(self._scope)
@@ -280,15 +285,17 @@ class Gate:
         except ClientDisconnect:
             scope["status"] = 499
         except Exception as error:
-            line = {"level": "error", "message": place_of(error), "route": scope["limen.route"]}
-            self.write(line)
-            failed = Refused("failed", "Something went wrong here. Try again.")
-            await self._refuse(scope, send, failed)
+            await self._refuse(scope, send, self.failed(scope["limen.route"], error))
         finally:
             seconds = time.perf_counter() - begun
             self.meters.request(scope["limen.route"], scope["status"], seconds)
             if self.settings.access_log or scope["status"] >= 500:
                 self._log(scope, seconds)
+
+    def failed(self, route: str, error: Exception) -> Refused:
+        """Log where an error arose that nobody expected; return what the caller is told."""
+        self.write({"level": "error", "message": place_of(error), "route": route})
+        return Refused("failed", "Something went wrong here. Try again.")
 
     async def _refuse(
         self, scope: Any, send: Any, refused: Refused, *headers: tuple[bytes, bytes]
