@@ -560,3 +560,21 @@ def test_a_recommendation_prints_its_reason_and_shows_its_numbers() -> None:
     assert free.reason == str(free)
     assert f"<Recommendation: {numbers}>" == repr(free)
     assert f"<Recommendation: {numbers}, current 0.5, keep {used.keep}>" == repr(used)
+
+
+@pytest.mark.parametrize("direction", [">=", "<="])
+def test_the_sentence_says_why_a_threshold_beyond_the_interval_is_kept(direction: Any) -> None:
+    sign = 1 if direction == ">=" else -1
+    scores = [sign * i / 64 for i in range(64)]
+    labels = [int(i * i % 64 < i) for i in range(64)]
+    low, high = limen.recommend(scores, labels, direction=direction).interval
+    for current, end in ((low - 0.005, low), (high + 0.005, high)):
+        found = limen.recommend(scores, labels, current=current, direction=direction)
+        assert found.keep
+        assert found.reason.endswith(
+            f"rule this one out: it gives all of them the same answers as {end:.4g}."
+        )
+        answers = [[sign * s >= sign * t for s in scores] for t in (current, end)]
+        assert answers[0] == answers[1]
+    inside = limen.recommend(scores, labels, current=(low + high) / 2, direction=direction)
+    assert inside.reason.endswith("rule this one out.")

@@ -165,6 +165,8 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
     ) -> bool:
         """Whether to keep a threshold: it lies inside the `interval` for these costs.
 
+        One that gives all samples held the same answers as one inside is kept too.
+
         >>> calibrator = OnlineCalibrator()
         >>> labels = [int(i * i % 64 < i) for i in range(64)]
         >>> calibrator.update_many([i / 64 for i in range(64)], labels)

@@ -195,6 +195,8 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
     def keeps(self, threshold: float, *, confidence: float = 0.95) -> bool:
         """Whether to keep a threshold: it lies inside the `interval`. Cost as there.
 
+        One that gives all samples held the same answers as one inside is kept too.
+
         >>> import limen
         >>> cut = limen.OnlineThreshold()
         >>> cut.update_many([i / 64 for i in range(64)], [int(i * i % 64 < i) for i in range(64)])

@@ -243,7 +243,7 @@ class ThresholdClassifier(_Wrapper):
         return found
 
     def keeps(self, threshold: float, *, confidence: float = 0.95) -> bool:
-        """Whether to keep a threshold: it lies inside the `interval`."""
+        """Whether to keep a threshold: it lies in the `interval`, or answers as one inside."""
         found: bool = self._held.keeps(threshold, confidence=confidence)
         return found
 
@@ -365,7 +365,7 @@ class CalibratedClassifier(_Wrapper):
         false_positive: Cost | None = None,
         false_negative: Cost | None = None,
     ) -> bool:
-        """Whether to keep a threshold: it lies inside the `interval`."""
+        """Whether to keep a threshold: it lies in the `interval`, or answers as one inside."""
         costs = self._costs(false_positive, false_negative)
         found: bool = self._held.keeps(threshold, confidence=confidence, **costs)
         return found

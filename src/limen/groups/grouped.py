@@ -232,6 +232,8 @@ class Grouped(Storable, Answers, kind="Grouped"):
     ) -> bool:
         """Whether to keep the threshold of a group: it lies inside the `interval`. Cost as there.
 
+        One that gives all samples held the same answers as one inside is kept too.
+
         >>> from limen import Grouped, OnlineThreshold
         >>> grouped = Grouped(OnlineThreshold())
         >>> scores = [i / 64 for i in range(64)]

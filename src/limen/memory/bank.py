@@ -139,7 +139,7 @@ class Bank(Deciding, Storable, _core.Bank, kind="Bank"):
         return found
 
     def keeps(self, threshold: float, *, confidence: float = 0.95) -> bool:
-        """Whether to keep a threshold: it lies inside the `interval`."""
+        """Whether to keep a threshold: it lies in the `interval`, or answers as one inside."""
         found: bool = self._members[self._lead()].keeps(threshold, confidence=confidence)
         return found
 

@@ -31,6 +31,8 @@ __all__ = ["CountedRecommendation", "recommend"]
 class CountedRecommendation(Recommendation):
     """A recommendation by counts: what needs every single row cannot be asked."""
 
+    _has_rows = False
+
     def cost(self) -> NoReturn:
         """Refuse: cross-fitting needs every row, in folds."""
         raise ValueError(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from limen import _core
 from limen.columns import samples_with_labels
@@ -53,8 +53,9 @@ class Recommendation:
     samples
         How many samples all this rests on; those of weight 0 do not count.
     current, keep
-        The threshold in use, where it was given, and whether it lies inside the interval. While
-        it does, keep it: these samples do not say that another is better.
+        The threshold in use, where it was given, and whether it lies inside the interval, or gives
+        all samples the same answers as one inside. While it does, keep it: these samples do not
+        say that another is better.
     reason
         All this in one sentence, which is also what `print` shows.
     direction
@@ -95,6 +96,8 @@ optimum 0.2109375, current 0.875, keep False>
     _costs: Costs = field(compare=False)
     _scale: Fraction = field(compare=False)
     direction: Direction = ">="
+
+    _has_rows: ClassVar[bool] = True  # and not only counts, by which answers may differ unseen
 
     def __repr__(self) -> str:
         listed = {
@@ -297,12 +300,24 @@ def where_best(interval: tuple[float, float], confidence: float) -> str:
     return f"with {confidence * 100:g} % confidence the best threshold {where}"
 
 
+def _alike(found: Recommendation) -> str:
+    """Say why a threshold beyond an end of the interval is kept; of others nothing."""
+    if found.current is not None and found._has_rows:
+        low, high = found.interval
+        for end, beyond in ((low, found.current < low), (high, found.current > high)):
+            if beyond:
+                return f": it gives all of them the same answers as {end:.4g}"
+    return ""
+
+
 def _reason(found: Recommendation) -> str:
     """Say in one sentence what to do and why."""
     best = where_best(found.interval, found.confidence)
     held, number = f"{found.samples:,} samples", f"{found.threshold:.4g}"
     if found.keep:
-        return f"Keep {found.current:.4g}: {best}, and {held} do not rule this one out."
+        return (
+            f"Keep {found.current:.4g}: {best}, and {held} do not rule this one out{_alike(found)}."
+        )
     if found.current is not None:
         return f"Change {found.current:.4g} to {number}: {best}."
     if found.threshold == found.optimum.threshold:
