@@ -575,6 +575,25 @@ def test_what_a_killed_snapshot_left_is_deleted_by_the_next_one_and_by_a_start(t
     assert not left.exists()
 
 
+def test_a_forgotten_id_leaves_the_wal_once_no_reader_is_in_the_way(tmp_path, monkeypatch):
+    monkeypatch.setattr("limen.service.log._PATIENCE", 50)
+    desk = desk_with(tmp_path / "d")
+    scored(desk, "secret")
+    desk.commit_now()
+    wal = tmp_path / "d" / "log.db-wal"
+    with Reader(tmp_path / "d") as reader, reader.still():
+        reader.end()
+        forgotten(desk, "secret")
+        assert b"secret" in wal.read_bytes()
+        scored(desk, "b")
+        desk.commit_now()
+    scored(desk, "c")
+    desk.commit_now()
+    for path in (tmp_path / "d").glob("log.db*"):
+        assert b"secret" not in path.read_bytes(), path
+    desk.release()
+
+
 def test_ids_are_found_in_spans_and_in_the_tail(tmp_path, monkeypatch):
     monkeypatch.setattr("limen.service.names._SPAN", 16)
     filled(tmp_path / "d", 30).release()

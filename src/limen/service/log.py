@@ -32,6 +32,7 @@ __all__ = ["Damaged", "Group", "InUse", "Log", "Reader", "anchor", "locked", "re
 FORMAT = 1
 _SLOT = struct.Struct("<QQ32sI")  # number of the commit, last seq, chain, check
 _ORIGIN = bytes(32)
+_PATIENCE = 10_000  # milliseconds to wait for other connections
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
@@ -213,6 +214,7 @@ class Log(Reader):
         self._lock = locked(folder)
         self._db: sqlite3.Connection | None = None  # type: ignore[assignment]
         self._head: int | None = None
+        self._uncut = False  # whether the WAL may hold ids that were deleted
         try:
             self._begin()
         except BaseException:
@@ -276,7 +278,9 @@ class Log(Reader):
         self._sync_head(last, chain)
         self.last, self.chain = last, chain
         if erased:  # nothing of the ids stays in the WAL
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._cut(_PATIENCE)
+        elif self._uncut:
+            self._cut(0)
 
     @contextmanager
     def _committed(self) -> Iterator[sqlite3.Connection]:
@@ -324,8 +328,17 @@ class Log(Reader):
             with self._committed() as db:
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('base', ?)", (stored,))
                 db.execute("DELETE FROM groups WHERE last <= ?", (base,))
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # nor in the WAL
+            self._cut(_PATIENCE)
         return base
+
+    def _cut(self, patience: int) -> None:
+        """Empty the WAL, in which deleted ids are; where a reader is in the way, later again."""
+        assert self._db is not None
+        self._db.execute(f"PRAGMA busy_timeout = {patience}")
+        try:
+            self._uncut = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] != 0
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
 
     def reopen(self) -> None:
         """Begin anew after a failed commit: what counts is what is on disk."""
@@ -394,7 +407,7 @@ def _opened(path: Path, mode: str) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
         cached_statements=32,
-        timeout=10,
+        timeout=_PATIENCE / 1000,
     )
 
 
