@@ -469,6 +469,118 @@ def test_late_events_one_by_one_are_those_of_a_batch() -> None:
     assert (2, 0) == (batch.model(()).refused, batch.model("a").refused)
 
 
+# Batches against the same rows one by one, where the clock of all is ahead of that of a group.
+
+HEAVY = 3 * 10**18  # two of them do not fit
+AHEAD: list[int | None] = [None, 3, 10]
+TIMED: dict[str, Callable[[Any], Any]] = {
+    "LastPeriod": lambda ahead: LastPeriod(OnlineThreshold(), 10, max_ahead=ahead),
+    "LastPeriod of a calibrator": lambda ahead: LastPeriod(
+        OnlineCalibrator(), timedelta(hours=10), max_ahead=ahead and timedelta(hours=ahead)
+    ),
+    "LastPeriod of losses": lambda ahead: LastPeriod(OnlineCut(), 10, max_ahead=ahead),
+    "Fading": lambda ahead: Fading(OnlineThreshold(), 500, by="time", max_ahead=ahead),
+}
+
+
+@pytest.mark.parametrize("ahead", AHEAD)
+@pytest.mark.parametrize(("kind", "heaviest"), [*itertools.product(TIMED, [1, HEAVY])][:-1])
+def test_a_batch_is_its_rows_one_by_one(kind: str, ahead: int | None, heaviest: int) -> None:
+    refused = 0
+    for seed in range(60):
+        draw = random.Random(seed)
+        single, batch = (Grouped(TIMED[kind](ahead)) for _ in range(2))
+        now = 0
+        for _ in range(4):
+            rows = []
+            for _ in range(draw.choice([1, 5, 20, 80])):
+                now += draw.choice([0, 0, 1, 2, 9])
+                weight = draw.choice([1, 1, heaviest])
+                losses = draw.choice([(weight, 0), (0, weight)])
+                labelled = (draw.randint(0, 1), weight)
+                time: Any = now + draw.choice([-12, -3, 0, 0, 0, 2, 30])
+                if "calibrator" in kind:
+                    time = datetime(2026, 1, 1) + timedelta(hours=time)
+                row = losses if "losses" in kind else labelled
+                rows.append((draw.choice(PATHS), draw.randrange(8) / 8, *row, time))
+            before, one_by_one = batch.to_bytes(), single.copy()
+            groups, *columns, times = (list(column) for column in zip(*rows, strict=True))
+            try:
+                expected = [one_by_one.update(group, *row, time=time) for group, *row, time in rows]
+            except OverflowError:
+                refused += 1
+                with pytest.raises(OverflowError):
+                    batch.update_many(groups, *columns, times=times)
+                assert before == batch.to_bytes()
+                continue
+            single = one_by_one
+            assert expected == list(batch.update_many(groups, *columns, times=times))
+            assert single.newest == batch.newest
+            assert list(map(batch.count, PATHS)) == list(map(single.count, PATHS))
+            if kind == "Fading":  # rounded when it is divided, and a look may be the moment
+                assert single.model(())._columns()["state"] == batch.model(())._columns()["state"]
+                for path in batch:
+                    found = batch.model(path).loss
+                    assert abs(single.model(path).loss - found) <= 1e-6 * max(1, found)
+            else:
+                assert single.to_bytes() == batch.to_bytes()
+            assert set(limen.from_bytes(batch.to_bytes())) == set(batch)
+    assert (refused > 0) == (heaviest > 1)
+
+
+@pytest.mark.parametrize("ahead", AHEAD)
+def test_a_weight_that_does_not_fit_where_samples_fade_changes_nothing(ahead: Any) -> None:
+    refused = 0
+    for seed in range(100):
+        draw = random.Random(seed)
+        grouped = Grouped(Fading(OnlineThreshold(), 5, by="time", max_ahead=ahead))
+        now = 0
+        for _ in range(4):
+            rows = []
+            for _ in range(draw.choice([1, 5, 20])):
+                now += draw.choice([0, 0, 1, 2, 9])
+                weight = draw.choice([1, 1, 1, HEAVY])
+                rows.append((draw.choice(PATHS), draw.randrange(8) / 8, weight, now))
+            groups, scores, weights, times = (list(column) for column in zip(*rows, strict=True))
+            before = grouped.to_bytes()
+            try:
+                if len(rows) == 1:
+                    grouped.update(groups[0], scores[0], 1, weights[0], time=times[0])
+                else:
+                    grouped.update_many(groups, scores, [1] * len(rows), weights, times=times)
+            except OverflowError:
+                refused += 1
+                assert before == grouped.to_bytes()
+    assert refused > 0
+
+
+def test_a_group_is_told_the_time_within_a_batch() -> None:
+    grouped = Grouped(LastPeriod(OnlineThreshold(), 10))
+    weights = [HEAVY, 1, HEAVY]
+    grouped.update_many(["a", "b", "a"], [0.1, 0.2, 0.3], [1] * 3, weights, times=[0, 15, 8])
+    assert (2, 1, 1) == (len(grouped), grouped.count("a"), grouped.count("b"))
+    faded = Grouped(Fading(OnlineThreshold(), 1, by="time"))
+    weights = [4 * 10**18, 1, 4 * 10**18]
+    faded.update_many(["a", "b", "a"], [0.1, 0.2, 0.3], [1] * 3, weights, times=[0, 1000, 0])
+    assert (2, 1, 1) == (len(faded), faded.count("a"), faded.count("b"))
+
+    ahead = Grouped(LastPeriod(OnlineThreshold(), 100, max_ahead=10))
+    ahead.update("a", 0.5, 1, time=10)
+    ahead.update_many(["a", "b", "a"], [0.1, 0.2, 0.3], [0, 1, 1], times=[11, 20, 29])
+    assert (3, 1, 4) == (ahead.count("a"), ahead.count("b"), len(ahead))
+    fading = Grouped(Fading(OnlineThreshold(), 100, by="time", max_ahead=10))
+    fading.update_many(["a", "b", "a"], [0.1, 0.2, 0.3], [0, 1, 1], times=[0, 100, 5])
+    assert {(), ("a",)} == set(limen.from_bytes(fading.to_bytes()))
+
+
+def test_what_is_too_far_ahead_is_counted_by_the_group_of_all() -> None:
+    grouped = Grouped(LastPeriod(OnlineThreshold(), 100, max_ahead=10))
+    grouped.update("a", 0.5, 1, time=0)
+    assert grouped.update("a", 0.5, 1, time=11) is False
+    assert [False] == list(grouped.update_many(["a"], [0.5], [1], times=[11]))
+    assert (2, 0) == (grouped.model(()).refused, grouped.model("a").refused)
+
+
 def test_an_error_in_a_window_changes_nothing() -> None:
     grouped = Grouped(LastPeriod(OnlineThreshold(), 10))
     grouped.update("a", 0.5, 1, time=100)

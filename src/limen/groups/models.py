@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from limen.storage.packing import id_column
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Models", "key_of"]
+__all__ = ["Models", "key_of", "rows_of"]
 
 
 def key_of(group: Hashable) -> Hashable:
@@ -117,6 +117,7 @@ class Models:
         after: dict[Hashable, Any] = {}
         keys = []
         counted = self.counted(len(groups[1]), columns, named)
+        clock = cache(partial(self.clock, self.newest, counted, named))
         for path, rows in rows_by_group(*groups):
             rows = rows if counted is None else rows[counted[rows]]
             if len(rows) == 0:
@@ -125,9 +126,9 @@ class Models:
             held = self.held[key] if self.count(key) else self.begun()
             if held is not self.held.get(key):
                 after[key] = held
-            part = tuple(_rows(column, rows) for column in columns)
-            by_name = {name: _rows(column, rows) for name, column in named.items()}
-            changes.append(partial(getattr(held, do), *part, **by_name))
+            part = tuple(rows_of(column, rows) for column in columns)
+            by_name = {name: rows_of(column, rows) for name, column in named.items()}
+            changes.append(self.change(held, do, part, by_name, rows, clock))
             reversals.append(self.reversal(held, undo, part, by_name))
             keys.append(key)
         return self.commit(changes, reversals, after, keys)
@@ -137,6 +138,24 @@ class Models:
     ) -> NDArray[np.bool_] | None:
         """Find which of many samples count at all; None where all do."""
         return None
+
+    def clock(
+        self, newest: Any, counted: NDArray[np.bool_] | None, named: dict[str, Any]
+    ) -> list[Any]:
+        """List the time of the clock before each of many samples, and the time of each."""
+        return []
+
+    def change(
+        self,
+        held: Any,
+        do: str,
+        part: tuple[Any, ...],
+        named: dict[str, Any],
+        rows: NDArray[np.int64],
+        clock: Callable[[], list[Any]],
+    ) -> Call:
+        """Return the call that adds or takes back these rows of many in a group."""
+        return partial(getattr(held, do), *part, **named)
 
     def advance(self, time: Any) -> None:
         """Let it be this late in all groups; here there is no clock."""
@@ -209,7 +228,7 @@ class Models:
             raise ValueError("groups of models that differ")
 
 
-def _rows(column: Any, rows: NDArray[np.int64]) -> Any:
+def rows_of(column: Any, rows: NDArray[np.int64]) -> Any:
     """Take rows of a column; what a list holds stays what it is."""
     if isinstance(column, list | tuple):
         return [column[at] for at in rows.tolist()]

@@ -9,19 +9,21 @@ costs in its own groups.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limen import _core
-from limen.groups.models import Models
+from limen.groups.models import Models, key_of, rows_of
 from limen.groups.paths import EVERYTHING, Path
 from limen.groups.steps import Call
 from limen.model import Held
-from limen.times import as_time
+from limen.times import as_time, as_times
 from limen.units import exact_costs, exact_unit
 
 if TYPE_CHECKING:
@@ -42,13 +44,17 @@ class Windows(Models):
 
     A window takes nothing back, and need not: the largest group comes first, and where it takes a
     sample in, no smaller one refuses it. With a clock, a smaller group holds a part of what the
-    larger one holds. Without one, a weight so large that sums might not fit is refused.
+    larger one holds, at the same time: where that matters, it is told the time between the rows of
+    a batch. Without one, a weight so large that sums might not fit is refused.
     """
 
-    __slots__ = ("_heaviest", "_waiting", "clocked")
+    __slots__ = ("_ahead", "_by_time", "_heaviest", "_period", "_waiting", "clocked")
 
     def __init__(self, empty: Any) -> None:
         super().__init__(empty)
+        given = empty.settings
+        self._period, self._ahead = given.get("period"), given.get("max_ahead")
+        self._by_time: bool = given.get("by") == "time"
         self.clocked: bool = hasattr(empty, "advance") and empty.settings.get("by") != "samples"
         self._heaviest = math.inf if self.clocked else _heaviest(empty)
         self._waiting: list[Hashable] = []  # groups to be looked at in this round
@@ -87,29 +93,119 @@ class Windows(Models):
         """Add a sample to all groups that contain it, or on an error to none."""
         if not self.clocked and (named or len(sample) > 2):
             self._require_light([*sample[1:], *named.values()])
-        if self._too_old(named.get("time")):
+        if self._refuses(named.get("time")):
             path = EVERYTHING  # which refuses it, and counts that
+        if self._by_time and any(map(_heavy, [*sample[1:], named.get("weight")])):
+            with self._kept([path]):
+                return super().one(do, undo, path, sample, named)
         return super().one(do, undo, path, sample, named)
 
-    def _too_old(self, time: Any) -> bool:
-        """Whether a window of this period refuses an event of this time, by the clock of all."""
-        period, newest = self.empty.settings.get("period"), self.newest
-        if period is None or newest is None:
+    def many(
+        self,
+        do: str,
+        undo: str,
+        groups: tuple[list[Path], NDArray[np.int64]],
+        columns: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any:
+        """Add many samples to all groups that contain them, or on an error to none."""
+        if self._by_time and any(map(_heavy, [*columns[1:], named.get("weights")])):
+            with self._kept(groups[0]):
+                return super().many(do, undo, groups, columns, named)
+        return super().many(do, undo, groups, columns, named)
+
+    @contextmanager
+    def _kept(self, paths: list[Path]) -> Iterator[None]:
+        """Bring back these groups on an error, where a weight is so large that one may refuse it.
+
+        Groups that fade have divided their sums at different times, so that a large weight may
+        fit in one and not in another. O(n).
+        """
+        keys = {key_of(path[:depth]) for path in paths for depth in range(len(path) + 1)}
+        before = {key: self.held[key].copy() for key in keys if key in self.held}
+        try:
+            yield
+        except BaseException:
+            self.held.update(before)
+            raise
+
+    def _refuses(self, time: Any) -> bool:
+        """Whether a window refuses an event of this time, by the clock of all."""
+        period, ahead = self._period, self._ahead
+        if (period is None and ahead is None) or (newest := self.newest) is None:
             return False
         try:
-            return bool(as_time(time, isinstance(period, timedelta)) <= newest - period)
+            moment: Any = as_time(time, isinstance(period or ahead, timedelta))
+            late = period is not None and moment <= newest - period
+            return bool(late or (ahead is not None and moment - ahead > newest))
         except (TypeError, ValueError, OverflowError):
             return False  # the window says what is wrong with it
 
     def counted(
         self, length: int, columns: tuple[Any, ...], named: dict[str, Any]
     ) -> NDArray[np.bool_] | None:
-        """Find which of many samples are not too old when they come, by the one clock."""
+        """Find which of many samples are not refused for their time, by the one clock."""
         if not self.clocked:
             self._require_light([*columns[1:], *named.values()])
-        if "period" not in self.empty.settings:
+        times = named.get("times")
+        if times is None or (self._period is None and self._ahead is None):
             return None
-        return np.asarray(self.begun().update_many(*columns, **named), np.bool_)
+        nothing = np.zeros(length)  # samples that weigh nothing still move the clock
+        return np.asarray(self.begun().update_many(*[nothing] * 3, times=times), np.bool_)
+
+    def clock(
+        self, newest: Any, counted: NDArray[np.bool_] | None, named: dict[str, Any]
+    ) -> list[Any]:
+        """List the time of the clock before each of many samples, and the time of each."""
+        length = self._period or self.empty.settings["half_life"]
+        times: list[Any] = as_times(named["times"], isinstance(length, timedelta))
+        found = []
+        for at, time in enumerate(times):
+            found.append((newest, time))
+            if (counted is None or counted[at]) and (newest is None or newest < time):
+                newest = time
+        return found
+
+    def change(
+        self,
+        held: Any,
+        do: str,
+        part: tuple[Any, ...],
+        named: dict[str, Any],
+        rows: NDArray[np.int64],
+        clock: Callable[[], list[Any]],
+    ) -> Call:
+        """Return the call that adds these rows of many to a group; the clock of all goes on."""
+        change = super().change(held, do, part, named, rows, clock)
+        if not self.clocked:
+            return change
+        ahead = self._ahead
+
+        def in_time(places: NDArray[np.int64], apart: Any) -> None:
+            moments = [clock()[at] for at in rows[places].tolist()]
+            for time, run in _runs(held.newest, moments, apart):
+                if time is not None:
+                    held.advance(time)
+                add(places[run], apart)
+
+        def add(places: NDArray[np.int64], apart: Any) -> None:
+            some = {name: rows_of(column, places) for name, column in named.items()}
+            try:
+                getattr(held, do)(*(rows_of(column, places) for column in part), **some)
+            except (ValueError, OverflowError):
+                if apart is None:
+                    raise
+                in_time(places, None)  # what has left by the clock of all makes room
+
+        def at_once() -> None:
+            try:
+                change()
+            except (ValueError, OverflowError):
+                in_time(np.arange(len(rows)), None)
+
+        if ahead is None:
+            return at_once
+        return partial(in_time, np.arange(len(rows)), ahead // 2)
 
     def reversal(self, held: Any, undo: str, given: tuple[Any, ...], named: dict[str, Any]) -> Call:
         """Return a call that does nothing."""
@@ -158,6 +254,36 @@ class Windows(Models):
                     "that sums fit in every group. Give smaller ones, or a model with a larger "
                     "unit. Nothing was added."
                 )
+
+
+def _heavy(numbers: Any) -> bool:
+    """Whether there is a weight or loss of which few fit into the sums of what fades."""
+    if numbers is None:
+        return False
+    if type(numbers) in (int, float):
+        return abs(numbers) > 2**20  # type: ignore[no-any-return]
+    try:
+        return bool(np.abs(np.asarray(numbers, np.float64)).max(initial=0) > 2**20)
+    except (TypeError, ValueError, OverflowError):
+        return False  # the window says what is wrong with it
+
+
+def _runs(newest: Any, moments: list[Any], apart: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    """Split the rows of a group where it must be told the time before: that, or None, and rows.
+
+    `moments` are the time of the clock before each row, and the time of the row; `apart` is how
+    far a row may be after the newest time of the group, None where it must be told any time.
+    """
+    begin, told = 0, None
+    for at, (clock, time) in enumerate(moments):
+        behind = clock is not None and (newest is None or newest < clock)
+        if behind and (apart is None or newest is None or time - newest > apart):
+            if begin < at:
+                yield told, np.arange(begin, at)
+            begin, told, newest = at, clock, clock
+        if newest is None or newest < time:
+            newest = time
+    yield told, np.arange(begin, len(moments))
 
 
 def _heaviest(window: Any) -> float:
