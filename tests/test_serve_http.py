@@ -379,6 +379,24 @@ def test_tokens_allow_what_they_say_and_nothing_else():
         assert bot not in log
 
 
+@pytest.mark.parametrize("running", [True, False])
+def test_names_of_operators_are_taken_as_they_are(running):
+    with serving() as server:
+        data = ("--data", str(server.data))
+        limen("serve", "token", "add", "anna", "--scope", "read", *data)
+        if not running:
+            server.kill()
+        for name in ("fraud?x", "fraud#x", "a b", "%66raud"):
+            done = limen("serve", "point", "add", name, *data)
+            assert 3 == done.returncode
+            assert "A point is named by" in done.stderr
+        for name in ("anna?x", "an na"):
+            done = limen("serve", "token", "revoke", name, *data)
+            assert 3 == done.returncode
+            assert f"There is no token '{name}'" in done.stderr
+        assert '"anna"' in limen("serve", "token", "list", *data).stdout
+
+
 def test_other_machines_need_tokens_and_tls():
     with folder() as made:
         data = str(made / "d")
