@@ -28,6 +28,7 @@ from limen.service.alerts import Watch
 from limen.service.definitions import Alerts, Rule
 from limen.service.desk import Desk
 from limen.service.settings import settings_of
+from limen.storage.files import replace as write_file
 
 SECRET = "a secret of the test"
 
@@ -213,7 +214,7 @@ def test_a_disk_that_is_nearly_full_is_an_alert_of_the_server(tmp_path):
 def test_a_webhook_goes_on_after_a_disk_that_was_full(tmp_path, monkeypatch):
     """Its place cannot be written: it says so, and tries again."""
     lines: list[Any] = []
-    real = webhooks.replace
+    real = write_file
 
     def replace(path: Any, content: bytes) -> None:
         if len(lines) < 2:

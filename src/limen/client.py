@@ -45,7 +45,7 @@ class _Rest(NamedTuple):
     problem: str
 
 
-class _Answered(ConnectionError):
+class _Answered(ConnectionError):  # noqa: N818 - reads as what happened
     """The server is there, and did not do what it was asked."""
 
 
