@@ -366,6 +366,11 @@ def test_tokens_allow_what_they_say_and_nothing_else():
         server.token = limen(*add, "reader").stdout.strip()
         assert ["other"] == [each["point"] for each in server.ask("GET", "/v1/points")[1]]
         problem(server.ask("GET", "/v1/points/fraud/threshold"), "forbidden")
+        problem(server.ask("GET", "/metrics"), "forbidden")
+        for name in ("limen", "control", "anonymous"):
+            done = limen("serve", "token", "add", name, "--scope", "read", "--data", data)
+            assert 3 == done.returncode
+            assert "name must be none of" in done.stderr
         server.token = limen(*add, "old", "--expires", "2026-01-01T00:00:00Z").stdout.strip()
         problem(server.ask("GET", "/v1/points"), "unauthorized")
         server.token = bot
