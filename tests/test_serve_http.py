@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from serving import Server, folder, limen, problem, serving, until
@@ -131,6 +132,13 @@ def test_times_before_1900_are_refused_and_the_lines_beside_them_stand(server, e
     assert [200, 422, 422, 200] == [line["status"] for line in server.batch("fraud", rows)]
     assert 200 == server.ask("GET", f"{path}/decisions/{tag}d")[0]
     assert server.log()
+
+
+@pytest.mark.parametrize("id", ["a\nb", "a\n", "\n", "a/b"])
+def test_any_id_can_be_audited(server, id):
+    assert 200 == server.ask("POST", "/v1/points/fraud/scores", {"id": id, "score": 1})[0]
+    status, found, _ = server.ask("GET", f"/v1/points/fraud/decisions/{quote(id, safe='')}")
+    assert (200, id) == (status, found["id"])
 
 
 def test_a_line_that_fails_unexpectedly_fails_alone():
