@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -21,11 +22,13 @@ from test_proposals import HOUR, clock, same_after_a_restart  # noqa: F401
 from test_serve_log import desk_with, labelled, scored
 from test_serve_stream import PATH, listening
 
+from limen.service import webhooks
 from limen.service.account import Accounts
 from limen.service.alerts import Watch
 from limen.service.definitions import Alerts, Rule
 from limen.service.desk import Desk
 from limen.service.settings import settings_of
+from limen.storage.files import replace as write_file
 
 SECRET = "a secret of the test"
 
@@ -208,14 +211,58 @@ def test_a_disk_that_is_nearly_full_is_an_alert_of_the_server(tmp_path):
     desk.release()
 
 
+def test_a_webhook_goes_on_after_a_disk_that_was_full(tmp_path, monkeypatch):
+    """Its place cannot be written: it says so, and tries again."""
+    lines: list[Any] = []
+    real = write_file
+
+    def replace(path: Any, content: bytes) -> None:
+        if len(lines) < 2:
+            raise OSError(28, "No space left on device")
+        real(path, content)
+
+    async def aside(act: Any, *given: Any) -> Any:
+        return act(*given)
+
+    monkeypatch.setattr(webhooks, "replace", replace)
+    state = SimpleNamespace(notes=[], points={})
+    desk: Any = SimpleNamespace(folder=tmp_path, on_disk=7, aside=aside, state=state)
+    hook = settings_of(None, hooks("http://a/x")).webhooks[0]
+    sender = webhooks.Sender(desk, hook, lines.append)
+    sender._first = 0.01
+    with pytest.raises(TimeoutError):  # it runs for as long as the server does
+        asyncio.run(asyncio.wait_for(sender.run(), 0.5))
+    assert 2 == len(lines)
+    assert all("webhook: OSError in replace" in line["message"] for line in lines)
+    assert "7" == sender._path.read_text()
+
+
+def hooks(*urls: str) -> dict[str, Any]:
+    """Settings with these addresses."""
+    return {"webhooks": [{"url": url, "secret": SECRET} for url in urls]}
+
+
 @pytest.mark.parametrize(
     ("url", "secret", "what"),
     [
         ("ftp://a", SECRET, "http or https"),
         ("https://a", "short", "at least 16"),
         ("http:///x", SECRET, "address"),
+        ("http://a b/", SECRET, r"without spaces.*http://a b/"),
+        ("http://a/b c", SECRET, "without spaces"),
+        ("https://h\u00f6st/", SECRET, "ASCII"),
+        ("http://a:abc/", SECRET, r"port from 1 to 65535.*http://a:abc/"),
+        ("http://a:99999/", SECRET, "port from 1 to 65535"),
+        ("http://a:0/", SECRET, "port from 1 to 65535"),
+        ("http://[::1/", SECRET, r"http://\[::1/"),
     ],
 )
 def test_a_webhook_needs_an_address_and_a_secret(url, secret, what):
     with pytest.raises(ValueError, match=what):
         settings_of(None, {"webhooks": [{"url": url, "secret": secret}]})
+
+
+def test_an_address_is_named_once():
+    with pytest.raises(ValueError, match=r"'http://a/x' is there more than once"):
+        settings_of(None, hooks("http://a/x", "http://b/x", "http://a/x"))
+    assert 2 == len(settings_of(None, hooks("http://a/x", "http://a/y")).webhooks)

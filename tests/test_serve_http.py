@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from serving import Server, folder, limen, problem, serving, until
@@ -131,6 +132,13 @@ def test_times_before_1900_are_refused_and_the_lines_beside_them_stand(server, e
     assert [200, 422, 422, 200] == [line["status"] for line in server.batch("fraud", rows)]
     assert 200 == server.ask("GET", f"{path}/decisions/{tag}d")[0]
     assert server.log()
+
+
+@pytest.mark.parametrize("id", ["a\nb", "a\n", "\n", "a/b"])
+def test_any_id_can_be_audited(server, id):
+    assert 200 == server.ask("POST", "/v1/points/fraud/scores", {"id": id, "score": 1})[0]
+    status, found, _ = server.ask("GET", f"/v1/points/fraud/decisions/{quote(id, safe='')}")
+    assert (200, id) == (status, found["id"])
 
 
 def test_a_line_that_fails_unexpectedly_fails_alone():
@@ -366,6 +374,11 @@ def test_tokens_allow_what_they_say_and_nothing_else():
         server.token = limen(*add, "reader").stdout.strip()
         assert ["other"] == [each["point"] for each in server.ask("GET", "/v1/points")[1]]
         problem(server.ask("GET", "/v1/points/fraud/threshold"), "forbidden")
+        problem(server.ask("GET", "/metrics"), "forbidden")
+        for name in ("limen", "control", "anonymous"):
+            done = limen("serve", "token", "add", name, "--scope", "read", "--data", data)
+            assert 3 == done.returncode
+            assert "name must be none of" in done.stderr
         server.token = limen(*add, "old", "--expires", "2026-01-01T00:00:00Z").stdout.strip()
         problem(server.ask("GET", "/v1/points"), "unauthorized")
         server.token = bot
@@ -377,6 +390,24 @@ def test_tokens_allow_what_they_say_and_nothing_else():
         assert "secret-id" not in log
         assert "0.123456" not in log
         assert bot not in log
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_names_of_operators_are_taken_as_they_are(running):
+    with serving() as server:
+        data = ("--data", str(server.data))
+        limen("serve", "token", "add", "anna", "--scope", "read", *data)
+        if not running:
+            server.kill()
+        for name in ("fraud?x", "fraud#x", "a b", "%66raud"):
+            done = limen("serve", "point", "add", name, *data)
+            assert 3 == done.returncode
+            assert "A point is named by" in done.stderr
+        for name in ("anna?x", "an na"):
+            done = limen("serve", "token", "revoke", name, *data)
+            assert 3 == done.returncode
+            assert f"There is no token '{name}'" in done.stderr
+        assert '"anna"' in limen("serve", "token", "list", *data).stdout
 
 
 def test_other_machines_need_tokens_and_tls():

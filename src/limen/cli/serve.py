@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from limen.cli.exits import BAD_INPUT, FAILED, USAGE, Failure
 
@@ -97,7 +98,7 @@ def _token(options: Namespace) -> int:
         print(_asked(options, "POST", "/v1/tokens", body)["token"])
         print("limen: keep it: it is not shown again.", file=sys.stderr)
     elif options.do == "revoke":
-        _asked(options, "DELETE", f"/v1/tokens/{options.name}")
+        _asked(options, "DELETE", f"/v1/tokens/{quote(options.name, safe='')}")
     else:
         for token in _asked(options, "GET", "/v1/tokens"):
             print(json.dumps(token))
@@ -132,7 +133,7 @@ def _point(options: Namespace) -> int:
         definition["segments"] = {"at_least": options.segments_at_least}
     if options.policy is not None:
         definition.setdefault("change", {})["policy"] = options.policy
-    found = _asked(options, "PUT", f"/v1/points/{options.name}", definition)
+    found = _asked(options, "PUT", f"/v1/points/{quote(options.name, safe='')}", definition)
     print(json.dumps(found["definition"], indent=2))
     return 0
 

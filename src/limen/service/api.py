@@ -414,6 +414,10 @@ async def version(call: Call) -> Answer:
 
 async def metrics(call: Call) -> Answer:
     """Return the meters as Prometheus reads them."""
+    if call.token is not None and call.token.points is not None:
+        raise Refused(
+            "forbidden", "The metrics are those of all points, and the token is for some."
+        )
     body, kind = call.gate.meters.scraped(call.desk)
     return Answer(body, kind=kind)
 

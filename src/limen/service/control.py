@@ -8,6 +8,7 @@ import http.client
 import json
 import socket
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from limen.service.problems import TITLES, Refused
 
@@ -65,7 +66,7 @@ async def _alone(folder: Path, method: str, path: str, body: bytes) -> tuple[int
         scope = {
             "type": "http",
             "method": method,
-            "path": path,
+            "path": unquote(path),
             "query_string": b"",
             "server": ("control", None),
             "headers": [

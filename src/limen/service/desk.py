@@ -31,6 +31,7 @@ __all__ = ["Desk"]
 _EARLIEST = as_microseconds(datetime(1900, 1, 1, tzinfo=UTC))
 _MOST_POINTS = 200
 _LONGEST_ID = 128
+_RESERVED = ("limen", "control", "anonymous")  # the server, its socket, callers without a token
 
 
 class Desk(Changes):
@@ -286,6 +287,10 @@ class Desk(Changes):
         unknown = sorted(set(item.scopes) - set(SCOPES))
         if unknown:
             raise Refused("invalid", f"scope {unknown[0]!r} is none of {', '.join(SCOPES)}.")
+        if item.name in _RESERVED:
+            raise Refused(
+                "invalid", f"name must be none of {', '.join(_RESERVED)}, got {item.name!r}."
+            )
         if item.name in self.state.tokens:
             raise Refused("moved-on", f"There is a token {item.name!r}. Revoke it first.")
         token = f"limen_{item.name}_{secrets.token_urlsafe(32)}"

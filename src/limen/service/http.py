@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 import time
 import traceback
@@ -249,14 +250,12 @@ class Gate:
             for method, endpoint in found.items()
             if path.startswith(prefix) and "{" not in path.removeprefix(prefix)
         }
-        self.router = Router(
-            [
-                Route(path, _by_method(found), methods=list(found))
-                for path, found in by_path.items()
-            ],
-            redirect_slashes=False,
-            default=_nothing_here,
-        )
+        routes = [
+            Route(path, _by_method(found), methods=list(found)) for path, found in by_path.items()
+        ]
+        for route in routes:  # an id may hold a line break
+            route.path_regex = re.compile(route.path_regex.pattern, re.DOTALL)
+        self.router = Router(routes, redirect_slashes=False, default=_nothing_here)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""

@@ -24,9 +24,18 @@ class Webhook(msgspec.Struct, forbid_unknown_fields=True):
     points: list[str] | None = None  # None: all
 
     def __post_init__(self) -> None:
-        address = urlsplit(self.url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise ValueError(f"webhooks: url must be an http or https address, got {self.url!r}.")
+        try:
+            address = urlsplit(self.url)
+            good = address.scheme in ("http", "https") and bool(address.hostname)
+            good = good and address.port != 0  # which raises ValueError where it is no port
+        except ValueError:
+            good = False
+        # Characters that a request cannot hold as they are; others are written as %20 and so on.
+        if not good or not all("!" <= each <= "~" for each in self.url):
+            raise ValueError(
+                "webhooks: url must be an http or https address of ASCII characters without "
+                f"spaces, with a port from 1 to 65535 or none; got {self.url!r}."
+            )
         if len(self.secret) < 16:
             raise ValueError("webhooks: secret must have at least 16 characters.")
 
@@ -75,6 +84,13 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         for name in (*positive, "head_seconds", "body_seconds"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        urls = [each.url for each in self.webhooks]
+        for url in urls:
+            if urls.count(url) > 1:
+                raise ValueError(
+                    f"webhooks: {url!r} is there more than once. Name each address once, with all "
+                    "its points."
+                )
         local = ["localhost", "127.0.0.1", "[::1]"] if self.loopback else []
         shown = f"[{host}]" if ":" in host else host
         self.hosts = [*dict.fromkeys(each.lower() for each in (*self.hosts, *local, shown))]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from limen.service.events import as_datetime
-from limen.service.http import encode
+from limen.service.http import encode, place_of
 from limen.storage.files import replace
 
 if TYPE_CHECKING:
@@ -51,31 +51,45 @@ class Sender:
         name = hashlib.sha256(hook.url.encode()).hexdigest()[:16]
         self._path = desk.folder / f"webhook-{name}"
         self._first = 0.25  # seconds before the second attempt
+        self._kept: int | None
         try:
             self._sent = int(self._path.read_text())
         except (FileNotFoundError, ValueError):
             self._sent = desk.on_disk  # a new address is not told of the past
-            replace(self._path, str(self._sent).encode())
+            self._kept = None  # what the file says
+        else:
+            self._kept = self._sent
 
     async def run(self) -> None:
         """Send what there is, for as long as the server runs."""
         wait = self._first
         while True:
-            found = self._next()
-            if found is None:
-                await asyncio.sleep(0.25)
-                continue
-            seq, at, shown = found
-            problem = await self._desk.aside(self._post, seq, shown)
-            if problem is not None and self._desk.now() - at < _DAY:
-                self._write({"level": "warning", "message": f"webhook: {problem}", "seq": seq})
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, _SLOWEST)
-                continue
-            if problem is not None:
-                self._write({"level": "error", "message": "webhook: given up", "seq": seq})
-            wait, self._sent = self._first, seq
-            await self._desk.aside(replace, self._path, str(seq).encode())
+            try:
+                failed = await self._turn()
+            except Exception as error:  # a full disk, most often
+                failed = True
+                self._write({"level": "error", "message": f"webhook: {place_of(error)}"})
+            await asyncio.sleep(wait if failed else 0)
+            wait = min(2 * wait, _SLOWEST) if failed else self._first
+
+    async def _turn(self) -> bool:
+        """Send one alert, or wait a little where there is none; return whether that failed."""
+        if self._kept != self._sent:
+            await self._desk.aside(replace, self._path, str(self._sent).encode())
+            self._kept = self._sent
+        found = self._next()
+        if found is None:
+            await asyncio.sleep(0.25)
+            return False
+        seq, at, shown = found
+        problem = await self._desk.aside(self._post, seq, shown)
+        if problem is not None and self._desk.now() - at < _DAY:
+            self._write({"level": "warning", "message": f"webhook: {problem}", "seq": seq})
+            return True
+        if problem is not None:
+            self._write({"level": "error", "message": "webhook: given up", "seq": seq})
+        self._sent = seq
+        return False
 
     def _next(self) -> tuple[int, int, dict[str, Any]] | None:
         """Return the oldest alert on disk that was not sent."""
@@ -108,19 +122,20 @@ class Sender:
             "Limen-Signature": signature(self._hook.secret, stamp, body),
         }
         host = address.hostname or ""
-        connection: http.client.HTTPConnection
-        if address.scheme == "https":
-            connection = http.client.HTTPSConnection(
-                host, address.port, timeout=_TIMEOUT, context=ssl.create_default_context()
-            )
-        else:
-            connection = http.client.HTTPConnection(host, address.port, timeout=_TIMEOUT)
+        connection: http.client.HTTPConnection | None = None
         path = (address.path or "/") + (f"?{address.query}" if address.query else "")
         try:
+            if address.scheme == "https":
+                connection = http.client.HTTPSConnection(
+                    host, address.port, timeout=_TIMEOUT, context=ssl.create_default_context()
+                )
+            else:
+                connection = http.client.HTTPConnection(host, address.port, timeout=_TIMEOUT)
             connection.request("POST", path, body, headers)
             status = connection.getresponse().status
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             return type(error).__name__
         finally:
-            connection.close()
+            if connection is not None:
+                connection.close()
         return None if 200 <= status < 300 else f"status {status}"
