@@ -207,7 +207,8 @@ def _member(ledger: Ledger, group: Any) -> tuple[Any, Any]:
             "group is missing: each group has a threshold of its own. Write proposal(current, "
             "group=...), or group=() for all samples."
         )
-    path, models = () if group == () else named_path(group), ledger.model._models
+    all_of_them = isinstance(group, tuple) and not group  # a number of NumPy is no good for ==
+    path, models = () if all_of_them else named_path(group), ledger.model._models
     key = key_of(path)
     return path, models.held[key] if models.count(key) else None
 
