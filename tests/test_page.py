@@ -368,6 +368,24 @@ def test_approve_by_mouse_with_a_reason_that_stays_text(office, open_as) -> None
     assert 0 == tab.count("img")
 
 
+def test_a_proposal_lists_the_segments_that_change(office, open_as) -> None:
+    settle(office)
+    seen, now = office.ask("GET", "/overview")["seq"], office.rule()
+    cuts = {"": now, "north": 0.25, SCRIPT: 0.75, "south": now}
+    rules = {name: {"rule": "at_least", "threshold": cut} for name, cut in cuts.items()}
+    body = {"thresholds": rules, "reason": "by place", "seen": seen}
+    number = office.ask("POST", "/proposals", body)["number"]
+    tab = open_as("anna", width=390)
+    card(tab, number)
+
+    assert "and 2 segments" in tab.text("#proposal-title")
+    assert [
+        [f"threshold of {SCRIPT}", f"{now:.4f}", "0.7500"],
+        ["threshold of north", f"{now:.4f}", "0.2500"],
+    ] == tab.cells(".compare tbody tr")[1:3]
+    assert 390 == tab.js("document.documentElement.scrollWidth")
+
+
 def test_reject_by_keyboard(office, open_as) -> None:
     settle(office)
     number = office.propose(0.44)

@@ -18,6 +18,7 @@ import pytest
 from serving import Server, folder, limen, problem, serving, until
 
 import limen as library
+from limen.service.settings import settings_of
 
 SEGMENTED = {"false_negative": 5, "segments": {"at_least": 2, "most": 3}}
 
@@ -421,6 +422,36 @@ def test_other_machines_need_tokens_and_tls():
         assert "needs a token" in done.stderr
         done = limen("serve", "--check", "--bind", "127.0.0.1:99999", "--data", data)
         assert "bind must be an address and a port" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("rate", 0, "positive"),
+        ("rate", -5, "positive"),
+        ("head_seconds", float("nan"), "positive"),
+        ("disk_low", 5.0, "a share from 0 to 1"),
+        ("disk_low", float("nan"), "a share from 0 to 1"),
+        ("keep_alive_seconds", -1, "0 or more"),
+        ("most_listeners", -1, "0 or more"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(name, value, what):
+    with pytest.raises(ValueError, match=f"{name} must be {what}, got {value}"):
+        settings_of(None, {name: value})
+
+
+def test_a_missing_certificate_is_named_and_ipv6_is_written_in_brackets():
+    with folder() as made:
+        options = ("--bind", "127.0.0.1:0", "--data", str(made / "d"))
+        done = limen("serve", "--cert", "/none/cert", "--key", "/none/key", *options)
+        assert 3 == done.returncode
+        assert "cert: there is no file '/none/cert'" in done.stderr
+        if socket.has_ipv6:
+            server = Server(made / "d", "--bind", "[::1]:0")
+            ready = next(each for each in server.lines if each["message"] == "ready")
+            assert f"http://[::1]:{server.port}" == ready["address"]
+            server.kill()
 
 
 def test_tls_is_spoken_where_there_is_a_certificate():

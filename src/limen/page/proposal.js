@@ -20,9 +20,19 @@ const CLOSED = { approved: "was approved", rejected: "was rejected", withdrawn: 
 // question to anybody.
 export const watching = (proposal) => proposal.kind === "return" && proposal.status === "shadow";
 
+// The segments whose threshold changes, with the rules that answer for them before and after.
+const answering = (rules, segment) => {
+  let name = segment;
+  while (name && !rules[name]) name = name.includes("/") ? name.slice(0, name.lastIndexOf("/")) : "";
+  return rules[name];
+};
+const changed = ({ now, thresholds }) => [...new Set([...Object.keys(now), ...Object.keys(thresholds)])].sort()
+  .map((name) => [name, answering(now, name), answering(thresholds, name)])
+  .filter(([name, from, to]) => name && (from.rule !== to.rule || from.threshold !== to.threshold));
+
 const title = (proposal) => {
   const [now, next] = words.cuts(proposal.now[""], proposal.thresholds[""]);
-  const more = Object.keys(proposal.thresholds).length - 1;
+  const more = changed(proposal).length;
   if (watching(proposal)) return `Version ${proposal.back_to} is on watch`;
   if (proposal.kind === "return") return `Proposal ${proposal.number}: back to version ${proposal.back_to}, ${now} → ${next}`;
   return `Proposal ${proposal.number}: ${now} → ${next}${more > 0 ? `, and ${words.count(more, "segment")}` : ""}`;
@@ -50,7 +60,7 @@ const compared = (proposal) => {
   const { now, candidate } = proposal.table, cuts = words.cuts(proposal.now[""], proposal.thresholds[""]);
   const rate = (name) => [now, candidate].map((each) => words.rate(each[name], proposal.samples));
   return [
-    ["threshold", ...cuts], ["cost", ...rate("cost")], ["false positives", ...rate("false_positives")],
+    ["threshold", ...cuts], ...changed(proposal).map(([name, from, to]) => [`threshold of ${name}`, ...words.cuts(from, to)]), ["cost", ...rate("cost")], ["false positives", ...rate("false_positives")],
     ["false negatives", ...rate("false_negatives")], ["answered 1", ...rate("answered_1")],
   ].map((cells) => row(cells));
 };

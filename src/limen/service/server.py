@@ -73,6 +73,10 @@ def _loop_factory() -> Any:
 
 async def _serve(settings: Settings) -> None:
     folder = Path(settings.data)
+    for name in ("cert", "key"):
+        path = getattr(settings, name)
+        if path is not None and not Path(path).is_file():
+            raise ValueError(f"{name}: there is no file {path!r}.")
     begun = time.perf_counter()
     desk = Desk(folder, lambda message: write({"level": "warning", "message": message}))
     try:
@@ -113,6 +117,7 @@ async def _serve(settings: Settings) -> None:
             asyncio.get_running_loop().add_signal_handler(each, stop, each)
         sockets = [_listening(settings), _control(folder)]
         host, port = sockets[0].getsockname()[:2]
+        host = f"[{host}]" if ":" in host else host
         write(
             {
                 "level": "info",

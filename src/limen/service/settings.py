@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import tomllib
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -81,9 +82,15 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
                 "TLS, or behind_proxy where a proxy in front does TLS."
             )
         positive = ("snapshot_events", "most_body", "most_batch", "most_head", "most_connections")
-        for name in (*positive, "head_seconds", "body_seconds"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        for name in (*positive, "head_seconds", "body_seconds", "rate"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < inf:
+                raise ValueError(f"{name} must be positive, got {value}.")
+        for name in ("keep_alive_seconds", "stop_seconds", "most_listeners"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}.")
+        if not 0 <= self.disk_low <= 1:
+            raise ValueError(f"disk_low must be a share from 0 to 1, got {self.disk_low}.")
         urls = [each.url for each in self.webhooks]
         for url in urls:
             if urls.count(url) > 1:
