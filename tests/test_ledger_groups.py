@@ -648,6 +648,6 @@ def test_a_proposal_for_a_group_that_is_a_number_of_numpy() -> None:
         ledger.score(at, at % 10 / 10, at, group=np.int64(at % 2))
         ledger.label(at, int(at % 10 > 6))
 
-    told, again = (ledger.proposal(0.1, group=group) for group in (np.int64(1), 1))
+    told, again = (ledger.proposal(0.1, age=5, group=group) for group in (np.int64(1), 1))
 
     assert told == again
