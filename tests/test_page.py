@@ -378,12 +378,23 @@ def test_a_proposal_lists_the_segments_that_change(office, open_as) -> None:
     tab = open_as("anna", width=390)
     card(tab, number)
 
-    assert "and 2 segments" in tab.text("#proposal-title")
+    assert f"Proposal {number}: 2 segments" in tab.text("#proposal-title")
     assert [
         [f"threshold of {SCRIPT}", f"{now:.4f}", "0.7500"],
         ["threshold of north", f"{now:.4f}", "0.2500"],
     ] == tab.cells(".compare tbody tr")[1:3]
     assert 390 == tab.js("document.documentElement.scrollWidth")
+
+
+def test_the_history_counts_the_segments_that_change(office, open_as) -> None:
+    settle(office)
+    cuts = {"": office.rule(), "north": 0.25}
+    for names, told in ((["", "north"], ": 1 segment"), ([""], ": 1 segment")):
+        seen = office.ask("GET", "/overview")["seq"]
+        rules = {name: {"rule": "at_least", "threshold": cuts[name]} for name in names}
+        office.ask("POST", "/deploy", {"thresholds": rules, "reason": "by place", "seen": seen})
+        tab = open_as("anna", width=390)
+        tab.wait(f"document.querySelector('.history li .what')?.textContent.includes('{told}')")
 
 
 def test_reject_by_keyboard(office, open_as) -> None:

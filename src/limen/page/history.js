@@ -2,6 +2,7 @@
 // What happened to a point, newest first, and the way back to an earlier version.
 import { ask, of } from "./api.js";
 import { copied, element, find, pardon, refuse, rows, show, write } from "./dom.js";
+import { changed, same } from "./proposal.js";
 
 const PAGE = 50;
 
@@ -50,7 +51,8 @@ export const back = (() => {
 
 const entry = (change, button) => {
   const before = change.before?.[""], after = change.thresholds?.[""];
-  const cut = !after ? "" : `: ${before ? words.cuts(before, after).join(" → ") : after.rule === "at_least" ? words.cut(after) : `answers 1 to ${after.rule}`}`;
+  const more = before && after ? changed({ now: change.before, thresholds: change.thresholds }).length : 0;
+  const cut = !after ? "" : more && same(before, after) ? `: ${words.count(more, "segment")}` : `: ${before ? words.cuts(before, after).join(" → ") : after.rule === "at_least" ? words.cut(after) : `answers 1 to ${after.rule}`}${more ? `, and ${words.count(more, "segment")}` : ""}`;
   const what = element("span", { class: "what" }, `${words.said(change.text)}${cut}`);
   if (change.reason && !change.text.includes("on watch")) what.append(element("span", { class: "reason" }, `“${change.reason}”`));
   const at = element("time", { datetime: change.at }, `${words.day(change.at, true)}, ${words.clock(change.at)} UTC`);

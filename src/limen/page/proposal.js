@@ -20,21 +20,24 @@ const CLOSED = { approved: "was approved", rejected: "was rejected", withdrawn: 
 // question to anybody.
 export const watching = (proposal) => proposal.kind === "return" && proposal.status === "shadow";
 
+export const same = (from, to) => from.rule === to.rule && from.threshold === to.threshold;
+
 // The segments whose threshold changes, with the rules that answer for them before and after.
 const answering = (rules, segment) => {
   let name = segment;
   while (name && !rules[name]) name = name.includes("/") ? name.slice(0, name.lastIndexOf("/")) : "";
   return rules[name];
 };
-const changed = ({ now, thresholds }) => [...new Set([...Object.keys(now), ...Object.keys(thresholds)])].sort()
+export const changed = ({ now, thresholds }) => [...new Set([...Object.keys(now), ...Object.keys(thresholds)])].sort()
   .map((name) => [name, answering(now, name), answering(thresholds, name)])
-  .filter(([name, from, to]) => name && (from.rule !== to.rule || from.threshold !== to.threshold));
+  .filter(([name, from, to]) => name && !same(from, to));
 
 const title = (proposal) => {
   const [now, next] = words.cuts(proposal.now[""], proposal.thresholds[""]);
   const more = changed(proposal).length;
   if (watching(proposal)) return `Version ${proposal.back_to} is on watch`;
   if (proposal.kind === "return") return `Proposal ${proposal.number}: back to version ${proposal.back_to}, ${now} → ${next}`;
+  if (more > 0 && same(proposal.now[""], proposal.thresholds[""])) return `Proposal ${proposal.number}: ${words.count(more, "segment")}`;
   return `Proposal ${proposal.number}: ${now} → ${next}${more > 0 ? `, and ${words.count(more, "segment")}` : ""}`;
 };
 
