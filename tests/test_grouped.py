@@ -562,7 +562,7 @@ def test_a_group_is_told_the_time_within_a_batch() -> None:
     faded = Grouped(Fading(OnlineThreshold(), 1, by="time"))
     weights = [4 * 10**18, 1, 4 * 10**18]
     faded.update_many(["a", "b", "a"], [0.1, 0.2, 0.3], [1] * 3, weights, times=[0, 1000, 0])
-    assert (2, 1, 1) == (len(faded), faded.count("a"), faded.count("b"))
+    assert (1, 0, 1) == (len(faded), faded.count("a"), faded.count("b"))  # 2**-938 is nothing
 
     ahead = Grouped(LastPeriod(OnlineThreshold(), 100, max_ahead=10))
     ahead.update("a", 0.5, 1, time=10)
