@@ -539,14 +539,16 @@ def test_two_people_approve_at_once_and_one_is_told(office, open_as) -> None:
         card(tab, number)
         tab.click("#reason")
         tab.type("yes")
-    # Both press before either page can hear of the other.
+    # Both press at one moment, before either page can hear of the other.
+    moment = int(1000 * time.time()) + 1000
     for tab in people:
-        tab.js("""(() => {
+        tab.js(f"window.pressed = {moment}")
+        tab.js("""void setTimeout(() => {
           const { form } = document.querySelector('#reason');
           const approve = document.querySelector('[data-fill=approve]');
           form.requestSubmit(approve);
           form.requestSubmit(approve);  // some demands are not met, which is asked once
-        })()""")
+        }, window.pressed - Date.now())""")
     late = until(lambda: next((tab for tab in people if tab.text("#notice-text")), None))
     late.forgive("409 (Conflict)")
 
