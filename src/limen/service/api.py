@@ -23,6 +23,7 @@ from limen.service.stream import STREAM
 
 if TYPE_CHECKING:
     from limen.service.points import Point
+    from limen.service.versions import Version
 
 __all__ = ["TABLE"]
 
@@ -133,13 +134,9 @@ async def forget(call: Call) -> Answer:
 
 async def threshold(call: Call) -> Answer:
     """Say which threshold is in effect."""
-    point = call.point()
-    version = point.published
-    if version is None:
-        raise Refused("unknown-point", "The point is not on disk yet. Ask again.")
-    tag = b'"%d"' % version.number
-    if call.headers.get(b"if-none-match") == tag:
-        return Answer(b"", 304, headers=[(b"etag", tag)])
+    version, headers, known = _in_effect(call)
+    if known:
+        return Answer(b"", 304, headers=headers)
     found, source = version.find(call.segment())
     shown = {
         "version": version.number,
@@ -147,19 +144,25 @@ async def threshold(call: Call) -> Answer:
         "source": source,
         **msgspec.to_builtins(as_rule(found)),
     }
-    return Answer(encode(shown), headers=[(b"etag", tag), (b"cache-control", b"no-cache")])
+    return Answer(encode(shown), headers=headers)
 
 
 async def thresholds(call: Call) -> Answer:
     """Say which thresholds are in effect in all segments."""
+    version, headers, known = _in_effect(call)
+    if known:
+        return Answer(b"", 304, headers=headers)
+    return Answer(encode(version.shown()), headers=headers)
+
+
+def _in_effect(call: Call) -> tuple[Version, list[tuple[bytes, bytes]], bool]:
+    """Return the version that is on disk, its headers, and whether the caller has it."""
     version = call.point().published
     if version is None:
         raise Refused("unknown-point", "The point is not on disk yet. Ask again.")
-    tag = b'"%d"' % version.number
-    if call.headers.get(b"if-none-match") == tag:
-        return Answer(b"", 304, headers=[(b"etag", tag)])
+    tag = version.tag(call.desk.era)
     headers = [(b"etag", tag), (b"cache-control", b"no-cache")]
-    return Answer(encode(version.shown()), headers=headers)
+    return version, headers, call.names(b"if-none-match", tag)
 
 
 async def decision(call: Call) -> Answer:
@@ -237,10 +240,13 @@ async def points(call: Call) -> Answer:
 
 async def point(call: Call) -> Answer:
     """Describe a point: definition, version, counts and costs."""
-    found = call.point()
-    version = found.published or found.version
-    tag = b'"%d"' % version.number
-    return Answer(encode(_shown_point(found, call.desk.on_disk)), headers=[(b"etag", tag)])
+    return _described(call, call.point())
+
+
+def _described(call: Call, found: Point, status: int = 200) -> Answer:
+    """Answer with a point; its ETag is for If-Match, and stays while only counts change."""
+    shown = _shown_point(found, call.desk.on_disk)
+    return Answer(encode(shown), status, headers=[(b"etag", found.tag(call.desk.era))])
 
 
 def _shown_point(point: Point, seq: int) -> dict[str, Any]:
@@ -279,17 +285,24 @@ async def put_point(call: Call) -> Answer:
             "invalid", "A point is named by up to 64 letters, digits, dots, hyphens, underscores."
         )
     definition = await call.read(_definition)
-    match = call.headers.get(b"if-match")
-    number = None
-    if match is not None:
-        text = match.strip(b'"')
-        if not text.isdigit():
-            raise Refused("moved-on", "If-Match must be the ETag of the point.")
-        number = int(text)
+
+    def require(tag: bytes | None) -> None:
+        if b"if-match" in call.headers and not call.names(b"if-match", tag):
+            raise Refused(
+                "precondition-failed",
+                f"If-Match is not the ETag of {name!r} as it is now. GET it, look at what has "
+                "changed, and send its ETag.",
+            )
+        if b"if-none-match" in call.headers and call.names(b"if-none-match", tag):
+            raise Refused(
+                "precondition-failed",
+                f"There is a point {name!r}, and If-None-Match says that there must be none, or "
+                "another one.",
+            )
+
     new = name not in call.desk.state.points
-    await call.desk.define(name, definition, call.by, number)
-    shown = _shown_point(call.desk.point(name), call.desk.on_disk)
-    return Answer(encode(shown), 201 if new else 200)
+    await call.desk.define(name, definition, call.by, require)
+    return _described(call, call.desk.point(name), 201 if new else 200)
 
 
 async def curve(call: Call) -> Answer:

@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from limen.service import snapshots
-from limen.service.log import Damaged, Reader, anchor, locked, read_head
+from limen.service.log import Damaged, Reader, anchor, locked, read_head, renew_era
 from limen.storage.files import sync_folder
 
 __all__ = ["backup", "restore"]
@@ -43,7 +43,7 @@ def backup(folder: Path, to: Path) -> int:
 
 
 def restore(source: Path, folder: Path) -> None:
-    """Put a backup where there is no data; it is checked before and after."""
+    """Put a backup where there is no data; it is checked before and after. A new era begins."""
     if folder.exists() and any(each.name != "LOCK" for each in folder.iterdir()):
         raise ValueError(f"{folder} holds data. Move it away first.")
     snapshots.verified(source)
@@ -57,6 +57,7 @@ def restore(source: Path, folder: Path) -> None:
             elif path.suffix == ".snapshot":
                 shutil.copy2(path, folder / "snapshots" / path.name)
         snapshots.verified(folder)
+        renew_era(folder)
         sync_folder(str(folder / "log.db"))
     finally:
         os.close(lock)

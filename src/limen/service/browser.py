@@ -103,7 +103,7 @@ def _file(body: bytes, kind: bytes) -> Callable[[Call], Awaitable[Answer]]:
     headers = [*_PAGE, (b"etag", tag)]
 
     async def act(call: Call) -> Answer:
-        if call.headers.get(b"if-none-match") == tag:
+        if call.names(b"if-none-match", tag):
             return Answer(b"", 304, kind, headers)
         return Answer(body, 200, kind, headers)
 

@@ -21,7 +21,7 @@ from limen.service.problems import Refused
 from limen.service.state import SCOPES, Token, refolded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from limen.service.bodies import Forgetting, Label, NewToken, Score
     from limen.service.events import Id
@@ -220,13 +220,23 @@ class Desk(Changes):
 
     # Definitions, versions, time and tokens.
 
-    async def define(self, name: str, definition: Definition, by: str, match: int | None) -> int:
-        """Define a point, or define it anew; where samples count otherwise, refold its history."""
+    async def define(
+        self,
+        name: str,
+        definition: Definition,
+        by: str,
+        require: Callable[[bytes | None], None] | None = None,
+    ) -> int:
+        """Define a point, or define it anew; where samples count otherwise, refold its history.
+
+        `require` may refuse by the tag of the point as it is, None where there is none: nobody
+        defines it between this look and the new definition.
+        """
         async with self._defining:
             self.require_open()
             point = self.state.points.get(name)
-            if match is not None and (point is None or point.version.number != match):
-                raise Refused("moved-on", "The point has another version than If-Match says.")
+            if require is not None:
+                require(None if point is None else point.tag(self.era))
             if point is None and len(self.state.points) >= _MOST_POINTS:
                 raise Refused("invalid", f"There are {_MOST_POINTS} points, the most there may be.")
             horizon, change = definition.horizon(), definition.change

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Call", "Endpoint", "Gate", "encode"]
 
+_TAG = rb'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
+_TAGS = re.compile(rb"[ \t,]*%b(?:[ \t]*,[ \t,]*%b)*[ \t,]*" % (_TAG, _TAG))
+
 encode = msgspec.json.Encoder().encode
 
 SAFE = [
@@ -110,6 +113,19 @@ class Call:
         except ValueError:
             raise Refused("malformed", "The query of the address cannot be read.") from None
         return found[name][-1] if name in found else None
+
+    def names(self, header: bytes, tag: bytes | None) -> bool:
+        """Whether If-Match or If-None-Match names an ETag by RFC 9110; None for what is not there.
+
+        If-Match compares strongly: a weak tag names nothing. Nor does what is no list of tags.
+        """
+        given = b",".join(value for name, value in self._scope["headers"] if name == header)
+        if given.strip() == b"*":
+            return tag is not None
+        if tag is None or not _TAGS.fullmatch(given):
+            return False
+        found = re.findall(_TAG, given)
+        return tag in found or (header != b"if-match" and b"W/" + tag in found)
 
     def number(self, name: str, default: int, most: int = 2**53) -> int:
         """Return a whole number of the query."""

@@ -27,7 +27,17 @@ from limen.storage.files import replace, sync_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Damaged", "Group", "InUse", "Log", "Reader", "anchor", "locked", "read_head"]
+__all__ = [
+    "Damaged",
+    "Group",
+    "InUse",
+    "Log",
+    "Reader",
+    "anchor",
+    "locked",
+    "read_head",
+    "renew_era",
+]
 
 FORMAT = 1
 _SLOT = struct.Struct("<QQ32sI")  # number of the commit, last seq, chain, check
@@ -231,7 +241,11 @@ class Log(Reader):
         if new or not _sound(db, "SELECT 1 FROM sqlite_master", ()).fetchall():
             made = "".join(
                 f"INSERT INTO meta VALUES ('{name}', x'{value.hex()}');"
-                for name, value in (("format", bytes([FORMAT])), ("key", os.urandom(32)))
+                for name, value in (
+                    ("format", bytes([FORMAT])),
+                    ("key", os.urandom(32)),
+                    ("era", os.urandom(16)),
+                )
             )
             db.executescript(f"BEGIN; {_TABLES} {made} COMMIT;")
             sync_folder(str(path))
@@ -378,6 +392,17 @@ def anchor(folder: Path, commits: int, last: int, chain: bytes) -> None:
     slot = _slot(commits, last, chain)
     replace(folder / "head", slot + slot)
     os.chmod(folder / "head", 0o600)
+
+
+def renew_era(folder: Path) -> None:
+    """Begin another era: seqs that were given before may now stand for other events."""
+    db = _opened(folder / "log.db", "rw")
+    try:
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('era', ?)", (os.urandom(16),))
+    except sqlite3.DatabaseError as error:
+        raise _damaged(error) from error
+    finally:
+        db.close()
 
 
 def read_head(stored: bytes) -> tuple[int, int, bytes]:

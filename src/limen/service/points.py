@@ -16,7 +16,7 @@ from limen.service.definitions import Definition, Rule
 from limen.service.events import Event, Id
 from limen.service.lasting import Lasting
 from limen.service.proposals import Closed, Proposal, Shadow
-from limen.service.versions import Version
+from limen.service.versions import Version, tag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,9 +62,9 @@ class Point:
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
 
-    def defined(self, definition: Definition) -> None:
-        """Take a definition under which the same samples count."""
-        self.definition = definition
+    def defined(self, definition: Definition, seq: int = 0) -> None:
+        """Take a definition under which the same samples count, and the event that gave it."""
+        self.definition, self.defined_by = definition, seq
         self.horizon = definition.horizon()
 
     def succeed(self, other: Point) -> None:
@@ -83,13 +83,17 @@ class Point:
         """The last event after which a person should look again before deciding."""
         last = self.proposals[-1] if self.proposals else None
         ends = [] if last is None else [last.seq, last.closed.seq if last.closed else 0]
-        defined = (note.seq for note in reversed(self.notes) if note.kind == "definition")
-        return max(self.version.seq, *ends, next(defined, 0))
+        return max(self.version.seq, *ends, self.defined_by)
 
     @property
     def version(self) -> Version:
         """The version in effect."""
         return self.versions[-1]
+
+    def tag(self, era: bytes) -> bytes:
+        """Return an ETag that changes with every definition and every version."""
+        version = self.published or self.version
+        return tag_of(era, version.tag(era), self.defined_by, self.definition)
 
     # The fold. Nothing is checked here: what is in the log happened.
 

@@ -24,6 +24,7 @@ TITLES = {
     "history-deleted": (409, "Events that would be needed were deleted"),
     "forgotten": (410, "The id was forgotten"),
     "no-longer-kept": (410, "These events were deleted"),
+    "precondition-failed": (412, "The point is not the one that was asked for"),
     "too-large": (413, "The body is too large"),
     "unsupported-media-type": (415, "The body is not of the right type"),
     "unknown-host": (421, "The host is not one of this server"),

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limen.service.log import Damaged, Reader, anchor, locked, read_head
+from limen.service.log import Damaged, Reader, anchor, locked, read_head, renew_era
 from limen.service.state import State
 from limen.storage.files import replace
 
@@ -147,17 +147,19 @@ def _delete_drafts(folder: Path) -> None:
 def verified(folder: Path, *, accept: bool = False) -> dict[str, object]:
     """Check every digest, fold the log from its beginning, and compare with the snapshots.
 
-    `accept` writes a new head, so that a log that lost its end can be used as it is.
+    `accept` writes a new head, so that a log that lost its end can be used as it is. What comes
+    next has seqs that were given before, so a new era begins.
     """
     lock = locked(folder) if accept else None
     try:
         head = None if accept else read_head((folder / "head").read_bytes())
         with Reader(folder) as log, log.still():
-            found = _compared(log, folder)
-            if head is None:
-                anchor(folder, 0, *log.end())
-            else:
+            found, end = _compared(log, folder), log.end()
+            if head is not None:
                 log.require_reached(*head[1:])
+        if head is None:
+            renew_era(folder)
+            anchor(folder, 0, *end)
     finally:
         if lock is not None:
             os.close(lock)

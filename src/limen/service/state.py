@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["SCOPES", "State", "Token", "refolded"]
 
 SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")
-_MAGIC = b"limen snapshot 3"
-_OLDER = (b"limen snapshot 1", b"limen snapshot 2")  # which have fewer fields
+_MAGIC = b"limen snapshot 4"
+_OLDER = tuple(b"limen snapshot %d" % each for each in (1, 2, 3))  # which have fewer fields
 
 
 class Token(msgspec.Struct):
@@ -52,6 +52,7 @@ class _Stored(msgspec.Struct):
     notes: list[Note] = []
     alerts: list[Note] = []
     lasting: Lasting = msgspec.field(default_factory=Lasting)
+    defined_by: int = 0
 
 
 class _Snapshot(msgspec.Struct):
@@ -117,17 +118,16 @@ class State:
             self.points[event.point] = point = Point(event.point, definition)
             start = {"thresholds": {"": msgspec.to_builtins(definition.start)}}
             point.deploy(seq, Event("deploy", event.at, by=event.by, more=start))
-        elif point.definition.counts_alike(definition):
-            point.defined(definition)
-        else:
+        elif not point.definition.counts_alike(definition):
             self.replace(seq, refolded(point, definition, self._history(seq - 1)), event)
             return
+        point.defined(definition, seq)
         point.note(Note(seq, event.at, "definition", event.by))
 
     def replace(self, seq: int, point: Point, event: Event) -> None:
         """Put a point in the place of the one that it was made from; what was proposed ends."""
         self.points[point.name] = point
-        self.refolded = seq
+        self.refolded = point.defined_by = seq
         more = {"verdict": "superseded", "reason": "the point was defined anew"}
         point.fold(seq, Event("decide", event.at, by=event.by, more=more), None)
         point.note(Note(seq, event.at, "definition", event.by))
@@ -170,6 +170,7 @@ class State:
                 point.notes,
                 sorted(point.alerts.values(), key=lambda note: note.seq),
                 point.lasting,
+                point.defined_by,
             )
             for name, point in sorted(self.points.items())
         }
@@ -213,6 +214,8 @@ class State:
             point.course, point.proposals, point.notes = each.course, each.proposals, each.notes
             point.alerts = {note.name: note for note in each.alerts}
             point.lasting = each.lasting
+            noted = (note.seq for note in reversed(each.notes) if note.kind == "definition")
+            point.defined_by = each.defined_by or next(noted, 0)
             if each.shadow is not None:
                 point.shadow = Shadow(point.proposals[-1], point.version)
                 point.shadow.restore(each.shadow)

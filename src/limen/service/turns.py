@@ -60,6 +60,7 @@ class Turns:
         try:
             snapshots.tidy(folder)
             self.key = self.log.meta("key") or b""
+            self.era = self.log.meta("era") or b""  # another one after a restore
             self.state = snapshots.recovered(self.log, folder, complain)
         except BaseException:
             self.log.close()
