@@ -202,6 +202,37 @@ def test_the_same_again_is_answered_the_same_and_counts_once(tmp_path):
     desk.release()
 
 
+def test_a_repeat_names_the_rule_that_was_in_effect_whatever_version_it_names(tmp_path):
+    desk = desk_with(tmp_path / "d", start={"rule": "at_least", "threshold": 0.3})
+    given = [{"answer": 0}, {"answer": 1, "version": 7}, {}]
+    first = [scored(desk, f"{at}", 0.5, **each) for at, each in enumerate(given)]
+    more = {"thresholds": {"": {"rule": "all"}}}
+    desk._fold(Event("deploy", desk.now(), "fraud", more=more))
+    for _ in range(2):  # from memory, and from disk
+        again = [scored(desk, f"{at}", 0.5, **each) for at, each in enumerate(given)]
+        assert [msgspec.structs.replace(each, repeated=True) for each in first] == again
+        desk.commit_now()
+    desk.release()
+
+
+def test_a_repeat_is_never_answered_otherwise_than_before_also_after_retention(tmp_path):
+    folder = tmp_path / "d"
+    desk = desk_with(folder, start={"rule": "all"}, segments=Segments())
+    scored(desk, "a", 0.25, weight=2, segment="north")
+    desk.commit_now()
+    snapshots.make(folder)
+    desk.log.delete_until(desk.on_disk, desk.now() + 1)
+    for given in ({"weight": 2, "segment": "north"}, {"weight": 3}, {"segment": "south"}):
+        with pytest.raises(Refused, match="Do not send it again") as caught:
+            scored(desk, "a", 0.25, **given)
+        assert ("expired", 410) == (caught.value.name, caught.value.status)
+    with pytest.raises(Refused) as caught:
+        scored(desk, "a", 0.5, weight=2, segment="north")
+    assert "other-score" == caught.value.name
+    assert 1 == desk.point("fraud").scores
+    desk.release()
+
+
 def test_labels_by_the_time_at_which_they_were_determined(tmp_path):
     desk = desk_with(tmp_path / "d")
     scored(desk, "a")

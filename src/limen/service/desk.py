@@ -55,7 +55,7 @@ class Desk(Changes):
         known = point.ledger._known(id)
         moment = at if item.time is None else as_microseconds(item.time)
         if known is not None and known[0] is not None:
-            return self._score_again(point, item, known[0], known[1])
+            return self._score_again(point, item, known[0])
         self._require_time(moment, at, "time")
         newest = point.ledger.newest
         if point.horizon is not None and newest is not None and moment <= newest - point.horizon:
@@ -88,25 +88,27 @@ class Desk(Changes):
         rule, number = _rule(threshold)
         return ScoreAnswer(answer, rule, number, version, source, self._take(event, id), False)
 
-    def _score_again(
-        self, point: Point, item: Score, score: float, answer: int | None
-    ) -> ScoreAnswer:
+    def _score_again(self, point: Point, item: Score, score: float) -> ScoreAnswer:
         """Answer a score that is known as it was answered, or refuse another one."""
-        found = next(self._events_of(point, item.id, "score"), None)
-        if found is None:  # retention has deleted the event: the ledger knows this much
-            event = Event("score", 0, value=score, weight=item.weight, answer=answer)
-            event.segment, seq = item.segment, 0
-        else:
-            seq, event = found
-        weight = 1 if item.weight is None else item.weight
-        known = (event.value, 1 if event.weight is None else event.weight, event.segment)
-        if known != (float(item.score), weight, item.segment):
+        seq, event = next(self._events_of(point, item.id, "score"), (0, None))
+        same = score == float(item.score)
+        if event is not None:
+            weights = [1 if each is None else each for each in (event.weight, item.weight)]
+            same = same and weights[0] == weights[1] and event.segment == item.segment
+        if not same:
             raise Refused(
                 "other-score",
                 "The id has another score, weight or segment already. An id stands for one score.",
             )
-        versions = [each for each in point.versions if each.number == event.version]
-        threshold, source = versions[0].find(event.segment) if versions else (float("nan"), "")
+        if event is None:
+            raise Refused(
+                "expired",
+                "The id has this score already, and counts once. Retention has deleted the event, "
+                "so that what was answered cannot be said again. Do not send it again.",
+            )
+        # As it was answered: by the version that was in effect, whatever version it named.
+        version = next(each for each in reversed(point.versions) if each.seq < seq)
+        threshold, source = version.find(event.segment)
         rule, number = _rule(threshold)
         assert event.answer is not None
         return ScoreAnswer(event.answer, rule, number, event.version, source, seq, True)

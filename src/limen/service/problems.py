@@ -23,6 +23,7 @@ TITLES = {
     "one-at-a-time": (409, "A proposal is open already"),
     "history-deleted": (409, "Events that would be needed were deleted"),
     "forgotten": (410, "The id was forgotten"),
+    "expired": (410, "The event of this id was deleted"),
     "no-longer-kept": (410, "These events were deleted"),
     "precondition-failed": (412, "The point is not the one that was asked for"),
     "too-large": (413, "The body is too large"),
