@@ -7,6 +7,7 @@ import asyncio
 import random
 import shutil
 import sqlite3
+import struct
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -21,10 +22,11 @@ import limen
 from limen.service import snapshots
 from limen.service.backup import backup, restore
 from limen.service.bodies import Forgetting, Label, Score
+from limen.service.control import _alone
 from limen.service.definitions import Change, Definition, Keep, Segments
 from limen.service.desk import Desk
 from limen.service.events import Event, as_datetime
-from limen.service.log import Damaged, InUse, Log, Reader
+from limen.service.log import Damaged, InUse, Log, Reader, link
 from limen.service.names import Names
 from limen.service.problems import Refused
 
@@ -138,6 +140,39 @@ def changed(folder: Path, column: str, old: bytes, new: bytes) -> None:
         blob = blob.replace(old, new)
         db.execute(f"UPDATE groups SET {column} = ? WHERE first = 20", (blob,))
     db.close()
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_score_that_was_rewritten_before_the_newest_snapshot_is_never_told(tmp_path, linked):
+    """Not to who asks again, not to who asks why, and no definition folds it anew."""
+    folder = tmp_path / "d"
+    filled(folder).release()
+    draw = random.Random(3)
+    score = [draw.random() for _ in range(10)][9]
+    changed(folder, "events", struct.pack(">d", score), struct.pack(">d", 0.75))
+    if linked:  # so that the row fits to the one before it
+        db = sqlite3.connect(folder / "log.db")
+        asked = "SELECT chain, events FROM groups WHERE first IN (19, 20) ORDER BY first"
+        (before, _), (_, events) = db.execute(asked).fetchall()
+        with db:
+            chain = link(before, 20, 20, events)
+            db.execute("UPDATE groups SET chain = ? WHERE first = 20", (chain,))
+        db.close()
+    for path in ("/v1/points/fraud/decisions/id-9", "/v1/log"):
+        status, found = asyncio.run(_alone(folder, "GET", path, b""))
+        assert 500 == status
+        assert b"/problems/damaged" in found
+        assert b"chain of digests breaks" in found
+    desk = desk_with(folder)
+    for id, value in (("id-9", score), ("id-9", 0.75)):
+        with pytest.raises(Damaged, match="chain of digests breaks"):
+            scored(desk, id, value)
+    before = desk.point("fraud").definition
+    with pytest.raises(Damaged, match="chain of digests breaks"):
+        asyncio.run(desk.define("fraud", Definition(false_negative=9), "anna", None))
+    assert before == desk.point("fraud").definition
+    assert 81 == desk.state.seq
+    desk.release()
 
 
 def test_an_event_that_was_rewritten_is_noticed(tmp_path):

@@ -20,6 +20,7 @@ from starlette.routing import Route, Router
 from limen.service.account import Accounts
 from limen.service.cookies import Sessions, require_same_origin
 from limen.service.definitions import checked_segment
+from limen.service.log import Damaged
 from limen.service.problems import Refused
 
 if TYPE_CHECKING:
@@ -309,6 +310,9 @@ class Gate:
 
     def failed(self, route: str, error: Exception) -> Refused:
         """Log where an error arose that nobody expected; return what the caller is told."""
+        if isinstance(error, Damaged):
+            self.write({"level": "error", "message": f"damaged: {error}", "route": route})
+            return Refused("damaged", f"{error} `limen serve verify` checks all of it.")
         self.write({"level": "error", "message": place_of(error), "route": route})
         return Refused("failed", "Something went wrong here. Try again.")
 

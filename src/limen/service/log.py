@@ -76,12 +76,19 @@ class Group(NamedTuple):
     names: bytes
     names_check: int
 
+    def ids(self) -> list[Id]:
+        """Return the ids of its events; those that were changed on disk are refused."""
+        if crc32(self.names) != self.names_check:
+            raise Damaged(
+                f"the ids of events {self.first} to {self.last} were changed on disk. "
+                "Restore a backup."
+            )
+        return decode_names(self.names)
+
     def unpacked(self) -> Iterator[tuple[int, Event, Id]]:
         """Yield seq, event and id of each; what was changed on disk is refused."""
-        if crc32(self.names) != self.names_check:
-            raise Damaged(f"the ids of events {self.first} to {self.last} were changed on disk.")
         try:
-            events, names = decode_events(self.events), decode_names(self.names)
+            events, names = decode_events(self.events), self.ids()
         except ValueError as error:
             raise Damaged(f"events {self.first} to {self.last} cannot be read: {error}") from None
         numbers = range(self.first, self.last + 1)
@@ -139,22 +146,45 @@ class Reader:
 
     def base(self) -> tuple[int, bytes]:
         """Return up to where events were deleted by retention, and the chain there."""
-        stored = self.meta("base")
-        return (0, _ORIGIN) if stored is None else (int.from_bytes(stored[:8], "big"), stored[8:])
+        return _based(self.meta("base") or b"")
 
     def groups(self, after: int = 0, last: int | None = None) -> Iterator[Group]:
-        """Yield the groups with events after some seq, up to another; stored order."""
+        """Yield the groups with events after some seq, up to another; stored order.
+
+        Whatever is read is checked: each is linked to the group before it, and that after it to it,
+        or it is refused. What stands in the row alone could be changed together.
+        """
         most = 2**62 if last is None else last
-        # The group of `after + 1` begins at the last first that is not greater.
+        # One group more on either side. In one statement, so that all of it is of one moment.
         asked = (
-            f"SELECT {_COLUMNS} FROM groups WHERE first >= coalesce((SELECT first FROM groups "
-            "WHERE first <= ? ORDER BY first DESC LIMIT 1), 0) AND first <= ? ORDER BY first"
+            f"SELECT {_COLUMNS}, coalesce((SELECT value FROM meta WHERE name = 'base'), x'') "
+            "FROM groups WHERE first >= coalesce((SELECT first FROM groups WHERE first <= ? "
+            "ORDER BY first DESC LIMIT 1 OFFSET 1), 0) AND first <= coalesce((SELECT first FROM "
+            "groups WHERE first > ? ORDER BY first LIMIT 1), ?) ORDER BY first"
         )
-        types = (int, int, bytes, bytes, bytes, int)
-        for row in _rows(_sound(self._db, asked, (after + 1, most)), types):
+        types = (int, int, bytes, bytes, bytes, int, bytes)
+        before: tuple[int, bytes] | None = None  # the end of the group before, and the chain there
+        held: Group | None = None
+        for *row, base in _rows(_sound(self._db, asked, (after + 1, most, most)), types):
             group = Group(*row)
-            if group.last > after:
-                yield group
+            if before is None:
+                before = _based(base)
+                if group.last <= after and group.first > before[0] + 1:
+                    before = group.last, group.chain
+                    continue
+            if group.first != before[0] + 1 or group.last < group.first:
+                raise Damaged(f"the log goes from event {before[0]} to {group.first}.")
+            before = group.last, link(before[1], group.first, group.last, group.events)
+            if before[1] != group.chain:
+                raise Damaged(
+                    f"events {group.first} to {group.last} are not those that were written: the "
+                    "chain of digests breaks there. Restore a backup."
+                )
+            if held is not None:
+                yield held
+            held = group if group.last > after and group.first <= most else None
+        if held is not None:
+            yield held
 
     def events(self, after: int = 0, last: int | None = None) -> Iterator[tuple[int, Event, Id]]:
         """Yield seq, event and id of the events after some seq, up to another."""
@@ -195,21 +225,6 @@ class Reader:
     def forgot(self) -> int:
         """Return the seq of the last event that deleted an id."""
         return int.from_bytes(self.meta("forgot") or b"", "big")
-
-    def checked_groups(self, after: int, chain: bytes) -> Iterator[Group]:
-        """Yield the groups after some seq; where a link of the chain is broken, refuse."""
-        last = after
-        for group in self.groups(after):
-            if group.first != last + 1 or group.last < group.first:
-                raise Damaged(f"the log goes from event {last} to {group.first}.")
-            chain = link(chain, group.first, group.last, group.events)
-            if chain != group.chain:
-                raise Damaged(
-                    f"events {group.first} to {group.last} are not those that were written: the "
-                    "chain of digests breaks there. Restore a backup."
-                )
-            last = group.last
-            yield group
 
 
 class Log(Reader):
@@ -323,7 +338,7 @@ class Log(Reader):
         while wanted:
             seq = min(wanted)
             group = next(self.groups(seq - 1, seq))
-            names = decode_names(group.names)
+            names = group.ids()
             for at in [at for at in wanted if at <= group.last]:
                 names[at - group.first] = wanted.pop(at)
             yield group.first, encode(names)
@@ -392,6 +407,10 @@ def anchor(folder: Path, commits: int, last: int, chain: bytes) -> None:
     slot = _slot(commits, last, chain)
     replace(folder / "head", slot + slot)
     os.chmod(folder / "head", 0o600)
+
+
+def _based(stored: bytes) -> tuple[int, bytes]:
+    return (int.from_bytes(stored[:8], "big"), stored[8:]) if stored else (0, _ORIGIN)
 
 
 def renew_era(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.service.events import Event, decode_names
+from limen.service.events import Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ class Names:
     def _names(self, after: int, span: int, last: int = 2**62) -> Iterator[tuple[int, str]]:
         last = min(last, span * _SPAN)
         for group in self._reader.groups(after, last):
-            for seq, name in enumerate(decode_names(group.names), group.first):
+            for seq, name in enumerate(group.ids(), group.first):
                 if type(name) is str and after < seq <= last:
                     yield seq, name
 

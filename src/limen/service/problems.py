@@ -33,6 +33,7 @@ TITLES = {
     "from-the-future": (422, "The time lies in the future"),
     "too-old": (422, "The score is too old to be told from a repeated one"),
     "too-many": (429, "The token has used up its rate"),
+    "damaged": (500, "The data is not what was written"),
     "failed": (500, "The server failed"),
     "busy": (503, "The server cannot take writes at the moment"),
     "not-ready": (503, "The server is not ready"),

@@ -63,19 +63,19 @@ def recovered(
         except (ValueError, KeyError, TypeError, OSError) as error:
             complain(f"{path.name} is not used: {error}")
             continue
-        return _folded(log, state, chain)
+        return _folded(log, state)
     if base:
         raise Damaged(
             f"events up to {base} were deleted by retention, and no snapshot that replaces them "
             "can be read. Restore a backup."
         )
-    return _folded(log, State(lambda upto: log.events(0, upto)), log.base()[1])
+    return _folded(log, State(lambda upto: log.events(0, upto)))
 
 
-def _folded(log: Reader, state: State, chain: bytes) -> State:
+def _folded(log: Reader, state: State) -> State:
     with log.still():  # so that the names are those of the events
         names = _names_before(log, state)
-        for group in log.checked_groups(state.seq, chain):
+        for group in log.groups(state.seq):
             for seq, event, id in group.unpacked():
                 before = state.points.get(event.point)
                 state.fold(seq, event, names.get((event.point, id), id) if names else id)
@@ -167,7 +167,7 @@ def verified(folder: Path, *, accept: bool = False) -> dict[str, object]:
 
 
 def _compared(log: Reader, folder: Path) -> dict[str, object]:
-    base, chain = log.base()
+    base = log.base()[0]
     snapshots = dict(stored(folder))
     usable = sorted(seq for seq in snapshots if seq >= max(base, log.forgot()))
     state = State(lambda upto: log.events(0, upto))
@@ -177,7 +177,7 @@ def _compared(log: Reader, folder: Path) -> dict[str, object]:
         else:
             state.restore(snapshots[usable[0]].read_bytes())
     last, events, compared = base, 0, []
-    for group in log.checked_groups(base, chain):
+    for group in log.groups(base):
         for seq, event, id in group.unpacked():
             if seq > state.seq:
                 state.fold(seq, event, id)
