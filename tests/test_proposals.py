@@ -279,6 +279,9 @@ def test_a_new_definition_ends_what_was_judged_by_the_old_one(tmp_path, clock):
         desk.define("fraud", msgspec.structs.replace(before, false_negative=3), "anna", None)
     )
     point = desk.point("fraud")
+    assert 1 == point.proposal.number  # what anna proposes is number 2, and nothing has changed
+    asyncio.run(desk.approve(point, 2, decision(desk), "ben"))
+    point = desk.point("fraud")
     assert point.proposal is None
     assert point.shadow is None
     assert "superseded" == point.proposals[0].closed.verdict

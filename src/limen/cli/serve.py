@@ -134,6 +134,12 @@ def _point(options: Namespace) -> int:
     if options.policy is not None:
         definition.setdefault("change", {})["policy"] = options.policy
     found = _asked(options, "PUT", f"/v1/points/{quote(options.name, safe='')}", definition)
+    if "number" in found:
+        print(
+            f"limen: nothing has changed yet: under four eyes this definition is proposal "
+            f"{found['number']}, which another person has to approve.",
+            file=sys.stderr,
+        )
     print(json.dumps(found["definition"], indent=2))
     return 0
 

@@ -15,6 +15,7 @@ from limen.service.deciding import DECIDING, status_of
 from limen.service.definitions import Definition, as_rule
 from limen.service.events import Event, as_datetime
 from limen.service.http import NDJSON, Answer, Call, breathe, decoded, encode
+from limen.service.judging import shown_proposal
 from limen.service.log import Reader
 from limen.service.openapi import document
 from limen.service.overview import OVERVIEW
@@ -38,6 +39,7 @@ _TURN = 250  # events of a batch before others have their turn
 _MOST_LINES = 10_000
 _CURVE = 500
 _PAGE = 10_000
+_LONGEST_REASON = 1000
 
 
 async def score(call: Call) -> Answer:
@@ -300,9 +302,16 @@ async def put_point(call: Call) -> Answer:
                 "another one.",
             )
 
+    reason = call.asked("reason") or ""
+    if len(reason) > _LONGEST_REASON:
+        raise Refused("invalid", f"reason must have at most {_LONGEST_REASON:,} characters.")
     new = name not in call.desk.state.points
-    await call.desk.define(name, definition, call.by, require)
-    return _described(call, call.desk.point(name), 201 if new else 200)
+    seq = await call.desk.define(name, definition, call.by, require, reason)
+    point = call.desk.point(name)
+    for made in reversed(point.proposals):
+        if made.seq == seq:  # under four eyes: nothing has changed yet
+            return Answer(encode(shown_proposal(point, made, call.desk.now())), 202)
+    return _described(call, point, 201 if new else 200)
 
 
 async def curve(call: Call) -> Answer:

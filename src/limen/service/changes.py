@@ -67,8 +67,7 @@ class Changes(Turns):
     async def deploy(self, point: Point, item: Deployment, by: str) -> tuple[int, int]:
         """Let thresholds be in effect; return the number of the version and its seq."""
         self._require_seen(point, item.seen)
-        change = point.definition.change
-        if change.four_eyes and change.policy == "proposed":
+        if point.definition.change.by_two:
             raise Refused(
                 "four-eyes",
                 "Propose it: this point changes by what one proposes, another approves.",
@@ -78,13 +77,23 @@ class Changes(Turns):
         )
 
     async def rollback(self, point: Point, item: Rollback, by: str) -> tuple[int, int]:
-        """Let the thresholds of an earlier version be in effect again, as a new version."""
+        """Let the thresholds of an earlier version be in effect again, as a new version.
+
+        Under four eyes those of the version before only: all others are proposed.
+        """
         self._require_seen(point, item.seen)
         number = point.version.number - 1 if item.version is None else item.version
         found = [each for each in point.versions if each.number == number]
         if not found or number == point.version.number:
             raise Refused("invalid", f"There is no earlier version {number} to go back to.")
-        seq = self._deploy(point, found[0].thresholds, item.reason, by, watch=False)
+        before = point.version.number - 1
+        if point.definition.change.by_two and number != before:
+            raise Refused(
+                "four-eyes",
+                f"One person goes back to the version before, {before}, and no further. Propose "
+                f"the thresholds of version {number}, and let another person approve them.",
+            )
+        seq = self._deploy(point, found[0].thresholds, item.reason, by, back_to=number)
         return await self._flushed(point, seq)
 
     async def propose(self, point: Point, item: NewProposal, by: str) -> Proposal:
@@ -107,8 +116,7 @@ class Changes(Turns):
     async def approve(self, point: Point, number: int, item: Decision, by: str) -> tuple[int, int]:
         """Let a candidate be in effect; return the number of the version and its seq."""
         proposal = self._open(point, number, item)
-        if proposal.by == by and point.definition.change.four_eyes:
-            raise Refused("four-eyes", "You proposed it, so another person has to approve it.")
+        self._require_another(point, proposal, by)
         shown = said(point, proposal, self.now())
         lacking = [each["text"] for each in shown["demands"] if not each["met"]]
         if lacking and not item.despite:
@@ -132,6 +140,10 @@ class Changes(Turns):
         seq = self._decide(point, proposal, verdict, item.reason, by)
         await self.flushed()
         return seq
+
+    def _require_another(self, point: Point, proposal: Proposal, by: str) -> None:
+        if proposal.by == by and point.definition.change.four_eyes:
+            raise Refused("four-eyes", "You proposed it, so another person has to approve it.")
 
     def _open(self, point: Point, number: int, item: Decision) -> Proposal:
         self.require_open()
@@ -162,19 +174,24 @@ class Changes(Turns):
         proposal: Proposal | None = None,
         shown: dict[str, Any] | None = None,
         *,
-        watch: bool = True,
+        back_to: int | None = None,
     ) -> int:
-        """Fold a deployment; under a policy, the version before is then on watch."""
+        """Fold a deployment; under a policy, the version before is then on watch.
+
+        Not after a person has gone back to a version: that is what `back_to` names.
+        """
         self.require_open()
         before = point.version
         more: dict[str, Any] = {"thresholds": _rules(thresholds), "reason": reason}
         if proposal is not None:
             more |= {"proposal": proposal.number, "shown": shown}
+        if back_to is not None:
+            more["back_to"] = back_to
         event = Event("deploy", self.now(), point.name, by=by, more=more)
         seq = self._fold(event, None, lambda: self._show(point.name))
         back = proposal is not None and proposal.back_to is not None
         changed = before.thresholds != thresholds
-        if watch and not back and changed and point.definition.change.policy != "manual":
+        if back_to is None and not back and changed and point.definition.change.policy != "manual":
             self._propose(
                 point, before.thresholds, f"version {before.number}, on watch", "limen",
                 back_to=before.number,
@@ -234,6 +251,9 @@ class Changes(Turns):
     def _act(self, point: Point, at: int) -> None:
         """Propose, withdraw, let expire, deploy or go back, as the policy of a point says."""
         policy, proposal = point.definition.change.policy, point.proposal
+        other = point.redefinition
+        if other is not None and at >= other.expires:
+            self._decide(point, other, "expired", "nobody decided in time", "limen")
         if proposal is None:
             if policy != "manual":
                 self._look(point, at)
@@ -268,7 +288,8 @@ class Changes(Turns):
         change = point.definition.change
         if point.samples() < change.at_least:
             return
-        last = point.proposals[-1].closed if point.proposals else None
+        newest = point.newest()
+        last = None if newest is None else newest.closed
         if last is not None and last.verdict in ("rejected", "withdrawn") and last.by != "limen":
             rested = at - last.at >= period(change.at_most_every)
             if not rested:

@@ -29,9 +29,9 @@ _decision = msgspec.json.Decoder(Decision).decode
 _PAGE = 100
 
 
-def open_proposal(point: Point, on_disk: int) -> Proposal | None:
-    """Return the proposal that is open, if it is on disk."""
-    found = point.proposal
+def open_proposal(point: Point, on_disk: int, *, definition: bool = False) -> Proposal | None:
+    """Return the proposal of thresholds that is open, or of a definition, if it is on disk."""
+    found = point.redefinition if definition else point.proposal
     return found if found is not None and found.seq <= on_disk else None
 
 
@@ -132,6 +132,8 @@ def _rows(point: Point) -> list[dict[str, Any]]:
         text = f"version {version.number}"
         if version.proposal is not None:
             text += f", which was proposal {version.proposal}"
+        if version.back_to is not None:
+            text += f", back to version {version.back_to}"
         rows.append(_row(version, "version", text, number=version.number,
                          before=_before(known, version.number - 1),
                          thresholds=as_rules(version.thresholds)))  # fmt: skip
@@ -139,9 +141,10 @@ def _rows(point: Point) -> list[dict[str, Any]]:
         text = f"proposal {each.number}, in shadow"
         if each.back_to is not None:
             text = f"proposal {each.number}: version {each.back_to} is on watch"
-        rows.append(_row(each, "proposal", text, number=each.number,
-                         before=_before(known, each.version),
-                         thresholds=as_rules(each.thresholds)))  # fmt: skip
+        cuts = {"before": _before(known, each.version), "thresholds": as_rules(each.thresholds)}
+        if each.definition is not None:
+            text, cuts = f"proposal {each.number}: another definition", {}
+        rows.append(_row(each, "proposal", text, number=each.number, **cuts))
         end = each.closed
         if end is not None and end.verdict not in ("approved", "superseded"):
             text = f"proposal {each.number} {end.verdict}"

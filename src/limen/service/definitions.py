@@ -29,6 +29,9 @@ __all__ = [
 
 _DEEPEST = 3
 _WEEK = 7 * 86_400_000_000
+_MORE_IS_STRICTER = (
+    "at_least", "different", "confidence", "least_saving", "shadow", "at_most_every",
+)  # fmt: skip
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -108,13 +111,18 @@ class Change(msgspec.Struct, forbid_unknown_fields=True):
     expires: str = "14d"  # after the first sample could judge
     at_most_every: str = "7d"
     most_answered: Annotated[float, Meta(gt=0)] = 0.25  # relative change of the share answered 1
-    four_eyes: bool = True  # who proposed does not approve
+    four_eyes: bool = True  # who proposed does not approve; with policy proposed, in all things
     largest_weight: Annotated[float, Meta(gt=0)] = 1.0  # a heavier sample voids the evidence
 
     def __post_init__(self) -> None:
         for name in ("age", "shadow", "expires", "at_most_every"):
             if getattr(self, name) is not None:
                 period(getattr(self, name), f"change.{name}")
+
+    @property
+    def by_two(self) -> bool:
+        """Whether nobody changes thresholds or the definition alone."""
+        return self.four_eyes and self.policy == "proposed"
 
 
 class Words(msgspec.Struct, forbid_unknown_fields=True):
@@ -209,6 +217,39 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         names = ("start", "change", "words", "alerts")
         same = {name: getattr(self, name) for name in names}
         return msgspec.structs.replace(other, **same) == self
+
+    def only_tightened_by(self, other: Definition) -> bool:
+        """Whether another one demands as much of a change, or more, and is otherwise the same."""
+        now, then = self.change, other.change
+        for name in _MORE_IS_STRICTER:
+            old, new = getattr(now, name), getattr(then, name)
+            if (period(new) < period(old)) if isinstance(old, str) else (new < old):
+                return False
+        same = {name: getattr(now, name) for name in (*_MORE_IS_STRICTER, "most_answered")}
+        alike = msgspec.structs.replace(then, **same)
+        return (
+            then.most_answered <= now.most_answered
+            and msgspec.structs.replace(other, change=alike) == self
+        )
+
+    def differences(self, other: Definition) -> list[dict[str, Any]]:
+        """Return the fields in which another one differs: what is, and what would be."""
+        now, then = (_flat(msgspec.to_builtins(each)) for each in (self, other))
+        return [
+            {"field": field, "now": now.get(field), "then": then.get(field)}
+            for field in sorted({*now, *then})
+            if now.get(field) != then.get(field)
+        ]
+
+
+def _flat(fields: dict[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{before}{name}.")
+        else:
+            found[f"{before}{name}"] = value
+    return found
 
 
 def checked_segment(segment: str) -> str:

@@ -13,7 +13,8 @@ import msgspec
 from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.changes import Changes
 from limen.service.definitions import Definition
-from limen.service.events import Event, as_datetime, as_microseconds
+from limen.service.events import Event, as_datetime, as_microseconds, period
+from limen.service.judging import said
 from limen.service.log import Reader
 from limen.service.names import Names
 from limen.service.points import AHEAD, Point
@@ -23,7 +24,7 @@ from limen.service.state import SCOPES, Token, refolded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from limen.service.bodies import Forgetting, Label, NewToken, Score
+    from limen.service.bodies import Decision, Forgetting, Label, NewToken, Score
     from limen.service.events import Id
 
 __all__ = ["Desk"]
@@ -228,9 +229,11 @@ class Desk(Changes):
         definition: Definition,
         by: str,
         require: Callable[[bytes | None], None] | None = None,
+        reason: str = "",
     ) -> int:
-        """Define a point, or define it anew; where samples count otherwise, refold its history.
+        """Define a point, or define it anew; under four eyes, propose it. Return the seq.
 
+        What only demands more of a change than before is not proposed: one person may tighten.
         `require` may refuse by the tag of the point as it is, None where there is none: nobody
         defines it between this look and the new definition.
         """
@@ -249,22 +252,91 @@ class Desk(Changes):
                     "change.age must be shorter than the shortest of time_to_live, correctable and "
                     "memory.length: samples judge a proposal at that age, by their ids.",
                 )
-            more = msgspec.to_builtins(definition)
-            if point is None or point.definition.counts_alike(definition):
-                event = Event("define", self.now(), name, by=by, more=more)
-                seq = self._fold(event, None, lambda: self._show(name))
+            now = Definition() if point is None else point.definition
+            if point is not None and now.change.by_two and not now.only_tightened_by(definition):
+                seq = self._propose_definition(point, definition, by, reason)
             else:
-                seq = await self._refold(point, definition, by, more)
+                seq = await self._define(name, definition, by)
             await self.flushed()
             return seq
 
-    async def _refold(self, point: Point, definition: Definition, by: str, more: Any) -> int:
+    def _propose_definition(
+        self, point: Point, definition: Definition, by: str, reason: str
+    ) -> int:
+        """Let a definition wait for another person; a later one of the same person replaces it."""
+        running = point.redefinition
+        if running is not None and running.by != by:
+            raise Refused(
+                "one-at-a-time",
+                f"Proposal {running.number}, another definition, is open. Approve or reject it "
+                "first.",
+            )
+        if running is not None and running.definition == definition:
+            return running.seq
+        if not point.definition.counts_alike(definition):
+            self._require_history()
+        at = self.now()
+        more = {
+            "definition": msgspec.to_builtins(definition),
+            "reason": reason,
+            "expires": at + period(point.definition.change.expires),
+        }
+        return self._fold(Event("propose", at, point.name, by=by, more=more))
+
+    async def approve(self, point: Point, number: int, item: Decision, by: str) -> tuple[int, int]:
+        """Let what is proposed be in effect; return the number of the version and the seq."""
+        if self._open(point, number, item).definition is None:
+            return await super().approve(point, number, item, by)
+        async with self._defining:
+            point = self.point(point.name)
+            proposal = self._open(point, number, item)
+            self._require_another(point, proposal, by)
+            assert proposal.definition is not None
+            shown = said(point, proposal, self.now())
+            decided = {"proposal": number, "reason": item.reason, "shown": shown}
+
+            def still_open() -> None:
+                self._open(point, number, item)
+
+            seq = await self._define(point.name, proposal.definition, by, decided, still_open)
+            return await self._flushed(self.point(point.name), seq)
+
+    async def _define(
+        self,
+        name: str,
+        definition: Definition,
+        by: str,
+        decided: dict[str, Any] | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> int:
+        """Fold a definition; where samples count otherwise, refold the history of the point.
+
+        `check` may still refuse when that is done.
+        """
+        point, more = self.state.points.get(name), msgspec.to_builtins(definition)
+        if decided is not None:
+            more["decided"] = decided
+        if point is None or point.definition.counts_alike(definition):
+            event = Event("define", self.now(), name, by=by, more=more)
+            return self._fold(event, None, lambda: self._show(name))
+        made = await self._refolded(point, definition)
+        check()
+        made.succeed(point)
+        event = Event("define", self.now(), point.name, by=by, more=more)
+        self.state.replace(self.state.seq + 1, made, event)
+        return self._take(event, None)
+
+    def _require_history(self) -> None:
         if self.base():
             raise Refused(
                 "history-deleted",
                 "Events were deleted by retention, so that the history cannot be folded anew. "
                 "Define a new point.",
             )
+
+    async def _refolded(self, point: Point, definition: Definition) -> Point:
+        """Return the point under another definition, up to the last event."""
+        self._require_history()
         await self.flushed()
         upto, epoch = self.on_disk, self.epoch
 
@@ -272,7 +344,7 @@ class Desk(Changes):
             with Reader(self.folder) as reader:
                 return refolded(point, definition, reader.events(0, upto))
 
-        made = await self.aside(fold)
+        made: Point = await self.aside(fold)
         while self.pending:  # what came meanwhile
             await self.flushed()
         self.require_epoch(epoch)
@@ -289,10 +361,7 @@ class Desk(Changes):
         names = made.called(forgets, self.key) if forgets else {}
         for seq, event, id in later:
             made.fold(seq, event, names.get(id, id))
-        made.succeed(point)
-        event = Event("define", self.now(), point.name, by=by, more=more)
-        self.state.replace(self.state.seq + 1, made, event)
-        return self._take(event, None)
+        return made
 
     def make_token(self, item: NewToken, by: str) -> tuple[str, int]:
         """Make a token and return it: it is shown once. On disk after `flushed`."""

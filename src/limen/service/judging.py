@@ -237,16 +237,22 @@ def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]
         "at": as_datetime(proposal.at),
         "by": proposal.by,
         "reason": proposal.reason,
-        "kind": "candidate" if proposal.back_to is None else "return",
+        "kind": proposal.kind,
         "version": proposal.version,
         "back_to": proposal.back_to,
-        "now": as_rules(next(e for e in point.versions if e.number == proposal.version).thresholds),
-        "thresholds": as_rules(proposal.thresholds),
-        "age_seconds": proposal.age / 1e6,
-        "first": as_datetime(proposal.at + proposal.age),
         "expires": as_datetime(proposal.expires),
         "closed": None,
     }
+    if proposal.definition is not None:
+        shown["definition"] = proposal.definition
+    else:
+        before = next(each for each in point.versions if each.number == proposal.version)
+        shown |= {
+            "now": as_rules(before.thresholds),
+            "thresholds": as_rules(proposal.thresholds),
+            "age_seconds": proposal.age / 1e6,
+            "first": as_datetime(proposal.at + proposal.age),
+        }
     closed = proposal.closed
     if closed is None:
         return shown | said(point, proposal, now)
@@ -270,6 +276,8 @@ def weighed(point: Point, proposal: Proposal, now: int) -> tuple[Judged, list[di
 
 def said(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
     """Describe what the samples say: kept with a decision as what was shown."""
+    if proposal.definition is not None:  # no samples judge it
+        return {"status": "waiting", "changes": point.definition.differences(proposal.definition)}
     shadow = point.shadow
     assert shadow is not None
     found, asked, status = weighed(point, proposal, now)

@@ -57,7 +57,7 @@ _PATHS: tuple[tuple[str, str, str, str | None, int, Any, str, tuple[Any, ...]], 
     ("get", "/v1/points/{point}", "A point: definition, version, counts, costs", None, 200, {},
      "", ()),
     ("put", "/v1/points/{point}", "Define a point, or define it anew", "Definition", 200, {},
-     "201 409 412 413 415", ()),
+     "201 202 409 412 413 415", (("reason", {"type": "string", "maxLength": 1000}),)),
     ("get", "/v1/points/{point}/overview", "A point for people, in one answer", None, 200, {}, "",
      ()),
     ("get", "/v1/points/{point}/curve", "The loss of every threshold, thinned", None, 200, {}, "",
@@ -151,13 +151,17 @@ def _operation(
         },
     }
     responses: dict[str, Any] = {
-        code: problem for code in f"{_EVERYWHERE} {refusals}".split() if code not in ("201", "304")
+        code: problem
+        for code in f"{_EVERYWHERE} {refusals}".split()
+        if code not in ("201", "202", "304")
     }
     responses[str(status)] = {"description": what}
     if answer is not None:
         responses[str(status)]["content"] = _content(answer)
     if "201" in refusals:
         responses["201"] = responses[str(status)]
+    if "202" in refusals:
+        responses["202"] = {"description": "Under four eyes: it is proposed, and changes nothing."}
     if "304" in refusals:
         responses["304"] = {"description": "As named in If-None-Match."}
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]

@@ -49,6 +49,7 @@ def _rule(point: Point, seq: int, now: int, ticked: int) -> dict[str, Any]:
     version, whole = point.published or point.version, point.of_all()
     threshold = version.thresholds[""]
     interval, proposal = point.interval(), open_proposal(point, seq)
+    other = open_proposal(point, seq, definition=True)
     found = None if interval is None else whole.recommended
     return {
         "point": point.name,
@@ -59,6 +60,7 @@ def _rule(point: Point, seq: int, now: int, ticked: int) -> dict[str, Any]:
         "version": version.shown(),
         "versions": version.number,
         "proposal": None if proposal is None else shown_proposal(point, proposal, now),
+        "redefinition": None if other is None else shown_proposal(point, other, now),
         "tiles": tiles(point),
         "optimum": as_rule(float(whole.threshold)),
         "recommended": None if found is None else as_rule(float(found)),

@@ -40,6 +40,7 @@ class Note(msgspec.Struct):
     name: str = ""
     text: str = ""
     ended: bool = False
+    reason: str = ""
 
 
 class Point:
@@ -59,12 +60,13 @@ class Point:
         self.notes: list[Note] = []
         self.alerts: dict[str, Note] = {}  # those that go on, by name
         self.lasting = Lasting()
+        self.defined_by = 0  # the event that gave the definition
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
 
-    def defined(self, definition: Definition, seq: int = 0) -> None:
-        """Take a definition under which the same samples count, and the event that gave it."""
-        self.definition, self.defined_by = definition, seq
+    def defined(self, definition: Definition) -> None:
+        """Take a definition under which the same samples count."""
+        self.definition = definition
         self.horizon = definition.horizon()
 
     def succeed(self, other: Point) -> None:
@@ -74,16 +76,29 @@ class Point:
 
     @property
     def proposal(self) -> Proposal | None:
-        """The proposal that is open."""
-        found = self.proposals[-1] if self.proposals else None
+        """The proposal of thresholds that is open."""
+        found = self.newest()
         return found if found is not None and found.closed is None else None
+
+    @property
+    def redefinition(self) -> Proposal | None:
+        """The proposal of a definition that is open."""
+        found = self.newest(definition=True)
+        return found if found is not None and found.closed is None else None
+
+    def newest(self, *, definition: bool = False) -> Proposal | None:
+        """Return the newest proposal of thresholds, or of a definition."""
+        for each in reversed(self.proposals):
+            if (each.definition is not None) == definition:
+                return each
+        return None
 
     @property
     def changed(self) -> int:
         """The last event after which a person should look again before deciding."""
-        last = self.proposals[-1] if self.proposals else None
-        ends = [] if last is None else [last.seq, last.closed.seq if last.closed else 0]
-        return max(self.version.seq, *ends, self.defined_by)
+        newest = (self.newest(), self.newest(definition=True))
+        ends = [(each.closed or each).seq for each in newest if each is not None]
+        return max(self.version.seq, self.defined_by, *ends)
 
     @property
     def version(self) -> Version:
@@ -118,7 +133,9 @@ class Point:
             self._propose(seq, event)
         elif kind == "decide":
             assert event.more is not None
-            self._close(event.more["verdict"], seq, event)
+            number = event.more.get("proposal")
+            decided = self.proposal if number is None else self.proposals[number - 1]
+            self._close(decided, event.more["verdict"], seq, event)
         elif kind == "alert":
             self._alert(seq, event)
         elif kind == "advance":
@@ -156,21 +173,24 @@ class Point:
         thresholds, reason = _thresholds(event), event.more.get("reason", "")
         number = self.versions[-1].number + 1 if self.versions else 1
         proposal = event.more.get("proposal")
-        made = Version(number, seq, event.at, thresholds, event.by, reason, proposal)
-        self._close("superseded" if proposal is None else "approved", seq, event, number)
+        back_to = event.more.get("back_to")
+        made = Version(number, seq, event.at, thresholds, event.by, reason, proposal, back_to)
+        verdict = "superseded" if proposal is None else "approved"
+        self._close(self.proposal, verdict, seq, event, number)
         self.versions.append(made)
 
     def _propose(self, seq: int, event: Event) -> None:
         assert event.more is not None
-        self._close("superseded", seq, event)
-        more = event.more
+        more, number, reason = event.more, len(self.proposals) + 1, event.more.get("reason", "")
+        begun = (number, seq, event.at, event.by, reason, self.version.number)
+        if "definition" in more:
+            self._close(self.redefinition, "superseded", seq, event)
+            definition = msgspec.convert(more["definition"], Definition)
+            self.proposals.append(Proposal(*begun, {}, 0, more["expires"], definition=definition))
+            return
+        self._close(self.proposal, "superseded", seq, event)
         made = Proposal(
-            len(self.proposals) + 1,
-            seq,
-            event.at,
-            event.by,
-            more.get("reason", ""),
-            self.version.number,
+            *begun,
             _thresholds(event),
             more["age"],
             more["expires"],
@@ -180,12 +200,32 @@ class Point:
         self.proposals.append(made)
         self.shadow = Shadow(made, self.version)
 
-    def _close(self, verdict: str, seq: int, event: Event, version: int | None = None) -> None:
-        if self.proposal is not None and event.more is not None:
+    def _close(
+        self,
+        proposal: Proposal | None,
+        verdict: str,
+        seq: int,
+        event: Event,
+        version: int | None = None,
+    ) -> None:
+        if proposal is not None and event.more is not None:
             reason, shown = event.more.get("reason", ""), event.more.get("shown")
-            closed = Closed(verdict, seq, event.at, event.by, reason, version, shown)
-            self.proposal.closed = closed
-        self.shadow = None
+            proposal.closed = Closed(verdict, seq, event.at, event.by, reason, version, shown)
+        if self.proposal is None:
+            self.shadow = None
+
+    def redefined(self, seq: int, event: Event) -> None:
+        """Keep for the history that it was defined; a proposal of a definition has then ended."""
+        decided = (event.more or {}).get("decided")
+        text = reason = ""
+        if decided is not None:
+            reason = decided["reason"]
+            text = f"the point was defined, which was proposal {decided['proposal']}"
+        more = decided or {"reason": "the point was defined otherwise"}
+        end = Event("define", event.at, by=event.by, more=more)
+        self._close(self.redefinition, "superseded" if decided is None else "approved", seq, end)
+        self.defined_by = seq
+        self.note(Note(seq, event.at, "definition", event.by, text=text, reason=reason))
 
     def _alert(self, seq: int, event: Event) -> None:
         assert event.more is not None

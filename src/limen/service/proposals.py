@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proposals: a candidate for the thresholds in effect, and the samples scored since that judge it.
 
+Under four eyes another definition is proposed too; no samples judge it.
+
 Each sample enters at one and the same age, whatever its label, with the label that it has then.
 Where both versions answer alike, it is only counted; where they differ, its id is kept, so that a
 correction or a forget is exact.
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from limen.service.definitions import Definition
 from limen.service.events import Event, Id
 from limen.service.versions import Version
 
@@ -39,7 +42,7 @@ class Closed(msgspec.Struct):
 
 
 class Proposal(msgspec.Struct):
-    """A candidate: thresholds by segment in place of those of a version."""
+    """A candidate: thresholds by segment in place of those of a version, or a definition."""
 
     number: int
     seq: int
@@ -53,6 +56,14 @@ class Proposal(msgspec.Struct):
     confidence: float = 0.95
     back_to: int | None = None  # the version before, on watch after a deployment
     closed: Closed | None = None
+    definition: Definition | None = None  # in place of that of the point, and no thresholds
+
+    @property
+    def kind(self) -> str:
+        """What is proposed: thresholds, to go back, or a definition."""
+        if self.definition is not None:
+            return "definition"
+        return "candidate" if self.back_to is None else "return"
 
 
 class StoredShadow(msgspec.Struct):

@@ -112,7 +112,8 @@ class State:
         self.seq, self.at = seq, event.at
 
     def _define(self, seq: int, event: Event) -> None:
-        definition = msgspec.convert(event.more, Definition)
+        given = {name: each for name, each in (event.more or {}).items() if name != "decided"}
+        definition = msgspec.convert(given, Definition)
         point = self.points.get(event.point)
         if point is None:
             self.points[event.point] = point = Point(event.point, definition)
@@ -121,16 +122,16 @@ class State:
         elif not point.definition.counts_alike(definition):
             self.replace(seq, refolded(point, definition, self._history(seq - 1)), event)
             return
-        point.defined(definition, seq)
-        point.note(Note(seq, event.at, "definition", event.by))
+        point.defined(definition)
+        point.redefined(seq, event)
 
     def replace(self, seq: int, point: Point, event: Event) -> None:
         """Put a point in the place of the one that it was made from; what was proposed ends."""
         self.points[point.name] = point
-        self.refolded = point.defined_by = seq
+        self.refolded = seq
         more = {"verdict": "superseded", "reason": "the point was defined anew"}
         point.fold(seq, Event("decide", event.at, by=event.by, more=more), None)
-        point.note(Note(seq, event.at, "definition", event.by))
+        point.redefined(seq, event)
 
     def _alert(self, seq: int, event: Event) -> None:
         if event.point:
@@ -217,7 +218,8 @@ class State:
             noted = (note.seq for note in reversed(each.notes) if note.kind == "definition")
             point.defined_by = each.defined_by or next(noted, 0)
             if each.shadow is not None:
-                point.shadow = Shadow(point.proposals[-1], point.version)
+                assert point.proposal is not None
+                point.shadow = Shadow(point.proposal, point.version)
                 point.shadow.restore(each.shadow)
         self.tokens = {token.name: token for token in found.tokens}
         self.alerts = {note.name: note for note in found.alerts}

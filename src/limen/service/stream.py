@@ -202,9 +202,9 @@ class Hub:
             (each.seq, "version", {"version": each.shown()}) for each in point.versions
         ]
         for each in point.proposals:
-            kind = "candidate" if each.back_to is None else "return"
-            what = {"number": each.number, "kind": kind}
-            begun = {**what, "status": "shadow", "by": each.by, "reason": each.reason}
+            what = {"number": each.number, "kind": each.kind}
+            status = "shadow" if each.definition is None else "waiting"
+            begun = {**what, "status": status, "by": each.by, "reason": each.reason}
             found.append((each.seq, "proposal", begun))
             if (end := each.closed) is not None:
                 ended = {**what, "status": end.verdict, "by": end.by, "reason": end.reason}

@@ -24,6 +24,7 @@ class Version(msgspec.Struct):
     by: str = ""
     reason: str = ""
     proposal: int | None = None  # the one that it was
+    back_to: int | None = None  # the earlier version that a person went back to
 
     def find(self, segment: str | None) -> tuple[float, str]:
         """Return the threshold for a segment and the segment that it comes from. O(depth)."""
@@ -48,6 +49,7 @@ class Version(msgspec.Struct):
             "by": self.by,
             "reason": self.reason,
             "proposal": self.proposal,
+            "back_to": self.back_to,
             "thresholds": rules,
         }
 
