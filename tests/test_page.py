@@ -386,6 +386,35 @@ def test_a_proposal_lists_the_segments_that_change(office, open_as) -> None:
     assert 390 == tab.js("document.documentElement.scrollWidth")
 
 
+def test_under_four_eyes_another_person_approves_a_definition(tabs) -> None:
+    two = {**POINT, "change": {**CHANGE, "policy": "proposed"}}
+    with serving(define=two) as server:
+        stream(server, rows=100)
+        office = Office(server)
+        words = {"zero": "let it pass", "one": SCRIPT}
+        office.ask("PUT", "?reason=clearer", {**two, "words": words})
+        tab = tabs(server)
+        sign_in(tab, office.secrets["anna"])
+        ready(tab)
+        tab.forgive("401 (Unauthorized)")
+        tab.wait("document.querySelector('#redefinition-title')")
+        assert "Proposal 1: another definition" in tab.text("#redefinition-title")
+        assert [["words.one", "none", SCRIPT], ["words.zero", "none", "let it pass"]] == tab.cells(
+            ".compare tbody tr"
+        )
+        tab.click("[data-fill=approve]")
+        assert "Write a reason first" in tab.text("#redefinition-wrong")
+        tab.type("so it is")
+        tab.click("[data-fill=approve]")
+        tab.wait("!document.querySelector('#redefinition-title')")
+        tab.wait("document.querySelector('.history').textContent.includes('so it is')")
+        assert words == office.ask("GET", "")["definition"]["words"]
+        done = office.last("definition")
+        assert ("anna", "so it is") == (done["by"], done["reason"])
+        for text in ("ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_REFUSED"):
+            tab.forgive(text)  # when the server goes
+
+
 def test_the_history_counts_the_segments_that_change(office, open_as) -> None:
     settle(office)
     cuts = {"": office.rule(), "north": 0.25}

@@ -206,7 +206,7 @@ const listen = (point) => {
         connected(true, given.rate ?? 0);
         troubled(given.ready ? "" : REFUSED);
         const listed = points.find((each) => each.point === given.point);
-        if (listed) listed.proposal = given.proposal?.status ?? null;
+        if (listed) listed.proposal = given.redefinition ? "waiting" : given.proposal?.status ?? null;
         tabs();
       } else refreshPoints();
       shown?.hear(kind, given);

@@ -4,7 +4,7 @@ import { ask, of } from "./api.js";
 import { copied, element, row, rows, show, write } from "./dom.js";
 import { figures } from "./figures.js";
 import { back, history } from "./history.js";
-import { proposals } from "./proposal.js";
+import { proposals, redefinitions } from "./proposal.js";
 
 const FEW = 20;  // segments shown at first
 const REST = 2000;  // milliseconds between two readings of everything
@@ -120,6 +120,7 @@ export const openPoint = async (into, point, { session, drafts, tell, failed, se
   write(places.name, point);
   show(places.name, several);
   const card = proposals(places.proposal, { point, session, drafts, done: () => renew(), failed: decided });
+  const other = redefinitions(places.redefinition, { point, session, done: () => renew(), failed: decided });
   const draw = figures(places.charts, view);
   const list = segments(places.segments);
   const events = history(places.history, { point, may, goBack, failed: wrong });
@@ -164,6 +165,7 @@ export const openPoint = async (into, point, { session, drafts, tell, failed, se
     top();
     alerts(places.alerts, view);
     card(view);
+    other(view);
     list(view);
     tell(view);
     if (curved !== view.tiles.samples || past) {

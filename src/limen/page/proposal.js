@@ -188,3 +188,61 @@ export const proposals = (into, { point, session, drafts, done, failed }) => {
   };
   return update;
 };
+
+// Another definition, which under four eyes somebody else approves. No samples judge it.
+export const redefinitions = (into, { point, session, done, failed }) => {
+  let shown = null, places = null, seen = 0, busy = false;
+
+  const decide = async (verb) => {
+    const reason = places.form.elements.reason;
+    if (busy) return;
+    if (!reason.value.trim()) {
+      refuse(places.wrong, "Write a reason first: whoever reads the history will look for it.", reason);
+      return;
+    }
+    try {
+      busy = true;
+      await ask("POST", of(point, `/proposals/${shown.number}/${verb}`), { reason: reason.value.trim(), seen });
+      await done();
+    } catch (problem) {
+      if (problem.status === 403 || problem.status === 422) refuse(places.wrong, `${problem.title}. ${problem.detail}`);
+      else failed(problem);
+    } finally {
+      busy = false;
+    }
+  };
+
+  const build = () => {
+    const [made, found] = copied("redefinition");
+    places = found;
+    into.replaceChildren(made);
+    const { form } = places, reason = form.elements.reason;
+    reason.addEventListener("input", () => reason.value.trim() && pardon(places.wrong, reason));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      decide(event.submitter?.value ?? "approve");
+    });
+  };
+
+  return (view) => {
+    const before = shown?.number;
+    shown = view.redefinition;
+    seen = view.seq;
+    if (!shown) {
+      into.replaceChildren();
+      places = null;
+      return;
+    }
+    if (!places || before !== shown.number) build();
+    const said = (value) => (value === null ? "none" : typeof value === "string" ? value : JSON.stringify(value));
+    write(places.title, `Proposal ${shown.number}: another definition`);
+    write(places.basis, `Proposed by ${shown.by}, ${words.when(shown.at)}${shown.reason ? `: “${shown.reason}”` : ""}. No samples judge it.`);
+    rows(places.table, shown.changes.map(({ field, now, then }) => row([field, said(now), said(then)])));
+    const why = onlyLook(shown, view, session);
+    show(places.form, session.scopes.includes("approve"));
+    show(places["only-look"], why !== "");
+    write(places["only-look"], why);
+    show(places.approve, why === "");
+    show(places.withdraw, session.scopes.includes("propose") && shown.by === session.name);
+  };
+};

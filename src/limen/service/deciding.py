@@ -37,6 +37,8 @@ def open_proposal(point: Point, on_disk: int, *, definition: bool = False) -> Pr
 
 def status_of(point: Point, now: int, on_disk: int) -> str | None:
     """Say whether a proposal is in shadow or waits for approval."""
+    if open_proposal(point, on_disk, definition=True) is not None:
+        return "waiting"
     found = open_proposal(point, on_disk)
     return None if found is None else weighed(point, found, now)[2]
 

@@ -194,6 +194,7 @@ class Hub:
             "rate": round(self.rate(point.name), 1),
             "ready": desk.broken is None,
             "proposal": brief,
+            "redefinition": open_proposal(point, desk.on_disk, definition=True) is not None,
         }
         return _event("tick", desk.on_disk, shown)
 
