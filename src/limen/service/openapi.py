@@ -161,7 +161,8 @@ def _operation(
     if "201" in refusals:
         responses["201"] = responses[str(status)]
     if "202" in refusals:
-        responses["202"] = {"description": "Under four eyes: it is proposed, and changes nothing."}
+        proposed = "Under four eyes: it is proposed, and nothing has changed."
+        responses["202"] = {**responses[str(status)], "description": proposed}
     if "304" in refusals:
         responses["304"] = {"description": "As named in If-None-Match."}
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
