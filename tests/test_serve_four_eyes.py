@@ -18,6 +18,8 @@ from limen.service.desk import Desk
 from limen.service.judging import shown_proposal
 from limen.service.problems import Refused
 
+pytestmark = pytest.mark.usefixtures("clock")
+
 
 def with_change(definition: Definition, **change: Any) -> Definition:
     changed = msgspec.structs.replace(definition.change, **change)
@@ -38,7 +40,7 @@ def deploy(desk: Desk, by: str) -> None:
 
 
 @pytest.mark.parametrize("change", [{"four_eyes": False}, {"policy": "manual"}])
-def test_one_person_cannot_put_four_eyes_aside(tmp_path, clock, change):  # noqa: F811
+def test_one_person_cannot_put_four_eyes_aside(tmp_path, change):
     desk = begin(tmp_path / "d", "proposed")
     before = desk.point("fraud").definition
     seq = define(desk, with_change(before, **change), "anna", "in my way")
@@ -99,7 +101,7 @@ LOOSER = [
 ]
 
 
-def test_one_person_may_tighten_and_nothing_else(tmp_path, clock):  # noqa: F811
+def test_one_person_may_tighten_and_nothing_else(tmp_path):
     desk = begin(tmp_path / "d", "proposed")
     point = desk.point("fraud")
     first = point.definition
@@ -162,11 +164,7 @@ def test_a_definition_that_is_proposed_waits_beside_thresholds_until_somebody_de
     desk.release()
 
 
-def test_who_decides_while_the_history_is_folded_anew_is_the_one_who_counts(
-    tmp_path,
-    clock,  # noqa: F811
-    monkeypatch,
-):
+def test_who_decides_while_the_history_is_folded_anew_is_the_one_who_counts(tmp_path, monkeypatch):
     desk = begin(tmp_path / "d", "proposed")
     first = desk.point("fraud").definition
     define(desk, msgspec.structs.replace(first, false_negative=3), "anna")
@@ -184,7 +182,7 @@ def test_who_decides_while_the_history_is_folded_anew_is_the_one_who_counts(
     desk.release()
 
 
-def test_one_person_goes_back_to_the_version_before_and_no_further(tmp_path, clock):  # noqa: F811
+def test_one_person_goes_back_to_the_version_before_and_no_further(tmp_path):
     desk = begin(tmp_path / "d", "proposed")
     point = desk.point("fraud")
     for threshold in (0.5, 0.4):
