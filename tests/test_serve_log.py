@@ -369,7 +369,8 @@ def test_a_forgotten_id_is_refused_as_long_as_the_definition_would_take_it(
     tmp_path, monkeypatch, early
 ):
     folder, day, clock = tmp_path / "d", 86_400_000_000, [1_800_000_000_000_000]
-    monkeypatch.setattr("limen.service.turns.time.time_ns", lambda: clock[0] * 1000)
+    monkeypatch.setattr("limen.service.clock.shown", lambda: clock[0])
+    monkeypatch.setattr("limen.service.clock.counted", lambda: clock[0])
     desk = desk_with(folder, time_to_live="1d")
     when = as_datetime(clock[0])
     scored(desk, "secret", time=when)
@@ -610,7 +611,7 @@ def test_the_clock_never_goes_back(tmp_path, monkeypatch):
     desk = desk_with(tmp_path / "d")
     scored(desk, "a")
     then = desk.state.at
-    monkeypatch.setattr("limen.service.turns.time.time_ns", lambda: (then - 10**9) * 1000)
+    monkeypatch.setattr("limen.service.clock.shown", lambda: then - 10**8)
     scored(desk, "b")
 
     assert then == desk.state.at

@@ -39,6 +39,7 @@ def serve(options: Namespace) -> int:
         None: _run,
         "token": _token,
         "point": _point,
+        "clock": _clock,
         "backup": _backup,
         "restore": _restore,
         "verify": _verify,
@@ -135,6 +136,12 @@ def _point(options: Namespace) -> int:
         definition.setdefault("change", {})["policy"] = options.policy
     found = _asked(options, "PUT", f"/v1/points/{quote(options.name, safe='')}", definition)
     print(json.dumps(found["definition"], indent=2))
+    return 0
+
+
+def _clock(options: Namespace) -> int:
+    method = "POST" if options.do == "accept" else "GET"
+    print(json.dumps(_asked(options, method, "/v1/clock")))
     return 0
 
 

@@ -357,7 +357,7 @@ def _page(folder: Any, after: int, last: int) -> bytes:
 
 async def make_token(call: Call) -> Answer:
     """Make a token; only for who owns the data directory."""
-    _require_control(call)
+    _require_control(call, "Tokens are made with `limen serve token`.")
     item = await call.read(_new_token)
     call.desk.require_open()
     token, seq = call.desk.make_token(item, call.by)
@@ -367,7 +367,7 @@ async def make_token(call: Call) -> Answer:
 
 async def revoke_token(call: Call) -> Answer:
     """Revoke a token."""
-    _require_control(call)
+    _require_control(call, "Tokens are revoked with `limen serve token`.")
     call.desk.require_open()
     seq = call.desk.revoke_token(call.path["name"], call.by)
     await call.desk.flushed()
@@ -376,7 +376,7 @@ async def revoke_token(call: Call) -> Answer:
 
 async def tokens(call: Call) -> Answer:
     """List the tokens without their secrets."""
-    _require_control(call)
+    _require_control(call, "Tokens are listed with `limen serve token`.")
     rows = [
         {
             "name": token.name,
@@ -389,9 +389,28 @@ async def tokens(call: Call) -> Answer:
     return Answer(encode(rows))
 
 
-def _require_control(call: Call) -> None:
+async def clock(call: Call) -> Answer:
+    """Say what the time is here, and what is wrong with the clock."""
+    _require_control(call, "The clock is shown by `limen serve clock show`.")
+    return Answer(_shown_clock(call))
+
+
+async def accept_clock(call: Call) -> Answer:
+    """Follow the clock as it is; only for who owns the data directory."""
+    _require_control(call, "The clock is confirmed with `limen serve clock accept`.")
+    await call.desk.accept_clock(call.by)
+    return Answer(_shown_clock(call))
+
+
+def _shown_clock(call: Call) -> bytes:
+    desk = call.desk
+    wrong = desk.clock.trouble(desk.state.at)
+    return encode({"time": as_datetime(desk.now()), "wrong": wrong})
+
+
+def _require_control(call: Call, instead: str) -> None:
     if not call.control:
-        raise Refused("not-found", "Tokens are made with `limen serve token`.")
+        raise Refused("not-found", instead)
 
 
 async def healthz(call: Call) -> Answer:
@@ -446,6 +465,8 @@ TABLE = (
     ("GET", "/v1/tokens", "admin", tokens),
     ("POST", "/v1/tokens", "admin", make_token),
     ("DELETE", "/v1/tokens/{name}", "admin", revoke_token),
+    ("GET", "/v1/clock", "admin", clock),
+    ("POST", "/v1/clock", "admin", accept_clock),
     ("GET", "/healthz", None, healthz),
     ("GET", "/readyz", None, readyz),
     ("GET", "/version", None, version),

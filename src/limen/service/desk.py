@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -166,10 +167,13 @@ class Desk(Changes):
         if moment < _EARLIEST:
             raise Refused("invalid", f"{name} must not be before the year 1900 in UTC.")
         if moment > at + AHEAD:
+            step = "Set the clock."
+            if self.clock.trouble(self.state.at) is not None:
+                step = "The server does not follow its clock: `limen serve clock show` says why."
             raise Refused(
                 "from-the-future",
                 f"{name} is {as_datetime(moment).isoformat()}, more than 5 minutes after the "
-                f"server's {as_datetime(at).isoformat()}. Set the clock.",
+                f"server's {as_datetime(at).isoformat()}. {step}",
             )
 
     def _require_remembered(self, point: Point, id: str) -> None:
@@ -281,6 +285,19 @@ class Desk(Changes):
         event = Event("define", self.now(), point.name, by=by, more=more)
         self.state.replace(self.state.seq + 1, made, event)
         return self._take(event, None)
+
+    async def accept_clock(self, by: str) -> None:
+        """Follow the clock as it is: an operator says that it is right."""
+        self.require_open()
+        self.clock.accept()
+        at = self.now()
+        self._fold(Event("advance", at, time=at, by=by))  # where a start finds it
+        await self.flushed()
+        self.ticked = at
+        if at > self.clock.now():  # time stands still until then, and a start is not refused
+            await asyncio.get_running_loop().run_in_executor(
+                self._thread, self.log.keep, "clock", at.to_bytes(8, "big")
+            )
 
     def make_token(self, item: NewToken, by: str) -> tuple[str, int]:
         """Make a token and return it: it is shown once. On disk after `flushed`."""

@@ -131,6 +131,11 @@ class _Collected:
             snapshots.age(newest[0][1]) if newest else time.monotonic() - self._meters.begun,
         )
         yield GaugeMetricFamily(
+            "limen_clock_wrong",
+            "1 while the clock is not followed, or far behind the last event.",
+            desk.clock.trouble(desk.state.at) is not None,
+        )
+        yield GaugeMetricFamily(
             "limen_writes_refused", "1 while they are.", desk.broken is not None
         )
 

@@ -78,8 +78,13 @@ async def _serve(settings: Settings) -> None:
         if path is not None and not Path(path).is_file():
             raise ValueError(f"{name}: there is no file {path!r}.")
     begun = time.perf_counter()
-    desk = Desk(folder, lambda message: write({"level": "warning", "message": message}))
+    desk = Desk(
+        folder,
+        lambda message: write({"level": "warning", "message": message}),
+        settings.clock_ahead,
+    )
     try:
+        desk.clock.require_present(desk.state.at)
         if not settings.open and not desk.state.tokens:
             raise ValueError(
                 "a server that other machines can reach needs a token. Make one first: "

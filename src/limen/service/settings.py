@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from limen.service.clock import AT_A_START
 from limen.service.events import period
 
 __all__ = ["Settings", "Webhook", "settings_of"]
@@ -54,6 +55,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     rate: int | None = None  # events a second of one token
     access_log: bool = False
     tick: str = "60s"
+    clock_ahead: str = AT_A_START  # how long after the last event a start may be
     session: str = "12h"  # how long a browser stays signed in
     snapshot_events: int = 1_000_000
     snapshot_every: str = "6h"
@@ -70,7 +72,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     disk_low: float = 0.1  # the share of the disk below which there is an alert
 
     def __post_init__(self) -> None:
-        for name in ("retention", "tick", "session", "snapshot_every"):
+        for name in ("retention", "tick", "clock_ahead", "session", "snapshot_every"):
             if getattr(self, name) is not None:
                 period(getattr(self, name), name)
         host = self.address[0]

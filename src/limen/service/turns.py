@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from limen.service import snapshots
-from limen.service.events import Event, Id
+from limen.service.clock import AT_A_START, Clock
+from limen.service.events import Event, Id, period
 from limen.service.histograms import DELAYS, Histogram
 from limen.service.log import Log, Reader
 from limen.service.names import Names
@@ -54,7 +55,9 @@ class _Queue:
 class Turns:
     """The state, the log, and the turns between them. Used by one event loop."""
 
-    def __init__(self, folder: Path, complain: Callable[[str], None]) -> None:
+    def __init__(
+        self, folder: Path, complain: Callable[[str], None], ahead: str = AT_A_START
+    ) -> None:
         self.folder, self._complain = folder, complain
         self.log = Log(folder, create=True)
         try:
@@ -66,6 +69,8 @@ class Turns:
             raise
         self.state.publish()
         self.on_disk = self.log.last
+        accepted = int.from_bytes(self.log.meta("clock") or b"", "big")
+        self.clock = Clock(self.state.at, period(ahead), accepted, complain)
         self.ticked = self.state.at  # up to where the passing of time is on disk
         self._reader = Reader(folder)
         self.names = Names(self._reader)
@@ -85,7 +90,7 @@ class Turns:
 
     def now(self) -> int:
         """Return the time in microseconds, which never decreases."""
-        return max(time.time_ns() // 1000, self.state.at)
+        return max(self.clock.now(), self.state.at)
 
     @property
     def pending(self) -> int:
