@@ -141,8 +141,11 @@ class Desk(Changes):
         changed = True
         if known is not None and known[2] is not None:
             same, held = known[2] == item.label, known[3]
-            if same and held == as_of:
+            if same and as_of in (None, held):
                 return LabelAnswer(known[0] is not None, False, self.state.seq)
+            if as_of is None and held is not None:
+                # It counts, and must not be undone by the one before, which may be sent again.
+                as_of = max(at, held + 1)
             if held is not None and held == as_of:
                 raise Refused(
                     "other-label",
