@@ -44,10 +44,11 @@ async def score(call: Call) -> Answer:
     item = await call.read(_score)
     point = call.point()  # not before: it may be another one after the wait
     desk = call.desk
-    desk.require_open()
-    call.gate.spend(call, 1)
-    answer = desk.score(point, item, call.by, call.at)
-    await desk.flushed()
+    with call.gate.meters.taking(point.name, "score"):
+        desk.require_open()
+        call.gate.spend(call, 1)
+        answer = desk.score(point, item, call.by, call.at)
+        await desk.flushed()
     call.gate.meters.score(point.name, answer)
     return Answer(encode(answer))
 
@@ -57,21 +58,39 @@ async def label(call: Call) -> Answer:
     item = await call.read(_label)
     point = call.point()
     desk = call.desk
-    desk.require_open()
-    call.gate.spend(call, 1)
-    answer = desk.label(point, item, call.by, call.at)
-    await desk.flushed()
+    with call.gate.meters.taking(point.name, "label"):
+        desk.require_open()
+        call.gate.spend(call, 1)
+        answer = desk.label(point, item, call.by, call.at)
+        await desk.flushed()
     call.gate.meters.event(point.name, "label", False)
     return Answer(encode(answer))
 
 
 async def events(call: Call) -> Answer:
     """Record scores and labels, a line each; each is answered by itself, and may be sent again."""
-    may, desk, settings = _may(call), call.desk, call.gate.settings
-    lines = (await call.body(settings.most_batch, NDJSON)).splitlines()
+    may = _may(call)
+    lines = (await call.body(call.gate.settings.most_batch, NDJSON)).splitlines()
     if len(lines) > _MOST_LINES:
         raise Refused("too-large", f"A batch has at most {_MOST_LINES:,} lines.")
     point = call.point()
+    with call.gate.meters.taking(point.name, "line", len(lines)):
+        answers = await _answered(call, point, lines, may)
+    call.gate.meters.events(point.name, answers)
+    out = [
+        b'{"line":%d,"status":200,%b' % (number, encode(each)[1:])
+        if type(each) is not dict
+        else encode(each)
+        for number, each in enumerate(answers, start=1)
+    ]
+    out.append(b"")
+    return Answer(b"\n".join(out), 200, NDJSON)
+
+
+async def _answered(
+    call: Call, point: Point, lines: list[bytes], may: tuple[bool, bool]
+) -> list[dict[str, Any]]:
+    desk = call.desk
     desk.require_open()
     call.gate.spend(call, len(lines))
     answers: list[dict[str, Any]] = []
@@ -98,15 +117,7 @@ async def events(call: Call) -> Answer:
         except Exception as error:  # the lines before it stand, and those after it may
             answers.append({"line": number + 1, **call.gate.failed(call.route, error).shown()})
     await desk.flushed()
-    call.gate.meters.events(point.name, answers)
-    out = [
-        b'{"line":%d,"status":200,%b' % (number, encode(each)[1:])
-        if type(each) is not dict
-        else encode(each)
-        for number, each in enumerate(answers, start=1)
-    ]
-    out.append(b"")
-    return Answer(b"\n".join(out), 200, NDJSON)
+    return answers
 
 
 def _may(call: Call) -> tuple[bool, bool]:

@@ -90,6 +90,7 @@ async def _serve(settings: Settings) -> None:
                 "a server that other machines can reach needs a token. Make one first: "
                 f"limen serve token add NAME --scope score --data {folder}"
             )
+        desk.try_disk()
         meters = Meters()
         gate = Gate(desk, settings, meters, write)
         gate.routes((*TABLE, *files()))

@@ -9,8 +9,10 @@ Where a commit fails, memory is ahead of the log: it is dropped, and made again 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from limen.service import snapshots
@@ -31,6 +33,7 @@ __all__ = ["Turns"]
 
 _MOST_PENDING = 20_000
 _SLOWEST_COMMIT = 2.0
+_TRIAL = 65536  # bytes: more than most commits need
 
 
 class _Queue:
@@ -172,6 +175,19 @@ class Turns:
             self.log.append(batch.events, batch.names, batch.erased)
             self._published(batch)
 
+    def try_disk(self) -> None:
+        """Find out at a start whether the disk takes writes, before anybody is told that it does.
+
+        By a file without a name: a start is no event.
+        """
+        try:
+            with TemporaryFile(dir=self.folder) as file:
+                file.write(bytes(_TRIAL))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            self._fail(f"{type(error).__name__}: {error}.")
+
     def _published(self, batch: _Queue) -> None:
         self.on_disk = self.log.last
         self.commits += 1
@@ -183,7 +199,7 @@ class Turns:
 
     def _fail(self, reason: str) -> None:
         self.broken, self.epoch = reason, self.epoch + 1
-        self._complain(f"a commit failed, writes are refused: {reason}")
+        self._complain(f"a write failed, writes are refused: {reason}")
         self._flying.settle(False)
         self._queue.settle(False)
         self._queue = _Queue()
