@@ -114,13 +114,22 @@ async def _serve(settings: Settings) -> None:
         config.load()
         server = uvicorn.Server(config)
 
-        def stop(number: int) -> None:
-            gate.ready = False
+        loop = asyncio.get_running_loop()
+
+        def leave(number: int) -> None:
             hub.stop()
             server.handle_exit(number, None)
 
+        def stop(number: int) -> None:
+            drains = gate.ready and number == signal.SIGTERM  # a second signal ends the grace
+            gate.ready = False
+            if drains and settings.drain_seconds:
+                loop.call_later(settings.drain_seconds, leave, number)
+            else:
+                leave(number)
+
         for each in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(each, stop, each)
+            loop.add_signal_handler(each, stop, each)
         sockets = [_listening(settings), _control(folder)]
         host, port = sockets[0].getsockname()[:2]
         host = f"[{host}]" if ":" in host else host

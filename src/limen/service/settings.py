@@ -65,6 +65,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     head_seconds: float = 10.0
     body_seconds: float = 30.0
     keep_alive_seconds: int = 5
+    drain_seconds: float = 0.0  # after SIGTERM: /readyz says no, everything else is answered
     stop_seconds: int = 10
     most_connections: int = 2000
     most_listeners: int = 200  # of server-sent events
@@ -88,8 +89,8 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             value = getattr(self, name)
             if value is not None and not 0 < value < inf:
                 raise ValueError(f"{name} must be positive, got {value}.")
-        for name in ("keep_alive_seconds", "stop_seconds", "most_listeners"):
-            if getattr(self, name) < 0:
+        for name in ("keep_alive_seconds", "drain_seconds", "stop_seconds", "most_listeners"):
+            if not 0 <= getattr(self, name) < inf:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}.")
         if not 0 <= self.disk_low <= 1:
             raise ValueError(f"disk_low must be a share from 0 to 1, got {self.disk_low}.")
