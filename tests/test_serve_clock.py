@@ -98,9 +98,14 @@ def test_a_clock_that_is_wrong_for_seconds_deletes_nothing(shim, monkeypatch, se
         held = ticks(server)
         assert (200, 1) == (score(server, "during")[0], score(server, "during")[1]["answer"])
         assert 200 == score(server, "with a time", time.time())[0]
-        problem(score(server, "too far", time.time() + 3600), "from-the-future")
-        taken = next(event for event in server.log() if event.get("id") == "during")
-        assert abs(datetime.fromisoformat(taken["at"]).timestamp() - time.time()) < 60
+        problem(score(server, "too far", time.time() + 3 * 365 * DAY), "from-the-future")
+        if seconds > 0:
+            assert 200 == score(server, "by the same clock", time.time() + seconds)[0]
+        taken = {event.get("id"): event for event in server.log() if "id" in event}
+        for id in taken.keys() & {"during", "with a time", "by the same clock"}:
+            for name in ("at", "time"):
+                when = datetime.fromisoformat(taken[id][name]).timestamp()
+                assert abs(when - time.time()) < 60
         assert held == ticks(server)
 
         clock.wrong(0)
@@ -119,8 +124,10 @@ def test_a_start_long_after_the_last_event_is_held_until_it_is_confirmed(shim, m
         assert any("the clock is not followed" in str(line["message"]) for line in server.lines)
         until(lambda: "clock" in alerts(server))
         assert 5 == server.ask("GET", PATH)[1]["samples"]
+        assert 200 == score(server, "while held", time.time() + 100 * DAY)[0]
         shown = json.loads(limen("serve", "clock", "show", "--data", str(server.data)).stdout)
         assert "limen serve clock accept" in shown["wrong"]
+        problem(server.ask("POST", "/v1/clock"), "not-found")  # for who owns the directory
 
         done = limen("serve", "clock", "accept", "--data", str(server.data))
         assert (0, None) == (done.returncode, json.loads(done.stdout)["wrong"])

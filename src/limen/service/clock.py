@@ -52,7 +52,7 @@ class Clock:
     def __init__(
         self, last: int, ahead: int, accepted: int, complain: Callable[[str], None]
     ) -> None:
-        self._then, self._counted, self._ahead = last, counted(), ahead
+        self._since = last, counted(), ahead  # one value: a thread that rebuilds reads it too
         self._complain = complain
         self.held = False  # as of the last look
         if not last or shown() < last <= accepted:
@@ -61,50 +61,47 @@ class Clock:
 
     def now(self) -> int:
         """Return the time: that of the clock, or where it has jumped what it would be without."""
-        clock, expected = shown(), self._expected()
-        return clock if self._agree(clock, expected) else expected
+        clock, expected, agrees = self._read()
+        return clock if agrees else expected
 
-    def _expected(self) -> int:
-        return self._then + counted() - self._counted
-
-    def _agree(self, clock: int, expected: int) -> bool:
-        return -FAR <= clock - expected <= self._ahead
+    def _read(self) -> tuple[int, int, bool]:
+        """Return what the clock shows, what it would show by what has passed, and if they agree."""
+        then, began, ahead = self._since
+        clock, expected = shown(), then + counted() - began
+        return clock, expected, -FAR <= clock - expected <= ahead
 
     def look(self) -> bool:
         """Say whether the clock is followed; from a clock that is, time is counted anew."""
-        clock, expected = shown(), self._expected()
-        held = not self._agree(clock, expected)
-        if held and not self.held:
-            self._complain(self._jumped(clock, expected))
-        elif self.held and not held:
+        clock, expected, agrees = self._read()
+        if not agrees and not self.held:
+            self._complain(_jumped(clock, expected))
+        elif self.held and agrees:
             self._complain("the clock agrees again, and is followed")
-        self.held = held
-        if not held:
-            self.accept()
-        return not held
+        self.held = not agrees
+        if agrees:
+            self._since = clock, counted(), FAR
+        return agrees
+
+    def would_reach(self, moment: int) -> bool:
+        """Whether a time lies in the future only because the clock is not followed."""
+        clock, _, agrees = self._read()
+        return not agrees and moment <= clock
 
     def accept(self) -> None:
         """Follow the clock from now on, whatever it shows."""
-        self._then, self._counted, self._ahead, self.held = shown(), counted(), FAR, False
+        self._since, self.held = (shown(), counted(), FAR), False
 
     def trouble(self, last: int) -> str | None:
         """Say what is wrong with the clock, given the time of the last event, and what to do."""
-        clock, expected = shown(), self._expected()
-        if not self._agree(clock, expected):
-            return self._jumped(clock, expected)
+        clock, expected, agrees = self._read()
+        if not agrees:
+            return _jumped(clock, expected)
         if last > clock + FAR:
             return (
                 f"the clock says {_text(clock)}, and the last event is of {_text(last)}: time "
                 "stands still until then"
             )
         return None
-
-    def _jumped(self, clock: int, expected: int) -> str:
-        return (
-            f"the clock says {_text(clock)}, and by the time that has passed it is about "
-            f"{_text(expected)}: the clock is not followed, and nothing expires. Set the clock; if "
-            "it is right, confirm it with `limen serve clock accept`"
-        )
 
     def require_present(self, last: int) -> None:
         """Refuse a log whose end lies in the future, unless an operator has accepted that end."""
@@ -116,6 +113,14 @@ class Clock:
                 "log was written under a wrong one: restore a backup from before, or go on with "
                 "`limen serve clock accept`: time then stands still until the last event."
             )
+
+
+def _jumped(clock: int, expected: int) -> str:
+    return (
+        f"the clock says {_text(clock)}, and by the time that has passed it is about "
+        f"{_text(expected)}: the clock is not followed, and nothing expires. Set the clock; if it "
+        "is right, confirm it with `limen serve clock accept`"
+    )
 
 
 def _text(time: int) -> str:

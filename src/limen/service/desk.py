@@ -57,6 +57,8 @@ class Desk(Changes):
         moment = at if item.time is None else as_microseconds(item.time)
         if known is not None and known[0] is not None:
             return self._score_again(point, item, known[0], known[1])
+        if moment > at + AHEAD and self.clock.would_reach(moment - AHEAD):
+            moment = at  # where the clock is not followed, a caller's that agrees with it is not
         self._require_time(moment, at, "time")
         newest = point.ledger.newest
         if point.horizon is not None and newest is not None and moment <= newest - point.horizon:
