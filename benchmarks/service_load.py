@@ -4,6 +4,7 @@
     python -m benchmarks.service_load [events]
     python -m benchmarks.service_load recovery [events]
     python -m benchmarks.service_load proposal [samples]
+    python -m benchmarks.service_load connections [events]
 
 Loopback only. The server's CPU time is read from /proc; latencies are those of this process, at
 about half of the rate that the server reached. Recovery is timed in this process, and so is what
@@ -23,6 +24,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.machine import RESULTS, write
@@ -205,30 +208,56 @@ def proposal(samples: int) -> None:
     write(RESULTS / "service" / "proposal.json", {"samples": samples, "runs": 5, "rows": rows})
 
 
+@contextmanager
+def served(data: Path) -> Iterator[tuple[int, int]]:
+    """Run a server with a point; give its process and its port."""
+    command = [sys.executable, "-m", "limen", "serve"]
+    where = ["--data", str(data)]
+    subprocess.run(
+        [*command, "point", "add", "fraud", *where], check=True, stdout=subprocess.DEVNULL
+    )
+    server = subprocess.Popen(
+        [*command, *where, "--bind", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+    )
+    assert server.stderr is not None
+    port = int(json.loads(server.stderr.readline())["address"].rpartition(":")[2])
+    try:
+        yield server.pid, port
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(30)
+
+
+def connected(events: int) -> None:
+    """What a single score costs by how many connections ask at a time."""
+    with (
+        tempfile.TemporaryDirectory(prefix="limen-") as made,
+        served(Path(made) / "d") as (
+            pid,
+            port,
+        ),
+    ):
+        rows = []
+        for many in (1, 4, 16, 64):
+            bodies = [
+                request("POST", "scores", line) for line in lines(2 * events, f"c{many}")[::2]
+            ]
+            rows.append(measured("single scores", pid, port, bodies, events, many))
+    note = "other programs ran beside it: compare the rows with one another"
+    write(RESULTS / "service" / "connections.json", {"note": note, "rows": rows})
+
+
 def main() -> None:
     if sys.argv[1:2] == ["proposal"]:
         return proposal(int(float(sys.argv[2])) if len(sys.argv) > 2 else 200_000)
+    if sys.argv[1:2] == ["connections"]:
+        return connected(int(float(sys.argv[2])) if len(sys.argv) > 2 else 5_000)
     if sys.argv[1:2] == ["recovery"]:
         return large(int(float(sys.argv[2])) if len(sys.argv) > 2 else 10**7)
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     with tempfile.TemporaryDirectory(prefix="limen-") as made:
-        data = Path(made) / "d"
-        command = [sys.executable, "-m", "limen", "serve", "--data", str(data)]
-        subprocess.run(
-            [sys.executable, "-m", "limen", "serve", "point", "add", "fraud", "--data", str(data)],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        server = subprocess.Popen(
-            [*command, "--bind", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
-        )
-        assert server.stderr is not None
-        port = int(json.loads(server.stderr.readline())["address"].rpartition(":")[2])
-        try:
-            rows = everything(server.pid, port, events)
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(30)
+        with served(Path(made) / "d") as (pid, port):
+            rows = everything(pid, port, events)
         filled(Path(made) / "large", 50 * events)
         rows.append(recovery(Path(made) / "large"))
         print(json.dumps(rows[-1]))

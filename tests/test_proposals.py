@@ -36,7 +36,8 @@ QUICK = {
 def clock(monkeypatch):
     """A clock that goes only when it is set, in microseconds."""
     found = [1_800_000_000_000_000]
-    monkeypatch.setattr("limen.service.turns.time.time_ns", lambda: found[0] * 1000)
+    monkeypatch.setattr("limen.service.clock.shown", lambda: found[0])
+    monkeypatch.setattr("limen.service.clock.counted", lambda: found[0])
     return found
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import subprocess
@@ -141,9 +142,16 @@ def _full_and_not(server: Server, disk: Path) -> None:
     sent.until_refused(500)
     server.kill()
     server.start()
-    assert 200 == server.ask("GET", "/v1/points/fraud/threshold")[0]
-    sent.until_refused(500)
-    reads_go_on(server, sent)
+    reads_go_on(server, sent)  # and says so before anybody has tried to write
+    assert 503 == sent.one()
+    rows = [{"type": "label", "id": "a0", "label": 1}] * 3
+    raw = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    kind = {"Content-Type": "application/x-ndjson"}
+    problem(server.ask("POST", "/v1/points/fraud/events", headers=kind, raw=raw), "busy")
+    refused = {"score": 1, "line": 3}
+    for name, many in refused.items():
+        counted = f'limen_events_total{{kind="{name}",outcome="refused",point="fraud"}} {many}.0'
+        assert counted.encode() in server.ask("GET", "/metrics")[1]
     filler.unlink()
     until(lambda: server.ask("GET", "/readyz")[0] == 200)
     assert 200 == sent.one()

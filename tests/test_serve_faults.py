@@ -6,6 +6,7 @@ from __future__ import annotations
 import http.client
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -196,6 +197,22 @@ def test_sigterm_ends_in_order_and_a_second_server_is_refused():
         assert not (server.data / "control.sock").exists()
         wal = server.data / "log.db-wal"
         assert not wal.exists() or wal.stat().st_size == 0  # all of it is in log.db
+
+
+def test_after_sigterm_a_probe_is_told_before_connections_are_refused():
+    with folder() as made:
+        config = made / "limen.toml"
+        config.write_text("drain_seconds = 600\n")
+        server = Server(made / "d", "--config", str(config))
+        assert server.process is not None
+        server.ask("PUT", "/v1/points/fraud", {})
+        assert 200 == server.ask("GET", "/readyz")[0]
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(1)  # longer than it takes to refuse connections
+        until(lambda: server.ask("GET", "/readyz")[0] == 503)
+        answer = server.ask("POST", "/v1/points/fraud/scores", {"id": "a", "score": 0.5})
+        assert 200 == answer[0]  # of those that were on their way
+        assert 0 == server.stop()  # a second signal ends the grace
 
 
 def test_snapshots_retention_and_forgetting_happen_by_themselves():

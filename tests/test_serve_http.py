@@ -434,6 +434,8 @@ def test_other_machines_need_tokens_and_tls():
         ("disk_low", 5.0, "a share from 0 to 1"),
         ("disk_low", float("nan"), "a share from 0 to 1"),
         ("keep_alive_seconds", -1, "0 or more"),
+        ("drain_seconds", -0.5, "0 or more"),
+        ("drain_seconds", float("nan"), "0 or more"),
         ("most_listeners", -1, "0 or more"),
     ],
 )

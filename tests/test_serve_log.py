@@ -287,6 +287,27 @@ def test_labels_by_the_time_at_which_they_were_determined(tmp_path):
     desk.release()
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_label_that_is_sent_again_does_not_undo_a_correction_without_a_time(tmp_path, ahead):
+    desk = desk_with(tmp_path / "d")
+    scored(desk, "a", answer=0)
+    as_of = as_datetime(desk.now()) + timedelta(minutes=4 if ahead else -4)
+
+    assert labelled(desk, "a", 1, as_of=as_of).changed
+    assert labelled(desk, "a", 0).changed
+    for _ in range(2):  # both again
+        assert not labelled(desk, "a", 1, as_of=as_of).changed
+        assert not labelled(desk, "a", 0).changed
+    assert 0.0 == desk.point("fraud").ledger.cost
+    assert labelled(desk, "a", 1).changed  # the last one counts
+    assert not labelled(desk, "a", 0, as_of=as_of - timedelta(days=1)).changed
+    assert 1.0 == desk.point("fraud").ledger.cost
+    desk.commit_now()
+    shown = desk.state.shown()
+    desk.release()
+    assert shown == state_of(tmp_path / "d")[1]
+
+
 def test_what_could_have_been_dropped_is_refused_as_too_old(tmp_path):
     desk = desk_with(tmp_path / "d", memory=Keep("period", "2d"))
     scored(desk, "a", time=NOW - timedelta(days=3))  # the first has nothing to be compared with
@@ -435,7 +456,8 @@ def test_a_forgotten_id_is_refused_as_long_as_the_definition_would_take_it(
     tmp_path, monkeypatch, early
 ):
     folder, day, clock = tmp_path / "d", 86_400_000_000, [1_800_000_000_000_000]
-    monkeypatch.setattr("limen.service.turns.time.time_ns", lambda: clock[0] * 1000)
+    monkeypatch.setattr("limen.service.clock.shown", lambda: clock[0])
+    monkeypatch.setattr("limen.service.clock.counted", lambda: clock[0])
     desk = desk_with(folder, time_to_live="1d")
     when = as_datetime(clock[0])
     scored(desk, "secret", time=when)
@@ -676,7 +698,7 @@ def test_the_clock_never_goes_back(tmp_path, monkeypatch):
     desk = desk_with(tmp_path / "d")
     scored(desk, "a")
     then = desk.state.at
-    monkeypatch.setattr("limen.service.turns.time.time_ns", lambda: (then - 10**9) * 1000)
+    monkeypatch.setattr("limen.service.clock.shown", lambda: then - 10**8)
     scored(desk, "b")
 
     assert then == desk.state.at

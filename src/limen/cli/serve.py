@@ -39,6 +39,7 @@ def serve(options: Namespace) -> int:
         None: _run,
         "token": _token,
         "point": _point,
+        "clock": _clock,
         "backup": _backup,
         "restore": _restore,
         "verify": _verify,
@@ -141,6 +142,12 @@ def _point(options: Namespace) -> int:
             file=sys.stderr,
         )
     print(json.dumps(found["definition"], indent=2))
+    return 0
+
+
+def _clock(options: Namespace) -> int:
+    method = "POST" if options.do == "accept" else "GET"
+    print(json.dumps(_asked(options, method, "/v1/clock")))
     return 0
 
 

@@ -31,6 +31,8 @@ class Watch:
         usage = shutil.disk_usage(desk.folder)
         share = usage.free / usage.total
         self._say("", "disk", share < self._disk_low, f"the disk has {share:.0%} left", at)
+        wrong = desk.clock.trouble(desk.state.at)
+        self._say("", "clock", wrong is not None, wrong or "", at)
         for name in list(desk.state.points):
             point = desk.state.points[name]
             wanted = point.definition.alerts

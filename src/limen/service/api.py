@@ -47,10 +47,11 @@ async def score(call: Call) -> Answer:
     item = await call.read(_score)
     point = call.point()  # not before: it may be another one after the wait
     desk = call.desk
-    desk.require_open()
-    call.gate.spend(call, 1)
-    answer = desk.score(point, item, call.by, call.at)
-    await desk.flushed()
+    with call.gate.meters.taking(point.name, "score"):
+        desk.require_open()
+        call.gate.spend(call, 1)
+        answer = desk.score(point, item, call.by, call.at)
+        await desk.flushed()
     call.gate.meters.score(point.name, answer)
     return Answer(encode(answer))
 
@@ -60,21 +61,39 @@ async def label(call: Call) -> Answer:
     item = await call.read(_label)
     point = call.point()
     desk = call.desk
-    desk.require_open()
-    call.gate.spend(call, 1)
-    answer = desk.label(point, item, call.by, call.at)
-    await desk.flushed()
+    with call.gate.meters.taking(point.name, "label"):
+        desk.require_open()
+        call.gate.spend(call, 1)
+        answer = desk.label(point, item, call.by, call.at)
+        await desk.flushed()
     call.gate.meters.event(point.name, "label", False)
     return Answer(encode(answer))
 
 
 async def events(call: Call) -> Answer:
     """Record scores and labels, a line each; each is answered by itself, and may be sent again."""
-    may, desk, settings = _may(call), call.desk, call.gate.settings
-    lines = (await call.body(settings.most_batch, NDJSON)).splitlines()
+    may = _may(call)
+    lines = (await call.body(call.gate.settings.most_batch, NDJSON)).splitlines()
     if len(lines) > _MOST_LINES:
         raise Refused("too-large", f"A batch has at most {_MOST_LINES:,} lines.")
     point = call.point()
+    with call.gate.meters.taking(point.name, "line", len(lines)):
+        answers = await _answered(call, point, lines, may)
+    call.gate.meters.events(point.name, answers)
+    out = [
+        b'{"line":%d,"status":200,%b' % (number, encode(each)[1:])
+        if type(each) is not dict
+        else encode(each)
+        for number, each in enumerate(answers, start=1)
+    ]
+    out.append(b"")
+    return Answer(b"\n".join(out), 200, NDJSON)
+
+
+async def _answered(
+    call: Call, point: Point, lines: list[bytes], may: tuple[bool, bool]
+) -> list[dict[str, Any]]:
+    desk = call.desk
     desk.require_open()
     call.gate.spend(call, len(lines))
     answers: list[dict[str, Any]] = []
@@ -101,15 +120,7 @@ async def events(call: Call) -> Answer:
         except Exception as error:  # the lines before it stand, and those after it may
             answers.append({"line": number + 1, **call.gate.failed(call.route, error).shown()})
     await desk.flushed()
-    call.gate.meters.events(point.name, answers)
-    out = [
-        b'{"line":%d,"status":200,%b' % (number, encode(each)[1:])
-        if type(each) is not dict
-        else encode(each)
-        for number, each in enumerate(answers, start=1)
-    ]
-    out.append(b"")
-    return Answer(b"\n".join(out), 200, NDJSON)
+    return answers
 
 
 def _may(call: Call) -> tuple[bool, bool]:
@@ -379,7 +390,7 @@ def _page(folder: Any, after: int, last: int) -> bytes:
 
 async def make_token(call: Call) -> Answer:
     """Make a token; only for who owns the data directory."""
-    _require_control(call)
+    _require_control(call, "Tokens are made with `limen serve token`.")
     item = await call.read(_new_token)
     call.desk.require_open()
     token, seq = call.desk.make_token(item, call.by)
@@ -389,7 +400,7 @@ async def make_token(call: Call) -> Answer:
 
 async def revoke_token(call: Call) -> Answer:
     """Revoke a token."""
-    _require_control(call)
+    _require_control(call, "Tokens are revoked with `limen serve token`.")
     call.desk.require_open()
     seq = call.desk.revoke_token(call.path["name"], call.by)
     await call.desk.flushed()
@@ -398,7 +409,7 @@ async def revoke_token(call: Call) -> Answer:
 
 async def tokens(call: Call) -> Answer:
     """List the tokens without their secrets."""
-    _require_control(call)
+    _require_control(call, "Tokens are listed with `limen serve token`.")
     rows = [
         {
             "name": token.name,
@@ -411,9 +422,28 @@ async def tokens(call: Call) -> Answer:
     return Answer(encode(rows))
 
 
-def _require_control(call: Call) -> None:
+async def clock(call: Call) -> Answer:
+    """Say what the time is here, and what is wrong with the clock."""
+    _require_control(call, "The clock is shown by `limen serve clock show`.")
+    return Answer(_shown_clock(call))
+
+
+async def accept_clock(call: Call) -> Answer:
+    """Follow the clock as it is; only for who owns the data directory."""
+    _require_control(call, "The clock is confirmed with `limen serve clock accept`.")
+    await call.desk.accept_clock(call.by)
+    return Answer(_shown_clock(call))
+
+
+def _shown_clock(call: Call) -> bytes:
+    desk = call.desk
+    wrong = desk.clock.trouble(desk.state.at)
+    return encode({"time": as_datetime(desk.now()), "wrong": wrong})
+
+
+def _require_control(call: Call, instead: str) -> None:
     if not call.control:
-        raise Refused("not-found", "Tokens are made with `limen serve token`.")
+        raise Refused("not-found", instead)
 
 
 async def healthz(call: Call) -> Answer:
@@ -468,6 +498,8 @@ TABLE = (
     ("GET", "/v1/tokens", "admin", tokens),
     ("POST", "/v1/tokens", "admin", make_token),
     ("DELETE", "/v1/tokens/{name}", "admin", revoke_token),
+    ("GET", "/v1/clock", "admin", clock),
+    ("POST", "/v1/clock", "admin", accept_clock),
     ("GET", "/healthz", None, healthz),
     ("GET", "/readyz", None, readyz),
     ("GET", "/version", None, version),

@@ -234,8 +234,8 @@ class Changes(Turns):
     # What limen does by its policy, once a minute.
 
     async def tick(self) -> None:
-        """Let time go by in all points, and let their policies act."""
-        if self.broken is not None or not self.state.points:
+        """Let time go by in all points, and let their policies act; not where the clock jumped."""
+        if not self.clock.look() or self.broken is not None or not self.state.points:
             return
         at = self.now()
         seen = {name: point.to_see(at) for name, point in self.state.points.items()}

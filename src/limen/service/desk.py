@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -57,6 +58,8 @@ class Desk(Changes):
         moment = at if item.time is None else as_microseconds(item.time)
         if known is not None and known[0] is not None:
             return self._score_again(point, item, known[0])
+        if moment > at + AHEAD and self.clock.would_reach(moment - AHEAD):
+            moment = at  # where the clock is not followed, a caller's that agrees with it is not
         self._require_time(moment, at, "time")
         newest = point.ledger.newest
         if point.horizon is not None and newest is not None and moment <= newest - point.horizon:
@@ -143,8 +146,11 @@ class Desk(Changes):
         changed = True
         if known is not None and known[2] is not None:
             same, held = known[2] == item.label, known[3]
-            if same and held == as_of:
+            if same and as_of in (None, held):
                 return LabelAnswer(known[0] is not None, False, self.state.seq)
+            if as_of is None and held is not None:
+                # It counts, and must not be undone by the one before, which may be sent again.
+                as_of = max(at, held + 1)
             if held is not None and held == as_of:
                 raise Refused(
                     "other-label",
@@ -169,10 +175,13 @@ class Desk(Changes):
         if moment < _EARLIEST:
             raise Refused("invalid", f"{name} must not be before the year 1900 in UTC.")
         if moment > at + AHEAD:
+            step = "Set the clock."
+            if self.clock.trouble(self.state.at) is not None:
+                step = "The server does not follow its clock: `limen serve clock show` says why."
             raise Refused(
                 "from-the-future",
                 f"{name} is {as_datetime(moment).isoformat()}, more than 5 minutes after the "
-                f"server's {as_datetime(at).isoformat()}. Set the clock.",
+                f"server's {as_datetime(at).isoformat()}. {step}",
             )
 
     def _require_remembered(self, point: Point, id: str) -> None:
@@ -362,6 +371,19 @@ class Desk(Changes):
         for seq, event, id in later:
             made.fold(seq, event, names.get(id, id))
         return made
+
+    async def accept_clock(self, by: str) -> None:
+        """Follow the clock as it is: an operator says that it is right."""
+        self.require_open()
+        self.clock.accept()
+        at = self.now()
+        self._fold(Event("advance", at, time=at, by=by))  # where a start finds it
+        await self.flushed()
+        self.ticked = at
+        if at > self.clock.now():  # time stands still until then, and a start is not refused
+            await asyncio.get_running_loop().run_in_executor(
+                self._thread, self.log.keep, "clock", at.to_bytes(8, "big")
+            )
 
     def make_token(self, item: NewToken, by: str) -> tuple[str, int]:
         """Make a token and return it: it is shown once. On disk after `flushed`."""

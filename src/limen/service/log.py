@@ -311,6 +311,11 @@ class Log(Reader):
         elif self._uncut:
             self._cut(0)
 
+    def keep(self, name: str, value: bytes) -> None:
+        """Commit a value of the log as a whole, in the place of the one before."""
+        with self._committed() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
     @contextmanager
     def _committed(self) -> Iterator[sqlite3.Connection]:
         """Let all that is done inside be one commit; where any of it fails, nothing was done."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -17,6 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from limen.service import snapshots
 from limen.service.bodies import ScoreAnswer
 from limen.service.histograms import Histogram
+from limen.service.problems import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +45,19 @@ class Meters:
 
     def event(self, point: str, kind: str, repeated: bool, many: int = 1) -> None:
         """Count events by what became of them."""
-        key = (point, kind, "repeated" if repeated else "taken")
+        self._count(point, kind, "repeated" if repeated else "taken", many)
+
+    @contextmanager
+    def taking(self, point: str, kind: str, many: int = 1) -> Iterator[None]:
+        """Count as refused what is refused inside: invalid, or while the disk takes no writes."""
+        try:
+            yield
+        except Refused:
+            self._count(point, kind, "refused", many)
+            raise
+
+    def _count(self, point: str, kind: str, outcome: str, many: int) -> None:
+        key = (point, kind, outcome)
         self._events[key] = self._events.get(key, 0) + many
 
     def score(self, point: str, answer: ScoreAnswer) -> None:
@@ -66,8 +80,7 @@ class Meters:
         self.event(point, "score", False, len(scores) - repeated)
         self.event(point, "score", True, repeated)
         self.event(point, "label", False, len(answers) - len(scores) - refused)
-        key = (point, "line", "refused")
-        self._events[key] = self._events.get(key, 0) + refused
+        self._count(point, "line", "refused", refused)
 
     def scraped(self, desk: Desk) -> tuple[bytes, bytes]:
         """Return all of it as text, and the type of that text."""
@@ -129,6 +142,11 @@ class _Collected:
             "limen_snapshot_age_seconds",
             "Since the newest snapshot was made, or since the start where there is none.",
             snapshots.age(newest[0][1]) if newest else time.monotonic() - self._meters.begun,
+        )
+        yield GaugeMetricFamily(
+            "limen_clock_wrong",
+            "1 while the clock is not followed, or far behind the last event.",
+            desk.clock.trouble(desk.state.at) is not None,
         )
         yield GaugeMetricFamily(
             "limen_writes_refused", "1 while they are.", desk.broken is not None

@@ -78,13 +78,19 @@ async def _serve(settings: Settings) -> None:
         if path is not None and not Path(path).is_file():
             raise ValueError(f"{name}: there is no file {path!r}.")
     begun = time.perf_counter()
-    desk = Desk(folder, lambda message: write({"level": "warning", "message": message}))
+    desk = Desk(
+        folder,
+        lambda message: write({"level": "warning", "message": message}),
+        settings.clock_ahead,
+    )
     try:
+        desk.clock.require_present(desk.state.at)
         if not settings.open and not desk.state.tokens:
             raise ValueError(
                 "a server that other machines can reach needs a token. Make one first: "
                 f"limen serve token add NAME --scope score --data {folder}"
             )
+        desk.try_disk()
         meters = Meters()
         gate = Gate(desk, settings, meters, write)
         gate.routes((*TABLE, *files()))
@@ -108,13 +114,22 @@ async def _serve(settings: Settings) -> None:
         config.load()
         server = uvicorn.Server(config)
 
-        def stop(number: int) -> None:
-            gate.ready = False
+        loop = asyncio.get_running_loop()
+
+        def leave(number: int) -> None:
             hub.stop()
             server.handle_exit(number, None)
 
+        def stop(number: int) -> None:
+            drains = gate.ready and number == signal.SIGTERM  # a second signal ends the grace
+            gate.ready = False
+            if drains and settings.drain_seconds:
+                loop.call_later(settings.drain_seconds, leave, number)
+            else:
+                leave(number)
+
         for each in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(each, stop, each)
+            loop.add_signal_handler(each, stop, each)
         sockets = [_listening(settings), _control(folder)]
         host, port = sockets[0].getsockname()[:2]
         host = f"[{host}]" if ":" in host else host

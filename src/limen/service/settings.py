@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from limen.service.clock import AT_A_START
 from limen.service.events import period
 
 __all__ = ["Settings", "Webhook", "settings_of"]
@@ -54,6 +55,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     rate: int | None = None  # events a second of one token
     access_log: bool = False
     tick: str = "60s"
+    clock_ahead: str = AT_A_START  # how long after the last event a start may be
     session: str = "12h"  # how long a browser stays signed in
     snapshot_events: int = 1_000_000
     snapshot_every: str = "6h"
@@ -63,6 +65,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     head_seconds: float = 10.0
     body_seconds: float = 30.0
     keep_alive_seconds: int = 5
+    drain_seconds: float = 0.0  # after SIGTERM: /readyz says no, everything else is answered
     stop_seconds: int = 10
     most_connections: int = 2000
     most_listeners: int = 200  # of server-sent events
@@ -70,7 +73,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     disk_low: float = 0.1  # the share of the disk below which there is an alert
 
     def __post_init__(self) -> None:
-        for name in ("retention", "tick", "session", "snapshot_every"):
+        for name in ("retention", "tick", "clock_ahead", "session", "snapshot_every"):
             if getattr(self, name) is not None:
                 period(getattr(self, name), name)
         host = self.address[0]
@@ -86,8 +89,8 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             value = getattr(self, name)
             if value is not None and not 0 < value < inf:
                 raise ValueError(f"{name} must be positive, got {value}.")
-        for name in ("keep_alive_seconds", "stop_seconds", "most_listeners"):
-            if getattr(self, name) < 0:
+        for name in ("keep_alive_seconds", "drain_seconds", "stop_seconds", "most_listeners"):
+            if not 0 <= getattr(self, name) < inf:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}.")
         if not 0 <= self.disk_low <= 1:
             raise ValueError(f"disk_low must be a share from 0 to 1, got {self.disk_low}.")

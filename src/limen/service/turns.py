@@ -9,12 +9,15 @@ Where a commit fails, memory is ahead of the log: it is dropped, and made again 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from limen.service import snapshots
-from limen.service.events import Event, Id
+from limen.service.clock import AT_A_START, Clock
+from limen.service.events import Event, Id, period
 from limen.service.histograms import DELAYS, Histogram
 from limen.service.log import Log, Reader
 from limen.service.names import Names
@@ -30,6 +33,7 @@ __all__ = ["Turns"]
 
 _MOST_PENDING = 20_000
 _SLOWEST_COMMIT = 2.0
+_TRIAL = 65536  # bytes: more than most commits need
 
 
 class _Queue:
@@ -54,7 +58,9 @@ class _Queue:
 class Turns:
     """The state, the log, and the turns between them. Used by one event loop."""
 
-    def __init__(self, folder: Path, complain: Callable[[str], None]) -> None:
+    def __init__(
+        self, folder: Path, complain: Callable[[str], None], ahead: str = AT_A_START
+    ) -> None:
         self.folder, self._complain = folder, complain
         self.log = Log(folder, create=True)
         try:
@@ -67,6 +73,8 @@ class Turns:
             raise
         self.state.publish()
         self.on_disk = self.log.last
+        accepted = int.from_bytes(self.log.meta("clock") or b"", "big")
+        self.clock = Clock(self.state.at, period(ahead), accepted, complain)
         self.ticked = self.state.at  # up to where the passing of time is on disk
         self._reader = Reader(folder)
         self.names = Names(self._reader)
@@ -86,7 +94,7 @@ class Turns:
 
     def now(self) -> int:
         """Return the time in microseconds, which never decreases."""
-        return max(time.time_ns() // 1000, self.state.at)
+        return max(self.clock.now(), self.state.at)
 
     @property
     def pending(self) -> int:
@@ -168,6 +176,19 @@ class Turns:
             self.log.append(batch.events, batch.names, batch.erased)
             self._published(batch)
 
+    def try_disk(self) -> None:
+        """Find out at a start whether the disk takes writes, before anybody is told that it does.
+
+        By a file without a name: a start is no event.
+        """
+        try:
+            with TemporaryFile(dir=self.folder) as file:
+                file.write(bytes(_TRIAL))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            self._fail(f"{type(error).__name__}: {error}.")
+
     def _published(self, batch: _Queue) -> None:
         self.on_disk = self.log.last
         self.commits += 1
@@ -179,7 +200,7 @@ class Turns:
 
     def _fail(self, reason: str) -> None:
         self.broken, self.epoch = reason, self.epoch + 1
-        self._complain(f"a commit failed, writes are refused: {reason}")
+        self._complain(f"a write failed, writes are refused: {reason}")
         self._flying.settle(False)
         self._queue.settle(False)
         self._queue = _Queue()
