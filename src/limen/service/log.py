@@ -214,7 +214,8 @@ class Log(Reader):
         self._lock = locked(folder)
         self._db: sqlite3.Connection | None = None  # type: ignore[assignment]
         self._head: int | None = None
-        self._uncut = False  # whether the WAL may hold ids that were deleted
+        self.uncut = True  # whether the WAL or a page behind it may hold what was deleted
+        self.clean = 0  # up to this event, nothing that was deleted is left in either
         try:
             self._begin()
         except BaseException:
@@ -245,6 +246,7 @@ class Log(Reader):
         self._head = os.open(head, os.O_RDWR)
         self._commits, seq, chain = self._anchored()
         self.require_reached(seq, chain)
+        self.cut()  # of what was deleted before a kill
 
     def _anchored(self) -> tuple[int, int, bytes]:
         assert self._head is not None
@@ -277,10 +279,8 @@ class Log(Reader):
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('forgot', ?)", (forgot,))
         self._sync_head(last, chain)
         self.last, self.chain = last, chain
-        if erased:  # nothing of the ids stays in the WAL
-            self._cut(_PATIENCE)
-        elif self._uncut:
-            self._cut(0)
+        if erased or self.uncut:
+            self.cut()
 
     @contextmanager
     def _committed(self) -> Iterator[sqlite3.Connection]:
@@ -328,17 +328,26 @@ class Log(Reader):
             with self._committed() as db:
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('base', ?)", (stored,))
                 db.execute("DELETE FROM groups WHERE last <= ?", (base,))
-            self._cut(_PATIENCE)
+            self.cut()
         return base
 
-    def _cut(self, patience: int) -> None:
-        """Empty the WAL, in which deleted ids are; where a reader is in the way, later again."""
+    def cut(self) -> None:
+        """Write what the WAL holds to its place and empty it: no byte of what was deleted stays.
+
+        A reader may be in the way. It is not waited for, as commits would wait too: `uncut` says
+        that this is to be tried again.
+        """
         assert self._db is not None
-        self._db.execute(f"PRAGMA busy_timeout = {patience}")
+        self.uncut = True
+        self._db.execute("PRAGMA busy_timeout = 0")
         try:
-            self._uncut = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] != 0
+            with suppress(sqlite3.OperationalError):  # what is committed stands, whatever fails
+                asked = _sound(self._db, "PRAGMA wal_checkpoint(TRUNCATE)", ())
+                self.uncut = asked.fetchone()[0] != 0
         finally:
             self._db.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+        if not self.uncut:
+            self.clean = self.last
 
     def reopen(self) -> None:
         """Begin anew after a failed commit: what counts is what is on disk."""

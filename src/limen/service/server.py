@@ -132,6 +132,7 @@ async def _serve(settings: Settings) -> None:
             asyncio.create_task(sweep(server.server_state.connections)),
             asyncio.create_task(_tick(desk, settings, watch)),
             asyncio.create_task(_snapshots(desk, settings)),
+            asyncio.create_task(_cut(desk)),
             asyncio.create_task(hub.run()),
             *(asyncio.create_task(Sender(desk, hook, write).run()) for hook in settings.webhooks),
         ]
@@ -199,7 +200,7 @@ async def _snapshots(desk: Desk, settings: Settings) -> None:
         newest = next((seq for seq, _ in snapshots.stored(desk.folder)), 0)
         new = desk.on_disk - newest
         due = new >= settings.snapshot_events or (new and time.monotonic() - then >= every)
-        if not due and not newest < desk.state.forgot <= desk.on_disk:
+        if not due and "snapshots" not in desk.left_in(desk.on_disk):
             continue
         then = time.monotonic()
         try:
@@ -209,6 +210,16 @@ async def _snapshots(desk: Desk, settings: Settings) -> None:
         except Exception as error:  # a full disk, most often; the next one may succeed
             write({"level": "error", "message": f"snapshot: {type(error).__name__}: {error}"})
             await asyncio.sleep(60)
+
+
+async def _cut(desk: Desk) -> None:
+    """Once a second, try again to delete what a reader kept in the WAL."""
+    while True:
+        await asyncio.sleep(1)
+        try:
+            await desk.cut()
+        except Exception as error:
+            write({"level": "error", "message": f"cut: {place_of(error)}"})
 
 
 async def _snapshot(desk: Desk) -> None:
