@@ -218,6 +218,7 @@ class Log(Reader):
         self.clean = 0  # up to this event, nothing that was deleted is left in either
         try:
             self._begin()
+            self.cut()  # of what was deleted before a kill
         except BaseException:
             self.close()
             raise
@@ -246,7 +247,6 @@ class Log(Reader):
         self._head = os.open(head, os.O_RDWR)
         self._commits, seq, chain = self._anchored()
         self.require_reached(seq, chain)
-        self.cut()  # of what was deleted before a kill
 
     def _anchored(self) -> tuple[int, int, bytes]:
         assert self._head is not None
@@ -277,9 +277,10 @@ class Log(Reader):
             if erased:
                 forgot = last.to_bytes(8, "big")
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('forgot', ?)", (forgot,))
+        self.uncut = self.uncut or bool(erased)
         self._sync_head(last, chain)
         self.last, self.chain = last, chain
-        if erased or self.uncut:
+        if self.uncut:
             self.cut()
 
     @contextmanager
