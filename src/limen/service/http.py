@@ -75,6 +75,8 @@ class Call:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.path: dict[str, Any] = scope["path_params"]
         self.by, self.token, self.ends = gate.caller(scope, self.headers)
+        if (self.token is not None or gate.trusting) and "limen.known" in scope:
+            scope["limen.known"]()  # its connection is not the first to go
         self.at = gate.desk.now()
 
     @property
@@ -355,6 +357,11 @@ class Gate:
             raise Refused("unauthorized", "The token is unknown, revoked or has expired.")
         return token.name, token, None
 
+    @property
+    def trusting(self) -> bool:
+        """Whether callers need no token: without any, it listens on this machine only."""
+        return self._open and not self.desk.state.tokens
+
     def require(self, call: Call, scope: str | None) -> None:
         """Refuse a caller that may not do this."""
         if call.headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site"):
@@ -364,8 +371,7 @@ class Gate:
         if call.ends is not None and call.method not in ("GET", "HEAD"):
             require_same_origin(call.headers)
         if call.token is None:
-            # Without any token the server listens on this machine only, and trusts it.
-            if self.desk.state.tokens or not self._open:
+            if not self.trusting:
                 raise Refused("unauthorized", "Sign in, or send Authorization: Bearer and a token.")
             return
         if scope is not None and scope not in call.token.scopes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -31,6 +32,7 @@ from limen.service.webhooks import Sender
 
 __all__ = ["control_path", "serve"]
 
+_OTHER_FILES = 128  # besides connections: the log, the control socket, webhooks
 _LONGEST_PATH = 100  # bytes of the path of a socket; systems allow 104 to 108
 
 
@@ -85,6 +87,7 @@ async def _serve(settings: Settings) -> None:
                 "a server that other machines can reach needs a token. Make one first: "
                 f"limen serve token add NAME --scope score --data {folder}"
             )
+        _allow_files(settings)
         meters = Meters()
         gate = Gate(desk, settings, meters, write)
         gate.routes((*TABLE, *files()))
@@ -179,6 +182,19 @@ def _control(folder: Path) -> socket.socket:
     listening.listen(2048)
     listening.setblocking(False)
     return listening
+
+
+def _allow_files(settings: Settings) -> None:
+    """Let as many files be open as there may be connections, or take fewer connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.most_connections + _OTHER_FILES
+    if resource.RLIM_INFINITY != soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if resource.RLIM_INFINITY != soft < wanted:
+        settings.most_connections = max(1, soft - _OTHER_FILES)
+        text = f"at most {settings.most_connections} connections: {soft} files may be open"
+        write({"level": "warning", "message": text})
 
 
 async def _tick(desk: Desk, settings: Settings, watch: Watch) -> None:

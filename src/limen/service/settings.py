@@ -62,6 +62,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     most_head: int = 32 * 1024
     head_seconds: float = 10.0
     body_seconds: float = 30.0
+    answer_seconds: float = 60.0  # within which an answer is to be read
     keep_alive_seconds: int = 5
     stop_seconds: int = 10
     most_connections: int = 2000
@@ -82,7 +83,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
                 "TLS, or behind_proxy where a proxy in front does TLS."
             )
         positive = ("snapshot_events", "most_body", "most_batch", "most_head", "most_connections")
-        for name in (*positive, "head_seconds", "body_seconds", "rate"):
+        for name in (*positive, "head_seconds", "body_seconds", "answer_seconds", "rate"):
             value = getattr(self, name)
             if value is not None and not 0 < value < inf:
                 raise ValueError(f"{name} must be positive, got {value}.")
