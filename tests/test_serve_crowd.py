@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from serving import Server, folder, limen
+from serving import Server, folder, limen, until
 
 from limen.service.guard import guarded
 from limen.service.settings import settings_of
@@ -22,7 +23,9 @@ MOST = 20
 def server() -> Iterator[Server]:
     with folder() as made:
         config = made / "limen.toml"
-        config.write_text(f"most_connections = {MOST}\nhead_seconds = 600\n")
+        config.write_text(
+            f"most_connections = {MOST}\nhead_seconds = 600\nkeep_alive_seconds = 600\n"
+        )
         data = made / "d"
         add = ("serve", "token", "add", "bot", "--scope", "read", "--data", str(data))
         token = limen(*add).stdout.strip()
@@ -51,18 +54,44 @@ def test_who_has_a_token_is_answered_in_a_crowd_without(server, crowd):
         crowd[-1].recv(1)
 
 
+class Known(http.client.HTTPConnection):
+    """A connection that shows its token, and stays."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__("127.0.0.1", server.port, timeout=20)
+        self._token = server.token
+        self.connect()
+        self.first = self.sock
+
+    def asked(self) -> None:
+        self.request("GET", "/v1/points", headers={"Authorization": f"Bearer {self._token}"})
+        response = self.getresponse()
+        assert (200, b"[]") == (response.status, response.read())
+        assert self.first is self.sock
+
+
 def test_a_connection_that_showed_its_token_is_not_the_one_to_go(server, crowd):
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as mine:
-        asked = b"GET /v1/points HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %b\r\n\r\n"
-        mine.sendall(asked % server.token.encode())
-        assert b" 200 " in mine.recv(4096)
-        more = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(MOST + 5)]
-        more[0].settimeout(20)
-        assert b" 503 " in more[0].recv(4096)
-        mine.sendall(asked % server.token.encode())
-        assert b" 200 " in mine.recv(4096)
-        for connection in more:
-            connection.close()
+    mine = Known(server)
+    mine.asked()
+    more = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(MOST + 5)]
+    more[0].settimeout(20)
+    assert b" 503 " in more[0].recv(4096)
+    mine.asked()
+    mine.close()
+    for connection in more:
+        connection.close()
+
+
+def test_too_many_connections_end_whatever_they_showed(server):
+    held = []
+    for _ in range(MOST):
+        held.append(Known(server))
+        held[-1].asked()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as late:
+        assert b" 503 " in late.recv(4096)
+    for connection in held:
+        connection.close()
+    until(lambda: server.ask("GET", "/healthz")[0] == 200)
 
 
 def test_the_operator_is_not_locked_out_by_a_crowd(server, crowd):
