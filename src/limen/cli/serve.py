@@ -135,6 +135,8 @@ def _point(options: Namespace) -> int:
         definition.setdefault("change", {})["policy"] = options.policy
     found = _asked(options, "PUT", f"/v1/points/{quote(options.name, safe='')}", definition)
     print(json.dumps(found["definition"], indent=2))
+    if found["warning"]:
+        print(f"limen: {found['warning']}", file=sys.stderr)
     return 0
 
 

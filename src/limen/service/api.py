@@ -285,6 +285,7 @@ def _shown_point(point: Point, seq: int) -> dict[str, Any]:
         "optimum": {name: as_rule(each) for name, each in point.optima().items()},
         "loss_bound": point.bounds(),
         "newest": None if ledger.newest is None else as_datetime(ledger.newest),
+        "warning": point.undecided(),
     }
 
 
@@ -293,17 +294,19 @@ async def put_point(call: Call) -> Answer:
     name = call.path["point"]
     if call.token is not None and call.token.points is not None and name not in call.token.points:
         raise Refused("forbidden", "The token is not for this point.")
-    allowed = name.isascii() and 0 < len(name) <= 64
+    allowed = name.isascii() and 0 < len(name) <= 64 and name not in (".", "..")
     if not allowed or not all(each.isalnum() or each in "_.-" for each in name):
         raise Refused(
-            "invalid", "A point is named by up to 64 letters, digits, dots, hyphens, underscores."
+            "invalid",
+            "A point is named by up to 64 letters, digits, dots, hyphens, underscores, and not by "
+            ". or .., which in an address are no names.",
         )
     definition = await call.read(_definition)
     match = call.headers.get(b"if-match")
     number = None
     if match is not None:
         text = match.strip(b'"')
-        if not text.isdigit():
+        if not text.isdigit() or len(text) > 18:
             raise Refused("moved-on", "If-Match must be the ETag of the point.")
         number = int(text)
     new = name not in call.desk.state.points

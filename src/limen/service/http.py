@@ -20,6 +20,7 @@ from starlette.routing import Route, Router
 from limen.service.account import Accounts
 from limen.service.cookies import Sessions, require_same_origin
 from limen.service.definitions import checked_segment
+from limen.service.expected import expected
 from limen.service.problems import Refused
 
 if TYPE_CHECKING:
@@ -137,8 +138,8 @@ class Call:
             raise Refused("unsupported-media-type", f"Send Content-Type: {kind.decode()}.")
         if b"content-encoding" in self.headers:
             raise Refused("unsupported-media-type", "Send the body without Content-Encoding.")
-        length = self.headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > most:
+        length = self.headers.get(b"content-length", b"0").lstrip(b"0") or b"0"
+        if not length.isdigit() or len(length) > 18 or int(length) > most:
             raise Refused("too-large", f"The body is larger than {most:,} bytes.")
         message = await self._receive()
         body: bytes = message.get("body", b"")
@@ -167,8 +168,7 @@ def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
     try:
         return decode(body)
     except msgspec.ValidationError as error:
-        text, _, where = str(error).partition(" - at `")
-        field = where.rstrip("`").removeprefix("$").lstrip(".") or None
+        field, text = expected(getattr(decode, "__self__").type, error)  # noqa: B009 - of a Decoder
         raise Refused("invalid", f"{text}.", errors=[{"field": field, "detail": text}]) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise Refused("malformed", f"The body is not valid JSON: {error}.") from None
@@ -326,13 +326,14 @@ class Gate:
     # Who asks.
 
     def _require_host(self, scope: Any) -> None:
-        for name, value in scope["headers"]:
-            if name == b"host":
-                host = value.lower()
-                if host.rpartition(b":")[2].isdigit():
-                    host = host.rpartition(b":")[0]
-                if host in self._hosts:
-                    return
+        hosts = [value.lower() for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) > 1:  # a proxy in front may have looked at the other one
+            raise Refused("malformed", "The request has more than one Host. Send one.")
+        for host in hosts:
+            if host.rpartition(b":")[2].isdigit():
+                host = host.rpartition(b":")[0]
+            if host in self._hosts:
+                return
         raise Refused(
             "unknown-host",
             "The Host is not one of this server. Name it in `hosts` of the settings.",

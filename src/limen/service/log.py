@@ -27,7 +27,7 @@ from limen.storage.files import replace, sync_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Damaged", "Group", "InUse", "Log", "Reader", "anchor", "locked", "read_head"]
+__all__ = ["Damaged", "Group", "InUse", "Log", "Reader", "anchor", "head_of", "locked", "read_head"]
 
 FORMAT = 1
 _SLOT = struct.Struct("<QQ32sI")  # number of the commit, last seq, chain, check
@@ -244,7 +244,10 @@ class Log(Reader):
         head = self.folder / "head"
         if not head.exists() and self.last == 0:
             anchor(self.folder, 0, self.last, self.chain)
-        self._head = os.open(head, os.O_RDWR)
+        try:
+            self._head = os.open(head, os.O_RDWR)
+        except FileNotFoundError:
+            raise _headless("missing") from None
         self._commits, seq, chain = self._anchored()
         self.require_reached(seq, chain)
 
@@ -398,11 +401,25 @@ def read_head(stored: bytes) -> tuple[int, int, bytes]:
         if len(slot) == _SLOT.size and crc32(slot[:-4]) == _SLOT.unpack(slot)[3]:
             slots.append(_SLOT.unpack(slot)[:3])
     if not slots:
-        raise Damaged(
-            "the file head is damaged. Restore a backup, or write it anew from the log as it is "
-            "with `limen serve verify --accept`."
-        )
+        raise _headless("damaged")
     return max(slots)
+
+
+def head_of(folder: Path) -> tuple[int, int, bytes]:
+    """Read the head of a data directory."""
+    try:
+        return read_head((folder / "head").read_bytes())
+    except FileNotFoundError:
+        if not (folder / "log.db").exists():
+            raise
+        raise _headless("missing") from None
+
+
+def _headless(how: str) -> Damaged:
+    return Damaged(
+        f"the file head is {how}. Restore a backup, or write it anew from the log as it is with "
+        "`limen serve verify --accept`."
+    )
 
 
 def _slot(commits: int, last: int, chain: bytes) -> bytes:

@@ -35,6 +35,7 @@ _NDJSON = "application/x-ndjson"
 _SEGMENT = ("segment", {"type": "string", "maxLength": 64})
 _AFTER = ("after", {"type": "integer", "minimum": 0, "maximum": 2**53})
 _BEFORE = ("before", {"type": "integer", "minimum": 0, "maximum": 2**53})
+_NAME = r"^(?!\.\.?$)[A-Za-z0-9_.\-]+$"
 _FEW = ("limit", {"type": "integer", "minimum": 0, "maximum": 100})
 _LIMIT = ("limit", {"type": "integer", "minimum": 0, "maximum": 10000})
 
@@ -171,7 +172,7 @@ def _operation(
         "number": {"type": "integer", "minimum": 1, "maximum": 10**9 - 1},
         "seq": _AFTER[1],
     }
-    point = {"type": "string", "minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9_.\-]+$"}
+    point = {"type": "string", "minLength": 1, "maxLength": 64, "pattern": _NAME}
     named = path.strip("/").translate(str.maketrans("/", "_", "{}"))
     operation: dict[str, Any] = {
         "operationId": f"{method}_{named}",

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limen.service.log import Damaged, Reader, anchor, locked, read_head
+from limen.service.log import Damaged, Reader, anchor, head_of, locked
 from limen.service.state import State
 from limen.storage.files import replace
 
@@ -171,7 +171,7 @@ def verified(folder: Path, *, accept: bool = False) -> dict[str, object]:
     """
     lock = locked(folder) if accept else None
     try:
-        head = None if accept else read_head((folder / "head").read_bytes())
+        head = None if accept else head_of(folder)
         with Reader(folder) as log, log.still():
             found = _compared(log, folder)
             if head is None:
