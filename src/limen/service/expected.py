@@ -13,6 +13,17 @@ from msgspec import inspect
 
 __all__ = ["expected"]
 
+_NAMES: dict[Any, str] = {
+    inspect.FloatType: "a number",
+    inspect.IntType: "a whole number",
+    inspect.BoolType: "true or false",
+    inspect.StrType: "a text",
+    inspect.NoneType: "null",
+    inspect.StructType: "an object",
+    inspect.DictType: "an object",
+    inspect.ListType: "a list",
+}
+
 
 def expected(kind: Any, error: msgspec.ValidationError) -> tuple[str | None, str]:
     """Return which field of a body is wrong, and what is wrong with it.
@@ -25,6 +36,7 @@ def expected(kind: Any, error: msgspec.ValidationError) -> tuple[str | None, str
     score must be a number, "-inf" or "inf", got '0.93'
     """
     text, _, where = str(error).partition(" - at `")
+    text = text.rstrip(".")
     field = where.rstrip("`").removeprefix("$").lstrip(".") or None
     found = _inside(_types(kind), field or "")
     if text.startswith("Object contains unknown field"):
@@ -36,6 +48,8 @@ def expected(kind: Any, error: msgspec.ValidationError) -> tuple[str | None, str
     words = [word for each in found for word in _words(each)]
     if not got or not words or "" in words:
         return field, text
+    if "a number" in words:
+        words = [word for word in words if word != "a whole number"]
     *most, last = dict.fromkeys(words)
     one_of = f"{', '.join(most)} or {last}" if most else last
     return field, f"{field or 'the body'} must be {one_of}, got {got}"
@@ -80,8 +94,4 @@ def _fields(found: Any) -> list[str]:
 def _words(found: Any) -> list[str]:
     if isinstance(found, inspect.LiteralType):
         return [json.dumps(value) for value in found.values]
-    names = {inspect.FloatType: "a number", inspect.IntType: "a whole number"}
-    names |= {inspect.NoneType: "null", inspect.BoolType: "true or false"}
-    names |= {inspect.StrType: "a text", inspect.StructType: "an object"}
-    names |= {inspect.DictType: "an object", inspect.ListType: "a list"}
-    return [names.get(type(found), "")]
+    return [_NAMES.get(type(found), "")]
