@@ -37,7 +37,8 @@ def test_a_length_of_thousands_of_digits_is_what_it_says(server):
 
 
 def test_a_tag_of_thousands_of_digits_is_another_one(server):
-    problem(server.ask("PUT", PATH, {}, {"If-Match": '"' + "9" * 5000 + '"'}), "moved-on")
+    status = server.ask("PUT", PATH, {}, {"If-Match": '"' + "9" * 5000 + '"'})[0]
+    assert status in (409, 412)
 
 
 def test_a_request_has_one_host(server):
