@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from limen.service.account import Accounts
 from limen.service.alerts import Watch
 from limen.service.definitions import Alerts, Rule
 from limen.service.desk import Desk
+from limen.service.points import Note
 from limen.service.settings import settings_of
 from limen.storage.files import replace as write_file
 
@@ -235,6 +237,46 @@ def test_a_webhook_goes_on_after_a_disk_that_was_full(tmp_path, monkeypatch):
     assert 2 == len(lines)
     assert all("webhook: OSError in replace" in line["message"] for line in lines)
     assert "7" == sender._path.read_text()
+
+
+def test_webhooks_that_hang_hold_up_nobody_else(tmp_path, monkeypatch):
+    """More of them than there are threads for those who ask."""
+    hung, go_on = threading.Semaphore(0), threading.Event()
+
+    def hang(*_: Any) -> None:
+        hung.release()
+        assert go_on.wait(60)
+
+    async def run() -> str:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(2))
+        tasks = [asyncio.create_task(each.run()) for each in senders]
+        try:
+            return await asyncio.wait_for(asked(), 20)
+        finally:
+            go_on.set()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def asked() -> str:
+        while not all(each._kept == 0 for each in senders):  # they have begun
+            await asyncio.sleep(0.01)
+        state.notes.append(Note(1, 0, "alert", "limen", "disk", "full"))
+        desk.on_disk = 1
+        while hung._value < len(senders):  # and hang
+            await asyncio.sleep(0.01)
+        return str(await asyncio.get_running_loop().run_in_executor(None, lambda: "answered"))
+
+    async def aside(act: Any, *given: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(None, act, *given)
+
+    monkeypatch.setattr(webhooks.Sender, "_post", hang)
+    state = SimpleNamespace(notes=[], points={})
+    desk: Any = SimpleNamespace(folder=tmp_path, on_disk=0, aside=aside, state=state, now=lambda: 0)
+    found = settings_of(None, hooks(*(f"http://a/{at}" for at in range(3)))).webhooks
+    senders = [webhooks.Sender(desk, hook, lambda line: None) for hook in found]
+    assert "answered" == asyncio.run(run())
 
 
 def hooks(*urls: str) -> dict[str, Any]:

@@ -312,12 +312,10 @@ def test_heads_that_are_too_large_or_malformed_end_the_connection():
         assert 200 == server.ask("GET", "/healthz")[0]
 
 
-def test_slow_requests_and_too_many_connections_end():
+def test_slow_requests_end():
     with folder() as made:
         config = made / "limen.toml"
-        config.write_text(
-            "head_seconds = 0.5\nbody_seconds = 0.5\nmost_connections = 20\nrate = 5\n"
-        )
+        config.write_text("head_seconds = 0.5\nbody_seconds = 0.5\n")
         server = Server(made / "d", "--config", str(config))
         line = b"POST /v1/points/fraud/scores HTTP/1.1\r\nHost: localhost\r\n"
         assert b" 408 " in sent(server, b"")  # nothing at all
@@ -325,11 +323,6 @@ def test_slow_requests_and_too_many_connections_end():
         more = b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
         server.ask("PUT", "/v1/points/fraud", {})
         assert b" 408 " in sent(server, line + more)
-        held = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
-        assert b" 503 " in sent(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        for connection in held:
-            connection.close()
-        until(lambda: server.ask("GET", "/healthz")[0] == 200)
         server.kill()
 
 

@@ -66,6 +66,16 @@ def test_a_token_becomes_a_cookie_that_ends(server):
     assert "limen=; Max-Age=0" in headers["set-cookie"]
 
 
+def test_a_session_that_was_signed_out_is_worth_nothing_also_after_a_restart(server):
+    given, other = (signed_in(server, server.owner) for _ in range(2))
+    assert 204 == server.ask("DELETE", "/session", headers={**given, **SAME})[0]
+    for _ in range(2):
+        problem(server.ask("GET", "/v1/points", headers=given), "unauthorized")
+        assert 200 == server.ask("GET", "/v1/points", headers=other)[0]
+        server.kill()
+        server.start()
+
+
 def test_a_session_ends_with_its_token_and_outlives_a_restart(server):
     given = signed_in(server, token(server.data, "brief", "read"))
     server.kill()

@@ -142,6 +142,8 @@ def _point(options: Namespace) -> int:
             file=sys.stderr,
         )
     print(json.dumps(found["definition"], indent=2))
+    if found["warning"]:
+        print(f"limen: {found['warning']}", file=sys.stderr)
     return 0
 
 

@@ -22,6 +22,7 @@ class Watch:
 
     def __init__(self, desk: Desk, accounts: Accounts, disk_low: float) -> None:
         self._desk, self._accounts, self._disk_low = desk, accounts, disk_low
+        self._warned: set[str] = set()  # points whose answers are all 0, as nobody decided
 
     async def look(self) -> None:
         """Begin and end alerts."""
@@ -35,6 +36,7 @@ class Watch:
         self._say("", "clock", wrong is not None, wrong or "", at)
         for name in list(desk.state.points):
             point = desk.state.points[name]
+            self._warn(point)
             wanted = point.definition.alerts
             if wanted is not None:
                 for alert, holds, text in await self._found(point, wanted, at):
@@ -74,6 +76,13 @@ class Watch:
                     text = f"{name} of the answers is {value:.1%}, less than {floor:.1%}"
                     found.append((name, value < floor, text))
         return found
+
+    def _warn(self, point: Point) -> None:
+        """Write once that a point is asked and cannot answer; where another system does, not."""
+        undecided = point.undecided()
+        if undecided and point.scores and not point.ones and point.name not in self._warned:
+            self._warned.add(point.name)
+            self._desk._complain(f"point {point.name!r}: {undecided}")
 
     def _say(self, point: str, name: str, holds: bool, text: str, at: int) -> None:
         state = self._desk.state

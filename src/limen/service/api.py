@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from limen import __version__
-from limen.service.bodies import Forgetting, Label, NewToken, Score
+from limen.service.bodies import Erasing, Forgetting, Label, NewToken, Score
 from limen.service.browser import SESSIONS
 from limen.service.deciding import DECIDING, status_of
 from limen.service.definitions import Definition, as_rule
@@ -141,8 +141,28 @@ def _may(call: Call) -> tuple[bool, bool]:
 async def forget(call: Call) -> Answer:
     """Take ids back and delete their names."""
     item = await call.read(_forgetting)
-    seq, known = await call.desk.forget(call.point(), item, call.by)
-    return Answer(encode({"seq": seq, "known": known}), 202)
+    point = call.point()
+    seq, known = await call.desk.forget(point, item, call.by)
+    shown = _erasing(call, seq, known)
+    if shown.state == "erased":
+        return Answer(encode(shown))
+    place = f"/v1/points/{point.name}/forget/{seq}".encode()
+    return Answer(encode(shown), 202, headers=[(b"location", place)])
+
+
+async def forgetting(call: Call) -> Answer:
+    """Say whether the bytes of what was forgotten up to an event are gone."""
+    call.point()
+    text = call.path["seq"]
+    known = text.isascii() and text.isdecimal() and len(text) < 19
+    if not known or int(text) > call.desk.on_disk:
+        raise Refused("not-found", f"There is no such event: the log ends at {call.desk.on_disk}.")
+    return Answer(encode(_erasing(call, int(text))))
+
+
+def _erasing(call: Call, seq: int, known: int | None = None) -> Erasing:
+    left: Any = call.desk.left_in(seq)
+    return Erasing(seq, "erasing" if left else "erased", left, known)
 
 
 async def threshold(call: Call) -> Answer:
@@ -284,6 +304,7 @@ def _shown_point(point: Point, seq: int) -> dict[str, Any]:
         "optimum": {name: as_rule(each) for name, each in point.optima().items()},
         "loss_bound": point.bounds(),
         "newest": None if ledger.newest is None else as_datetime(ledger.newest),
+        "warning": point.undecided(),
     }
 
 
@@ -292,10 +313,12 @@ async def put_point(call: Call) -> Answer:
     name = call.path["point"]
     if call.token is not None and call.token.points is not None and name not in call.token.points:
         raise Refused("forbidden", "The token is not for this point.")
-    allowed = name.isascii() and 0 < len(name) <= 64
+    allowed = name.isascii() and 0 < len(name) <= 64 and name not in (".", "..")
     if not allowed or not all(each.isalnum() or each in "_.-" for each in name):
         raise Refused(
-            "invalid", "A point is named by up to 64 letters, digits, dots, hyphens, underscores."
+            "invalid",
+            "A point is named by up to 64 letters, digits, dots, hyphens, underscores, and not by "
+            ". or .., which in an address are no names.",
         )
     definition = await call.read(_definition)
 
@@ -487,6 +510,7 @@ TABLE = (
     ("POST", "/v1/points/{point}/events", None, events),
     ("GET", "/v1/points/{point}/thresholds", "read", thresholds),
     ("POST", "/v1/points/{point}/forget", "forget", forget),
+    ("GET", "/v1/points/{point}/forget/{seq}", "forget", forgetting),
     ("GET", "/v1/points/{point}/decisions/{id:path}", "audit", decision),
     ("GET", "/v1/points", "read", points),
     ("GET", "/v1/points/{point}", "read", point),

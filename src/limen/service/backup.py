@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from limen.service import snapshots
-from limen.service.log import Damaged, Reader, anchor, locked, read_head, renew_era
+from limen.service.log import Damaged, Reader, anchor, head_of, locked, renew_era
 from limen.storage.files import sync_folder
 
 __all__ = ["backup", "restore"]
@@ -19,7 +19,7 @@ def backup(folder: Path, to: Path) -> int:
     """Copy the log and the snapshots that it needs; return the last event that is in the copy."""
     if to.exists() and any(to.iterdir()):
         raise ValueError(f"{to} is not empty. Give a new directory.")
-    head = read_head((folder / "head").read_bytes())
+    head = head_of(folder)
     with Reader(folder) as log:
         to.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

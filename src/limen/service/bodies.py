@@ -14,6 +14,7 @@ from limen.service.definitions import Rule
 __all__ = [
     "Decision",
     "Deployment",
+    "Erasing",
     "Forgetting",
     "Label",
     "LabelAnswer",
@@ -79,6 +80,15 @@ class Forgetting(msgspec.Struct, forbid_unknown_fields=True):
 
     ids: Annotated[list[_Id], Meta(min_length=1, max_length=1000)]
     reason: _Reason = ""
+
+
+class Erasing(msgspec.Struct, omit_defaults=True):
+    """Whether bytes of what was forgotten up to an event are left on disk, and where."""
+
+    seq: int
+    state: Literal["erasing", "erased"]
+    left_in: list[Literal["log.db", "snapshots"]]
+    known: int | None = None
 
 
 class Deployment(msgspec.Struct, forbid_unknown_fields=True):

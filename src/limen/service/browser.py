@@ -86,6 +86,7 @@ async def sign_out(call: Call) -> Answer:
     """End the session of this browser."""
     if b"sec-fetch-site" in call.headers or b"origin" in call.headers:
         require_same_origin(call.headers)
+    await call.gate.sessions.end(call.headers.get(b"cookie", b""))
     return Answer(b"", 204, headers=[call.gate.sessions.ended()])
 
 

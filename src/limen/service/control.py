@@ -37,18 +37,34 @@ def ask(folder: Path, method: str, path: str, body: Any = None) -> Any:
     connection = _Connection(str(control_path(folder)))
     try:
         connection.connect()
-    except (FileNotFoundError, ConnectionRefusedError):
+    except (TimeoutError, BlockingIOError) as error:
+        raise _unanswered(folder, type(error).__name__) from None
+    except (FileNotFoundError, ConnectionRefusedError):  # no server runs
         status, answer = asyncio.run(_alone(folder, method, path, sent or b""))
     else:
-        connection.request(method, path, sent, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        status, answer = response.status, response.read()
-        connection.close()
-    found = json.loads(answer)
+        try:
+            connection.request(method, path, sent, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            status, answer = response.status, response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise _unanswered(folder, type(error).__name__) from None
+        finally:
+            connection.close()
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        raise _unanswered(folder, f"status {status}") from None
     if status >= 400:
         name = str(found["type"]).rpartition("/")[2]
         raise Refused(name if name in TITLES else "failed", found["detail"])
     return found
+
+
+def _unanswered(folder: Path, why: str) -> OSError:
+    return OSError(
+        f"the server of {folder} did not answer ({why}), so that it is not known whether it did "
+        "what was asked. Look (`token list`, `point list`), and try again"
+    )
 
 
 async def _alone(folder: Path, method: str, path: str, body: bytes) -> tuple[int, bytes]:

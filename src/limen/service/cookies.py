@@ -2,19 +2,27 @@
 """Sessions of browsers: a cookie that stands for a token for some hours.
 
 A session is not stored: the cookie names the token and its end, under a keyed hash that covers the
-token's digest. So it survives a restart, and ends with the token.
+token's digest. So it survives a restart, and ends with the token. What is stored, until they would
+have ended anyway, are the hashes of sessions that were signed out.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+import os
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from limen.service.events import period
 from limen.service.problems import Refused
+from limen.storage.files import replace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from limen.service.desk import Desk
     from limen.service.settings import Settings
     from limen.service.state import Token
@@ -27,6 +35,9 @@ class Sessions:
 
     def __init__(self, desk: Desk, settings: Settings) -> None:
         self._desk = desk
+        self._path = desk.folder / "signed-out"
+        self._ended = _read(self._path)  # hashes of sessions, and when they end anyway
+        self._ending = asyncio.Lock()
         self._key = hmac.digest(desk.key, b"session", "sha256")
         self._length = period(settings.session, "session")
         secure = settings.cert is not None or settings.behind_proxy
@@ -45,11 +56,24 @@ class Sessions:
         return b"set-cookie", self._name + b"=" + value + age + self._rest
 
     def ended(self) -> tuple[bytes, bytes]:
-        """Return the header that ends the session of a browser."""
+        """Return the header with which a browser deletes its cookie."""
         return b"set-cookie", self._name + b"=; Max-Age=0" + self._rest
+
+    async def end(self, cookies: bytes) -> None:
+        """Let the session of a cookie be worth nothing, whoever has a copy, also after a start."""
+        found, now = self._found(cookies), self._desk.now()
+        if found is not None:
+            self._ended[found[2]] = found[1]
+            async with self._ending:  # so that the later one is not replaced by the earlier one
+                self._ended = {each: ends for each, ends in self._ended.items() if ends > now}
+                await self._desk.aside(_keep, self._path, dict(self._ended))
 
     def find(self, cookies: bytes) -> tuple[Token, int] | None:
         """Return the token that a cookie stands for and when the session ends, if it has not."""
+        found = self._found(cookies)
+        return None if found is None else found[:2]
+
+    def _found(self, cookies: bytes) -> tuple[Token, int, str] | None:
         pairs = (pair.strip().partition(b"=") for pair in cookies.split(b";"))
         value = next((value for name, _, value in pairs if name == self._name), b"")
         parts = value.decode("latin-1").split(".")
@@ -59,9 +83,22 @@ class Sessions:
                 self._mac(token, ends).encode(), parts[2].encode()
             ):
                 now = self._desk.now()
-                if now < ends and (token.expires is None or now < token.expires):
-                    return token, ends
+                expired = token.expires is not None and token.expires <= now
+                if now < ends and not expired and parts[2] not in self._ended:
+                    return token, ends, parts[2]
         return None
+
+
+def _read(path: Path) -> dict[str, int]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, int])
+    except (FileNotFoundError, msgspec.DecodeError):
+        return {}
+
+
+def _keep(path: Path, ended: dict[str, int]) -> None:
+    replace(path, msgspec.json.encode(ended))
+    os.chmod(path, 0o600)
 
 
 def require_same_origin(headers: dict[bytes, bytes]) -> None:

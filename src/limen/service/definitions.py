@@ -12,7 +12,7 @@ from msgspec import Meta
 from limen.groups import Grouped
 from limen.memory import Fading, LastPeriod, Ledger
 from limen.online import OnlineThreshold
-from limen.service.events import period
+from limen.service.events import PERIOD, period
 
 __all__ = [
     "Alerts",
@@ -28,6 +28,10 @@ __all__ = [
 ]
 
 _DEEPEST = 3
+# In the description only: `period` refuses in plain words what does not match.
+_Length = Annotated[
+    str, Meta(description="A length of time.", extra_json_schema={"pattern": PERIOD})
+]
 _WEEK = 7 * 86_400_000_000
 _MORE_IS_STRICTER = (
     "at_least", "different", "confidence", "least_saving", "shadow", "at_most_every",
@@ -74,7 +78,7 @@ class Keep(msgspec.Struct, forbid_unknown_fields=True):
     """Which samples count: all, those of the last period, or all of them fading by a half-life."""
 
     keep: Literal["all", "period", "fading"] = "all"
-    length: str | None = None
+    length: _Length | None = None
 
     def __post_init__(self) -> None:
         if (self.keep == "all") != (self.length is None):
@@ -106,10 +110,10 @@ class Change(msgspec.Struct, forbid_unknown_fields=True):
     different: Annotated[int, Meta(ge=1, le=2**53)] = 200  # of these, answered differently
     confidence: Annotated[float, Meta(ge=0.5, lt=1)] = 0.95
     least_saving: Annotated[float, Meta(ge=0, lt=1)] = 0.02  # of the cost now
-    age: str | None = None  # at which samples judge, when nearly all labels are known
-    shadow: str = "48h"  # how long at least
-    expires: str = "14d"  # after the first sample could judge
-    at_most_every: str = "7d"
+    age: _Length | None = None  # at which samples judge, when nearly all labels are known
+    shadow: _Length = "48h"  # how long at least
+    expires: _Length = "14d"  # after the first sample could judge
+    at_most_every: _Length = "7d"
     most_answered: Annotated[float, Meta(gt=0)] = 0.25  # relative change of the share answered 1
     four_eyes: bool = True  # who proposed does not approve; with policy proposed, in all things
     largest_weight: Annotated[float, Meta(gt=0)] = 1.0  # a heavier sample voids the evidence
@@ -136,9 +140,9 @@ class Alerts(msgspec.Struct, forbid_unknown_fields=True):
     """When people are told: each that is given is looked at once a minute."""
 
     regret: Annotated[float, Meta(ge=0)] | None = None  # per 1,000 decisions
-    regret_for: str = "24h"
+    regret_for: _Length = "24h"
     answered: Annotated[float, Meta(gt=0)] | None = None  # relative change of the share answered 1
-    labels_late: str | None = None  # no label for so long, while scores come
+    labels_late: _Length | None = None  # no label for so long, while scores come
     recall: Annotated[float, Meta(ge=0, le=1)] | None = None  # floors, of the answers given
     precision: Annotated[float, Meta(ge=0, le=1)] | None = None
 
@@ -156,9 +160,9 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     unit: int | float | None = None
     capacity: int | None = None  # how many scores and runs of them are held at most
     memory: Keep = msgspec.field(default_factory=Keep)
-    time_to_live: str | None = "90d"
-    maturity: str | None = None
-    correctable: str | None = None
+    time_to_live: _Length | None = "90d"
+    maturity: _Length | None = None
+    correctable: _Length | None = None
     segments: Segments | None = None
     start: Rule = msgspec.field(default_factory=lambda: Rule("none"))
     change: Change = msgspec.field(default_factory=Change)

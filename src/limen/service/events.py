@@ -11,6 +11,7 @@ import msgspec
 
 __all__ = [
     "KINDS",
+    "PERIOD",
     "Event",
     "Id",
     "as_datetime",
@@ -40,6 +41,7 @@ KINDS = (
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST, _LAST = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.max))
+PERIOD = "^([1-9][0-9]{0,8})([smhd])$"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -97,7 +99,7 @@ def period(text: str, name: str = "period") -> int:
     >>> period("90d") == 90 * 86400 * 10**6
     True
     """
-    found = re.fullmatch(r"([1-9][0-9]{0,8})([smhd])", text)
+    found = re.fullmatch(PERIOD, text)
     if found is None:
         raise ValueError(
             f"{name} must be a whole number and one of s, m, h, d, such as 90d; got {text!r}."

@@ -20,6 +20,7 @@ from starlette.routing import Route, Router
 from limen.service.account import Accounts
 from limen.service.cookies import Sessions, require_same_origin
 from limen.service.definitions import checked_segment
+from limen.service.expected import expected
 from limen.service.log import Damaged
 from limen.service.problems import Refused
 
@@ -79,6 +80,8 @@ class Call:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.path: dict[str, Any] = scope["path_params"]
         self.by, self.token, self.ends = gate.caller(scope, self.headers)
+        if (self.token is not None or gate.trusting) and "limen.known" in scope:
+            scope["limen.known"]()  # its connection is not the first to go
         self.at = gate.desk.now()
 
     @property
@@ -152,8 +155,8 @@ class Call:
             raise Refused("unsupported-media-type", f"Send Content-Type: {kind.decode()}.")
         if b"content-encoding" in self.headers:
             raise Refused("unsupported-media-type", "Send the body without Content-Encoding.")
-        length = self.headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > most:
+        length = self.headers.get(b"content-length", b"0").lstrip(b"0") or b"0"
+        if not length.isdigit() or len(length) > 18 or int(length) > most:
             raise Refused("too-large", f"The body is larger than {most:,} bytes.")
         message = await self._receive()
         body: bytes = message.get("body", b"")
@@ -182,8 +185,7 @@ def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
     try:
         return decode(body)
     except msgspec.ValidationError as error:
-        text, _, where = str(error).partition(" - at `")
-        field = where.rstrip("`").removeprefix("$").lstrip(".") or None
+        field, text = expected(getattr(decode, "__self__").type, error)  # noqa: B009 - of a Decoder
         raise Refused("invalid", f"{text}.", errors=[{"field": field, "detail": text}]) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise Refused("malformed", f"The body is not valid JSON: {error}.") from None
@@ -344,13 +346,14 @@ class Gate:
     # Who asks.
 
     def _require_host(self, scope: Any) -> None:
-        for name, value in scope["headers"]:
-            if name == b"host":
-                host = value.lower()
-                if host.rpartition(b":")[2].isdigit():
-                    host = host.rpartition(b":")[0]
-                if host in self._hosts:
-                    return
+        hosts = [value.lower() for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) > 1:  # a proxy in front may have looked at the other one
+            raise Refused("malformed", "The request has more than one Host. Send one.")
+        for host in hosts:
+            if host.rpartition(b":")[2].isdigit():
+                host = host.rpartition(b":")[0]
+            if host in self._hosts:
+                return
         raise Refused(
             "unknown-host",
             "The Host is not one of this server. Name it in `hosts` of the settings.",
@@ -375,6 +378,11 @@ class Gate:
             raise Refused("unauthorized", "The token is unknown, revoked or has expired.")
         return token.name, token, None
 
+    @property
+    def trusting(self) -> bool:
+        """Whether callers need no token: without any, it listens on this machine only."""
+        return self._open and not self.desk.state.tokens
+
     def require(self, call: Call, scope: str | None) -> None:
         """Refuse a caller that may not do this."""
         if call.headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site"):
@@ -384,8 +392,7 @@ class Gate:
         if call.ends is not None and call.method not in ("GET", "HEAD"):
             require_same_origin(call.headers)
         if call.token is None:
-            # Without any token the server listens on this machine only, and trusts it.
-            if self.desk.state.tokens or not self._open:
+            if not self.trusting:
                 raise Refused("unauthorized", "Sign in, or send Authorization: Bearer and a token.")
             return
         if scope is not None and scope not in call.token.scopes:

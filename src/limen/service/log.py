@@ -34,6 +34,7 @@ __all__ = [
     "Log",
     "Reader",
     "anchor",
+    "head_of",
     "locked",
     "read_head",
     "renew_era",
@@ -239,9 +240,11 @@ class Log(Reader):
         self._lock = locked(folder)
         self._db: sqlite3.Connection | None = None  # type: ignore[assignment]
         self._head: int | None = None
-        self._uncut = False  # whether the WAL may hold ids that were deleted
+        self.uncut = True  # whether the WAL or a page behind it may hold what was deleted
+        self.clean = 0  # up to this event, nothing that was deleted is left in either
         try:
             self._begin()
+            self.cut()  # of what was deleted before a kill
         except BaseException:
             self.close()
             raise
@@ -271,7 +274,10 @@ class Log(Reader):
         head = self.folder / "head"
         if not head.exists() and self.last == 0:
             anchor(self.folder, 0, self.last, self.chain)
-        self._head = os.open(head, os.O_RDWR)
+        try:
+            self._head = os.open(head, os.O_RDWR)
+        except FileNotFoundError:
+            raise _headless("missing") from None
         self._commits, seq, chain = self._anchored()
         self.require_reached(seq, chain)
 
@@ -304,12 +310,11 @@ class Log(Reader):
             if erased:
                 forgot = last.to_bytes(8, "big")
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('forgot', ?)", (forgot,))
+        self.uncut = self.uncut or bool(erased)
         self._sync_head(last, chain)
         self.last, self.chain = last, chain
-        if erased:  # nothing of the ids stays in the WAL
-            self._cut(_PATIENCE)
-        elif self._uncut:
-            self._cut(0)
+        if self.uncut:
+            self.cut()
 
     def keep(self, name: str, value: bytes) -> None:
         """Commit a value of the log as a whole, in the place of the one before."""
@@ -362,17 +367,26 @@ class Log(Reader):
             with self._committed() as db:
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('base', ?)", (stored,))
                 db.execute("DELETE FROM groups WHERE last <= ?", (base,))
-            self._cut(_PATIENCE)
+            self.cut()
         return base
 
-    def _cut(self, patience: int) -> None:
-        """Empty the WAL, in which deleted ids are; where a reader is in the way, later again."""
+    def cut(self) -> None:
+        """Write what the WAL holds to its place and empty it: no byte of what was deleted stays.
+
+        A reader may be in the way. It is not waited for, as commits would wait too: `uncut` says
+        that this is to be tried again.
+        """
         assert self._db is not None
-        self._db.execute(f"PRAGMA busy_timeout = {patience}")
+        self.uncut = True
+        self._db.execute("PRAGMA busy_timeout = 0")
         try:
-            self._uncut = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] != 0
+            with suppress(sqlite3.OperationalError):  # what is committed stands, whatever fails
+                asked = _sound(self._db, "PRAGMA wal_checkpoint(TRUNCATE)", ())
+                self.uncut = asked.fetchone()[0] != 0
         finally:
             self._db.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+        if not self.uncut:
+            self.clean = self.last
 
     def reopen(self) -> None:
         """Begin anew after a failed commit: what counts is what is on disk."""
@@ -437,11 +451,25 @@ def read_head(stored: bytes) -> tuple[int, int, bytes]:
         if len(slot) == _SLOT.size and crc32(slot[:-4]) == _SLOT.unpack(slot)[3]:
             slots.append(_SLOT.unpack(slot)[:3])
     if not slots:
-        raise Damaged(
-            "the file head is damaged. Restore a backup, or write it anew from the log as it is "
-            "with `limen serve verify --accept`."
-        )
+        raise _headless("damaged")
     return max(slots)
+
+
+def head_of(folder: Path) -> tuple[int, int, bytes]:
+    """Read the head of a data directory."""
+    try:
+        return read_head((folder / "head").read_bytes())
+    except FileNotFoundError:
+        if not (folder / "log.db").exists():
+            raise
+        raise _headless("missing") from None
+
+
+def _headless(how: str) -> Damaged:
+    return Damaged(
+        f"the file head is {how}. Restore a backup, or write it anew from the log as it is with "
+        "`limen serve verify --accept`."
+    )
 
 
 def _slot(commits: int, last: int, chain: bytes) -> bytes:

@@ -21,6 +21,7 @@ _TYPES = (
     bodies.ScoreAnswer,
     bodies.LabelAnswer,
     bodies.Forgetting,
+    bodies.Erasing,
     bodies.Deployment,
     bodies.Rollback,
     bodies.NewProposal,
@@ -34,6 +35,7 @@ _NDJSON = "application/x-ndjson"
 _SEGMENT = ("segment", {"type": "string", "maxLength": 64})
 _AFTER = ("after", {"type": "integer", "minimum": 0, "maximum": 2**53})
 _BEFORE = ("before", {"type": "integer", "minimum": 0, "maximum": 2**53})
+_NAME = r"^(?!\.\.?$)[A-Za-z0-9_.\-]+$"
 _FEW = ("limit", {"type": "integer", "minimum": 0, "maximum": 100})
 _LIMIT = ("limit", {"type": "integer", "minimum": 0, "maximum": 10000})
 
@@ -46,7 +48,9 @@ _PATHS: tuple[tuple[str, str, str, str | None, int, Any, str, tuple[Any, ...]], 
     ("post", "/v1/points/{point}/events", "Record scores and labels, a line each", _NDJSON, 200,
      _NDJSON, "413 415", ()),
     ("post", "/v1/points/{point}/forget", "Take ids back and delete their names", "Forgetting",
-     202, {}, "413 415", ()),
+     202, "Erasing", "200 413 415", ()),
+    ("get", "/v1/points/{point}/forget/{seq}", "Whether what was forgotten is gone from the disk",
+     None, 200, "Erasing", "", ()),
     ("get", "/v1/points/{point}/threshold", "The threshold in effect", None, 200, {}, "304",
      (_SEGMENT,)),
     ("get", "/v1/points/{point}/thresholds", "The thresholds in effect, by segment", None, 200,
@@ -153,13 +157,13 @@ def _operation(
     responses: dict[str, Any] = {
         code: problem
         for code in f"{_EVERYWHERE} {refusals}".split()
-        if code not in ("201", "202", "304")
+        if code not in ("200", "201", "202", "304")
     }
     responses[str(status)] = {"description": what}
     if answer is not None:
         responses[str(status)]["content"] = _content(answer)
-    if "201" in refusals:
-        responses["201"] = responses[str(status)]
+    for code in {"200", "201"} & set(refusals.split()):
+        responses[code] = responses[str(status)]
     if "202" in refusals:
         proposed = "Under four eyes: it is proposed, and nothing has changed."
         responses["202"] = {**responses[str(status)], "description": proposed}
@@ -169,8 +173,9 @@ def _operation(
     shapes: dict[str, Any] = {
         "id": {"type": "string", "minLength": 1, "maxLength": 128},
         "number": {"type": "integer", "minimum": 1, "maximum": 10**9 - 1},
+        "seq": _AFTER[1],
     }
-    point = {"type": "string", "minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9_.\-]+$"}
+    point = {"type": "string", "minLength": 1, "maxLength": 64, "pattern": _NAME}
     named = path.strip("/").translate(str.maketrans("/", "_", "{}"))
     operation: dict[str, Any] = {
         "operationId": f"{method}_{named}",

@@ -398,6 +398,13 @@ class Point:
         """Return how many samples count."""
         return len(self.ledger.model)
 
+    def undecided(self) -> str | None:
+        """Say so where every answer is 0 because nobody has deployed a threshold."""
+        version = self.version
+        if version.number > 1 or any(each == each for each in version.thresholds.values()):
+            return None
+        return "no threshold was ever deployed: every score is answered 0. Deploy or propose one."
+
     def regret_rate(self) -> float:
         """Return the regret per 1,000 decisions."""
         samples = self.samples()

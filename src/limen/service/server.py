@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -31,6 +32,7 @@ from limen.service.webhooks import Sender
 
 __all__ = ["control_path", "serve"]
 
+_OTHER_FILES = 128  # besides connections: the log, the control socket, webhooks
 _LONGEST_PATH = 100  # bytes of the path of a socket; systems allow 104 to 108
 
 
@@ -91,6 +93,7 @@ async def _serve(settings: Settings) -> None:
                 f"limen serve token add NAME --scope score --data {folder}"
             )
         desk.try_disk()
+        _allow_files(settings)
         meters = Meters()
         gate = Gate(desk, settings, meters, write)
         gate.routes((*TABLE, *files()))
@@ -147,6 +150,7 @@ async def _serve(settings: Settings) -> None:
             asyncio.create_task(sweep(server.server_state.connections)),
             asyncio.create_task(_tick(desk, settings, watch)),
             asyncio.create_task(_snapshots(desk, settings)),
+            asyncio.create_task(_cut(desk)),
             asyncio.create_task(hub.run()),
             *(asyncio.create_task(Sender(desk, hook, write).run()) for hook in settings.webhooks),
         ]
@@ -195,6 +199,19 @@ def _control(folder: Path) -> socket.socket:
     return listening
 
 
+def _allow_files(settings: Settings) -> None:
+    """Let as many files be open as there may be connections, or take fewer connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.most_connections + _OTHER_FILES
+    if resource.RLIM_INFINITY != soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if resource.RLIM_INFINITY != soft < wanted:
+        settings.most_connections = max(1, soft - _OTHER_FILES)
+        text = f"at most {settings.most_connections} connections: {soft} files may be open"
+        write({"level": "warning", "message": text})
+
+
 async def _tick(desk: Desk, settings: Settings, watch: Watch) -> None:
     seconds = period(settings.tick) / 1e6
     while True:
@@ -214,7 +231,7 @@ async def _snapshots(desk: Desk, settings: Settings) -> None:
         newest = next((seq for seq, _ in snapshots.stored(desk.folder)), 0)
         new = desk.on_disk - newest
         due = new >= settings.snapshot_events or (new and time.monotonic() - then >= every)
-        if not due and not newest < desk.state.forgot <= desk.on_disk:
+        if not due and "snapshots" not in desk.left_in(desk.on_disk):
             continue
         then = time.monotonic()
         try:
@@ -224,6 +241,16 @@ async def _snapshots(desk: Desk, settings: Settings) -> None:
         except Exception as error:  # a full disk, most often; the next one may succeed
             write({"level": "error", "message": f"snapshot: {type(error).__name__}: {error}"})
             await asyncio.sleep(60)
+
+
+async def _cut(desk: Desk) -> None:
+    """Once a second, try again to delete what a reader kept in the WAL."""
+    while True:
+        await asyncio.sleep(1)
+        try:
+            await desk.cut()
+        except Exception as error:
+            write({"level": "error", "message": f"cut: {place_of(error)}"})
 
 
 async def _snapshot(desk: Desk) -> None:

@@ -64,6 +64,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     most_head: int = 32 * 1024
     head_seconds: float = 10.0
     body_seconds: float = 30.0
+    answer_seconds: float = 60.0  # within which an answer is to be read
     keep_alive_seconds: int = 5
     drain_seconds: float = 0.0  # after SIGTERM: /readyz says no, everything else is answered
     stop_seconds: int = 10
@@ -85,7 +86,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
                 "TLS, or behind_proxy where a proxy in front does TLS."
             )
         positive = ("snapshot_events", "most_body", "most_batch", "most_head", "most_connections")
-        for name in (*positive, "head_seconds", "body_seconds", "rate"):
+        for name in (*positive, "head_seconds", "body_seconds", "answer_seconds", "rate"):
             value = getattr(self, name)
             if value is not None and not 0 < value < inf:
                 raise ValueError(f"{name} must be positive, got {value}.")

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limen.service.log import Damaged, Reader, anchor, locked, read_head, renew_era
+from limen.service.log import Damaged, Reader, anchor, head_of, locked, renew_era
 from limen.service.state import State
 from limen.storage.files import replace
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from limen.service.events import Id
 
-__all__ = ["age", "make", "recovered", "stored", "tidy", "verified"]
+__all__ = ["age", "left", "make", "recovered", "stored", "tidy", "verified"]
 
 _KEPT = 3
 
@@ -104,21 +104,37 @@ def _names_before(log: Reader, state: State) -> dict[tuple[str, Id], str]:
 def make(folder: Path) -> int:
     """Write a snapshot of all that is committed; return its seq. Old ones are deleted."""
     with Reader(folder) as log:
-        state = recovered(log, folder)
-        chain = log.chain_at(state.seq)
-        assert chain is not None
-    (folder / "snapshots").mkdir(mode=0o700, exist_ok=True)
+        (folder / "snapshots").mkdir(mode=0o700, exist_ok=True)
+        # One after the other from the first read on: one that began before an id was forgotten
+        # ends before the one that is made since, which deletes it.
+        with _writing(folder):
+            return _made(log, folder)
+
+
+def _made(log: Reader, folder: Path) -> int:
+    state = recovered(log, folder)
+    chain = log.chain_at(state.seq)
+    assert chain is not None
     path = folder / "snapshots" / f"{state.seq:020d}.snapshot"
-    content = state.to_bytes(chain)
-    with _writing(folder):
-        _delete_drafts(folder)
-        replace(path, content)
+    _delete_drafts(folder)
+    replace(path, state.to_bytes(chain))
     os.chmod(path, 0o600)
     for at, (seq, old) in enumerate(stored(folder)):
         if at >= _KEPT or seq < state.forgot:  # what was forgotten is in none of them
             with suppress(FileNotFoundError):
                 old.unlink()
     return state.seq
+
+
+def left(folder: Path, seq: int) -> bool:
+    """Whether a snapshot of before an event is there, or may still come to be."""
+    try:
+        with _writing(folder, wait=False):
+            return any(each < seq for each, _ in stored(folder)) or bool(_drafts(folder))
+    except BlockingIOError:  # one is being made
+        return True
+    except FileNotFoundError:  # none ever was
+        return False
 
 
 def tidy(folder: Path) -> None:
@@ -138,8 +154,12 @@ def _writing(folder: Path, *, wait: bool = True) -> Iterator[None]:
         os.close(place)
 
 
+def _drafts(folder: Path) -> list[Path]:
+    return list((folder / "snapshots").glob(".*.snapshot.*"))
+
+
 def _delete_drafts(folder: Path) -> None:
-    for draft in (folder / "snapshots").glob(".*.snapshot.*"):
+    for draft in _drafts(folder):
         with suppress(FileNotFoundError):
             draft.unlink()
 
@@ -152,7 +172,7 @@ def verified(folder: Path, *, accept: bool = False) -> dict[str, object]:
     """
     lock = locked(folder) if accept else None
     try:
-        head = None if accept else read_head((folder / "head").read_bytes())
+        head = None if accept else head_of(folder)
         with Reader(folder) as log, log.still():
             found, end = _compared(log, folder), log.end()
             if head is not None:

@@ -58,6 +58,9 @@ class _Listener:
         now, token, desk = self.call.desk.now(), self.call.token, self.call.desk
         if token is None:
             return self.call.control or not desk.state.tokens
+        cookie = self.call.headers.get(b"cookie", b"")
+        if self.call.ends is not None and self.call.gate.sessions.find(cookie) is None:
+            return False  # signed out
         ends = min(self.call.ends or now + 1, token.expires or now + 1)
         return now < ends and desk.state.tokens.get(token.name) == token
 

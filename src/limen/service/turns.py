@@ -83,6 +83,7 @@ class Turns:
         self._thread = ThreadPoolExecutor(1, "commit")
         self.broken: str | None = None
         self.epoch = 0  # another one after memory was dropped: what was folded before is lost
+        self._erased = 0  # up to this event, no byte of a forgotten id is left
         self.commits = 0
         self.commit_seconds = 0.0
         self.delays = Histogram(DELAYS)
@@ -104,6 +105,21 @@ class Turns:
     def base(self) -> int:
         """Return up to where events were deleted; the writing connection may be busy meanwhile."""
         return self._reader.base()[0]
+
+    def left_in(self, seq: int) -> list[str]:
+        """Return where bytes of ids may be that were forgotten up to some event."""
+        seq = min(seq, self.state.forgot)
+        if seq <= self._erased:
+            return []
+        found = {"log.db": self.log.clean < seq, "snapshots": snapshots.left(self.folder, seq)}
+        if not any(found.values()):
+            self._erased = seq
+        return [name for name, left in found.items() if left]
+
+    async def cut(self) -> None:
+        """Delete from the WAL what a reader kept there."""
+        if self.log.uncut and self.broken is None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self.log.cut)
 
     def require_open(self) -> None:
         """Refuse writes while the disk does not take them, or too slowly."""

@@ -13,6 +13,7 @@ import hmac
 import http.client
 import ssl
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -51,6 +52,8 @@ class Sender:
         name = hashlib.sha256(hook.url.encode()).hexdigest()[:16]
         self._path = desk.folder / f"webhook-{name}"
         self._first = 0.25  # seconds before the second attempt
+        # A receiver that hangs holds up a thread of its own, and nobody who asks the server.
+        self._thread = ThreadPoolExecutor(1, "webhook")
         self._kept: int | None
         try:
             self._sent = int(self._path.read_text())
@@ -82,7 +85,8 @@ class Sender:
             await asyncio.sleep(0.25)
             return False
         seq, at, shown = found
-        problem = await self._desk.aside(self._post, seq, shown)
+        loop = asyncio.get_running_loop()
+        problem = await loop.run_in_executor(self._thread, self._post, seq, shown)
         if problem is not None and self._desk.now() - at < _DAY:
             self._write({"level": "warning", "message": f"webhook: {problem}", "seq": seq})
             return True
