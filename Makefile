@@ -5,10 +5,12 @@ CXX ?= g++
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+CORES := $(shell getconf _NPROCESSORS_ONLN)
 
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -name '*.[ch]pp' -o -name '*.py' -o -name '*.pyi' -o -name '*.csv' -o -name '*.css' -o -name '*.js' -o -name '*.html' -o -name '*.svg')
 HEADERS := $(wildcard native/*.hpp)
 TESTS := $(patsubst native/%.cpp,%,$(wildcard native/*_test.cpp))
+INSTANCES := $(patsubst native/%.cpp,%.o,$(wildcard native/instances/*.cpp))
 CXXFLAGS := -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror -ffp-contract=off
 SANITIZED := -Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
@@ -17,7 +19,7 @@ OUT := build$(if $(LIMEN_THOROUGH),/thorough)
 USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
 QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
-.PHONY: demo serve-demo test python-test native-test sanitize clang-test aarch64-test x86-test \
+.PHONY: demo serve-demo test native-test python-check sanitize clang-test aarch64-test x86-test \
         python-sanitize thread-sanitize lint types api-check check thorough docs coverage bench \
         bench-native bench-spark trust-laws study-trust study clean
 
@@ -33,14 +35,19 @@ demo: $(VENV)/installed
 serve-demo: $(VENV)/serve
 	@$(BIN)/python examples/serve_demo.py
 
-## Every test: Python, documentation examples, C++.
-test: python-test native-test
+## Every test that needs no other program: Python, documentation examples, C++.
+test:
+	@$(MAKE) --no-print-directory --jobs=$(CORES) $(VENV)/test $(TESTS:%=$(OUT)/native/%)
+	LIMEN_NATIVE_TESTS=$(OUT)/native $(BIN)/python -m pytest -rs -m "not check" $(SPREAD)
+SPREAD := --numprocesses=$(CORES) --dist=worksteal
 
-python-test: $(VENV)/test
-	$(BIN)/python -m pytest -rs
-
+## The C++ tests alone, without Python.
 native-test: $(TESTS:%=$(OUT)/native/%)
 	$(run)
+
+## The tests that need Spark, a browser, boosting libraries, other projects' tests or the site.
+python-check: $(VENV)/check
+	$(BIN)/python -m pytest -rs -m check
 
 # Where a tool is missing, one line says what was not run; .ci/run repeats it at its end.
 having = $(if $(shell command -v $(1)),$(2))
@@ -102,7 +109,7 @@ api-check: $(VENV)/check
 
 ## What must hold besides the tests. Those that cannot be divided come early, so that two jobs at a
 ## time end together.
-check: lint types thread-sanitize python-sanitize api-check sanitize clang-test aarch64-test x86-test
+check: lint types python-check thread-sanitize python-sanitize api-check sanitize clang-test aarch64-test x86-test
 
 ## The same at length, for changes to the core: more examples, and new ones in every run.
 thorough:
@@ -161,34 +168,54 @@ study: $(VENV)/study
 clean:
 	rm -rf build $(VENV)
 
-$(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+# What pyproject.toml says that these of its extras need, and `build` and `limen` themselves.
+needs_of = $$($(BIN)/python -c "import sys, tomllib; given = tomllib.load(open('pyproject.toml', 'rb')); needs = given['project']['optional-dependencies'] | {'build': given['build-system']['requires'], 'limen': given['project']['dependencies']}; print(*(need for name in sys.argv[1:] for need in needs[name]))" $(1))
+# uv installs in seconds what takes pip a minute; where it cannot be had, pip does it.
+install = @echo "Installing into $(VENV): $(1) ..."; set -- $(call needs_of,$(1)) $(2); \
+          $(BIN)/uv pip install -q --python $(BIN)/python "$$@" || $(PIP) install "$$@"
 
-# The package is installed as a user would install it, and again whenever a source changes.
-$(VENV)/installed: $(BIN)/python $(SOURCES) README.md
-	@echo "Building limen's C++ core and installing limen into $(VENV) (about a minute) ..."
-	@$(PIP) install .
+$(BIN)/python:
+	@echo "Making $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/tools: $(BIN)/python pyproject.toml
+	@$(PIP) install uv || true
+	$(call install,build limen,$(foreach tool,cmake ninja,$(if $(shell command -v $(tool)),,$(tool))))
 	@touch $@
 
-# The extras of pyproject.toml that each job needs; the tests use every library limen meets.
-test_EXTRAS := test sklearn boosting river plots frames cli serve spark-connect docs study
-check_EXTRAS := check serve test
+# The package is installed as a user would install it, and again whenever a source changes; what did
+# not change is not compiled again.
+$(VENV)/installed: $(VENV)/tools $(SOURCES) README.md
+	@mkdir -p build
+	@echo "Compiling limen's core and installing limen into $(VENV) ..."
+	@$(BIN)/python native/progress.py build/installing.txt $(BIN)/python -m pip install -v \
+	    --no-build-isolation --no-deps -Cbuild-dir=build/core .
+	@touch $@
+
+# The extras of pyproject.toml that each job needs; test and check use every library limen meets.
+test_EXTRAS := test sklearn river plots frames cli serve
+check_EXTRAS := $(test_EXTRAS) check boosting spark-connect docs study
 docs_EXTRAS := docs
 serve_EXTRAS := serve
-coverage_EXTRAS := $(test_EXTRAS) coverage
+coverage_EXTRAS := $(check_EXTRAS) coverage
 bench_EXTRAS := bench cli
 study_EXTRAS := study plots
 bench-spark_EXTRAS := spark
 
 $(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/serve $(VENV)/coverage $(VENV)/bench $(VENV)/study $(VENV)/bench-spark: $(VENV)/%: $(VENV)/installed
-	$(PIP) install $$($(BIN)/python -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(need for name in sys.argv[1:] for need in extras[name]))" $($*_EXTRAS))
+	$(call install,$($*_EXTRAS))
 	@touch $@
 
-# The ways to build the C++ tests: a name, a compiler and its flags.
+# The ways to build the C++ tests: a name, a compiler and its flags. What many of them use is compiled
+# once for each way.
 define built
-$(OUT)/$(1)/%: native/%.cpp $(HEADERS)
+$(OUT)/$(1)/instances/%.o: native/instances/%.cpp $(HEADERS)
 	@mkdir -p $$(@D)
-	$(2) $(CXXFLAGS) $(3) $$< -o $$@
+	@echo "$$@"
+	@$(2) $(CXXFLAGS) $(3) -c $$< -o $$@
+$(OUT)/$(1)/%: native/%.cpp $(HEADERS) $(INSTANCES:%=$(OUT)/$(1)/%)
+	@echo "$$@"
+	@$(2) $(CXXFLAGS) $(3) $$< $(INSTANCES:%=$(OUT)/$(1)/%) -o $$@
 endef
 $(eval $(call built,native,$(CXX),-O2 $(USUAL)))
 $(eval $(call built,bench,$(CXX),-O3))
@@ -201,6 +228,10 @@ $(foreach level,1 2 3,$(eval $(call built,clang-O$(level),clang++,-O$(level))))
 asan_FLAGS := $(SANITIZED)
 tsan_FLAGS := -Og -g1 -fsanitize=thread
 build/%/installed: $(VENV)/test
-	CXXFLAGS="$($*_FLAGS)" $(PIP) install --no-deps --upgrade --target $(@D) \
-	    -Ccmake.build-type=Check -Ccmake.define.LIMEN_WARNINGS_ARE_ERRORS=ON .
+	@mkdir -p $(@D)
+	CXXFLAGS="$($*_FLAGS)" $(BIN)/python native/progress.py $(@D)/installing.txt \
+	    $(BIN)/python -m pip install -v --no-build-isolation --no-deps --upgrade --target $(@D) \
+	    -Cbuild-dir=$(@D)/core -Ccmake.build-type=Check \
+	    -Ccmake.define.CMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+	    -Ccmake.define.LIMEN_WARNINGS_ARE_ERRORS=ON .
 	@touch $@

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "instances.hpp"
 #include "testing.hpp"
 #include "testing_memory.hpp"
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "instances.hpp"
 #include "testing.hpp"
 #include "testing_memory.hpp"
 

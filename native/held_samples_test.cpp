@@ -14,6 +14,7 @@
 #include <random>
 #include <string>
 
+#include "instances.hpp"
 #include "testing_memory.hpp"
 #include "testing_trees.hpp"
 

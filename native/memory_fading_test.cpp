@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "memory.hpp"
+#include "instances.hpp"
 #include "memory_oracle.hpp"
 #include "testing.hpp"
 #include "testing_memory.hpp"

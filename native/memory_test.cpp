@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "instances.hpp"
 #include "memory_oracle.hpp"
 #include "testing.hpp"
 #include "testing_memory.hpp"

@@ -16,7 +16,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+
+def needs_chromium(test: Any) -> Any:
+    """A test for `make check`, where there is a browser."""
+    skipped = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+    return pytest.mark.check(skipped(test))
+
 
 # The pipe is file descriptors 3 and 4 of the browser, which Popen cannot promise.
 _LAUNCH = """

@@ -49,6 +49,13 @@ settings.register_profile(
 settings.load_profile("limen")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever asks for Spark or for the site is for `make check`."""
+    for item in items:
+        if {"spark", "site"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("check")
+
+
 @pytest.fixture(scope="session")
 def spark() -> Any:
     """The one session of all tests; skipped without pyspark or Java, unless they are required."""

@@ -34,6 +34,11 @@ NEEDED = {
 }
 
 
+def marked(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    """The examples of Spark are for `make check`."""
+    return (pytest.mark.check,) if "spark" in name else ()
+
+
 def require(name: str) -> None:
     for prefix, libraries in NEEDED.items():
         if name == prefix or name.startswith(f"{prefix}."):
@@ -50,7 +55,9 @@ def run(examples: doctest.DocTest) -> int:
     return result.attempted
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=marked(page.name), id=page.name) for page in PAGES]
+)
 def test_examples_of_the_page_show_what_they_say(
     page: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -61,7 +68,9 @@ def test_examples_of_the_page_show_what_they_say(
     run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
 
 
-@pytest.mark.parametrize("name", ["limen", *MODULES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=marked(name)) for name in ("limen", *MODULES)]
+)
 def test_examples_of_the_module_show_what_they_say(name: str) -> None:
     require(name)
     module = importlib.import_module(name)

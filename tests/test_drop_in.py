@@ -18,6 +18,7 @@ pytest.importorskip("sklearn")
 from exchanged import EXCHANGED
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.check
 
 # What differs on purpose: the tests that fail, all of them and no others, and the reason as
 # docs/ecosystem.md has it.

@@ -38,6 +38,7 @@ def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: st
     assert last.endswith(f'Install it with: pip install "limen[{extra}]"')
 
 
+@pytest.mark.check
 def test_everything_else_passes_without_any_extra() -> None:
     """The modules that meet other libraries are skipped as a whole, or test by test."""
     names = ("cli", "columns", "console", "docs", "face", "frames", "groups", "layers", "plots")

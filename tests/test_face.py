@@ -484,7 +484,13 @@ PUBLIC_MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", PUBLIC_MODULES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.check] if name == "spark" else [])
+        for name in PUBLIC_MODULES
+    ],
+)
 def test_dir_of_a_module_lists_its_public_names_only(name: str) -> None:
     libraries = {
         "plots": "matplotlib",

@@ -31,7 +31,10 @@ from limen.digits import plain
 from limen.reporting.html import rule
 from limen.reporting.wording import Words
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page was not tested: needs chromium")
+pytestmark = [
+    pytest.mark.check,
+    pytest.mark.skipif(CHROMIUM is None, reason="the page was not tested: needs chromium"),
+]
 
 HERE = Path(__file__).parent
 SCRIPT = "<img src=x onerror=alert(1)>"

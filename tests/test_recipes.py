@@ -19,6 +19,8 @@ from sklearn.model_selection import StratifiedKFold
 import limen
 from limen.sklearn import CalibratedClassifier, ThresholdClassifier
 
+pytestmark = pytest.mark.check
+
 PAGE = Path(__file__).parents[1] / "docs" / "recipes_sklearn.md"
 BLOCKS = [
     block

@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM
+from browser import CHROMIUM, needs_chromium
 
 import limen
 from limen.cli import main
@@ -438,9 +438,8 @@ def test_a_small_group_has_no_threshold_of_its_own_on_the_page(tmp_path) -> None
     ] == Tables(page).tables[2][1:]
 
 
+@needs_chromium
 def test_large_costs_are_read_from_the_charts_digit_by_digit(tmp_path) -> None:
-    if CHROMIUM is None:
-        pytest.skip("needs chromium")
     rows = "score,label,w\n0.1,1,1728613.25\n0.2,0,7212048\n0.3,1,1234567\n"
     page = written(tmp_path, rows, "--weight-column", "w")
     dom, _ = browse(page + HOVER, tmp_path, "--window-size=1200,900")
@@ -489,7 +488,7 @@ def browse(page: str, folder: Path, *flags: str, name: str = "page.html") -> tup
     return done.stdout, "\n".join(console)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@needs_chromium
 @pytest.mark.parametrize("flags", [("--window-size=1200,900",), ("--window-size=500,900",)])
 def test_a_browser_draws_it_without_complaint_and_reads_the_curves(page, tmp_path, flags) -> None:
     dom, console = browse(page.replace("<head>", "<head>" + WATCH) + HOVER, tmp_path, *flags)
@@ -505,7 +504,7 @@ def test_a_browser_draws_it_without_complaint_and_reads_the_curves(page, tmp_pat
     assert re.search(r'class="readout">Scores around .* have label 1\.', dom)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@needs_chromium
 def test_keys_read_the_charts_too(page, tmp_path) -> None:
     """The first key goes to the recommended threshold; Escape brings the caption back."""
     dom, console = browse(page.replace("<head>", "<head>" + WATCH) + KEYS, tmp_path)
@@ -518,7 +517,7 @@ def test_keys_read_the_charts_too(page, tmp_path) -> None:
     assert 3 == dom.count('role="slider"')
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@needs_chromium
 def test_a_browser_draws_the_band_where_the_interval_is(page, tmp_path) -> None:
     dom, _ = browse(page, tmp_path, "--window-size=1200,900")
     band = re.search(r'<rect class="band" x="([\d.]+)" width="([\d.]+)" y="10"', dom)
@@ -553,7 +552,7 @@ addEventListener("load", () => {{
 </script>"""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@needs_chromium
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_nothing_is_wider_than_the_screen(page, tmp_path, width: int) -> None:
     """In a frame, because a window is never narrower than 500 pixels."""
@@ -564,7 +563,7 @@ def test_nothing_is_wider_than_the_screen(page, tmp_path, width: int) -> None:
     assert f"{width} {width}" == re.search(r'data-wide="([^"]+)"', dom)[1]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@needs_chromium
 def test_a_browser_would_tell_if_something_were_wrong(page, tmp_path) -> None:
     broken = page.replace("<head>", "<head>" + WATCH).replace('"curve":', '"curse":')
     dom, console = browse(broken, tmp_path)

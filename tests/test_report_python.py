@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import CHROMIUM
+from browser import needs_chromium
 from test_report import WATCH, Tables, browse, figures_of, shown
 
 import limen
@@ -276,7 +276,7 @@ def test_the_report_knows_its_threshold_and_is_saved_whole(tmp_path) -> None:
     assert limen.report([1, 2], [0, 1]).interval is None
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@needs_chromium
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path) -> None:
     """Two of them in one notebook, whose own styles and ids stay outside."""
     page = limen.report(SCORES, LABELS, positive="fraud")
@@ -306,7 +306,7 @@ addEventListener("load", () => setTimeout(() => {{
 </script>"""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@needs_chromium
 @pytest.mark.parametrize(("width", "wide"), [(390, "1110"), (1000, "0000")])
 def test_a_table_that_goes_on_at_the_side_says_so(tmp_path, width, wide) -> None:
     """1 where it does, 0 where it fits, 9 where it says the wrong thing."""

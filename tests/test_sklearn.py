@@ -81,6 +81,7 @@ def excused(estimator) -> dict[str, str]:
     ],
     expected_failed_checks=excused,
 )
+@pytest.mark.check
 @pytest.mark.filterwarnings("default")
 def test_the_contract_of_scikit_learn_is_kept(estimator, check) -> None:
     check(estimator)

@@ -20,7 +20,10 @@ import limen
 
 pa = pytest.importorskip("pyarrow")
 # pyspark 4.0 leaves a socket to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.check,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"

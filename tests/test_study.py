@@ -31,6 +31,8 @@ from benchmarks.study import (
 )
 from benchmarks.study.plan import COSTS, PLAN, fingerprint, named
 
+pytestmark = pytest.mark.check
+
 PARTS = ("new_rows", "claims", "floors", "streams", "work")
 
 

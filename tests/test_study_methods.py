@@ -30,6 +30,8 @@ from benchmarks.study.methods import (
     venn_abers,
 )
 
+pytestmark = pytest.mark.check
+
 REFERENCE = Path(__file__).parents[2] / "shared" / "data" / "reference"
 SCORES = np.array([0.05, 0.1, 0.2, 0.25, 0.35, 0.4, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9])
 LABELS = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 1])

@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "../memory.hpp"
 #include "../trial.hpp"
 #include "models.hpp"
 #include "shared_methods.hpp"

@@ -10,10 +10,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "../batch.hpp"
-#include "../bounded_samples.hpp"
 #include "../class_grid.hpp"
-#include "../held_samples.hpp"
+#include "../instances.hpp"
 #include "before.hpp"
 #include "numbers.hpp"
 #include "object_lock.hpp"

@@ -93,7 +93,10 @@ def flagged(answer: int) -> str:
     return "flag everybody" if answer else "flag nobody"
 
 
-def aim_text(aim: Aim, words: Words = Words()) -> str:  # noqa: B008 - it cannot be changed
+_USUAL = Words()
+
+
+def aim_text(aim: Aim, words: Words = _USUAL) -> str:
     """Say what makes a threshold the best one."""
     wrong = dict(zip(("false_positive", "false_negative"), words.mistakes, strict=True))
     if aim.prices:

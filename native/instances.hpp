@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The samples and memories that are compiled once, each in a file of native/instances/. Whoever
+// includes this is compiled in a quarter of the time, and is linked with those files.
+
+#pragma once
+
+#include "batch.hpp"
+#include "bounded_samples.hpp"
+#include "held_samples.hpp"
+#include "memory.hpp"
+
+// `linkage` is `extern` here, and nothing in the one file that compiles them.
+#define LIMEN_SAMPLES_OF_ROWS(linkage, Tree, Row)                                         \
+    linkage template Refusal HeldSamples<Tree>::add_many(std::vector<Row>&, int);         \
+    linkage template Refusal HeldSamples<Tree>::remove_many(std::vector<Row>&, int, bool, \
+                                                            double&);                     \
+    linkage template Refusal HeldSamples<Tree>::remove_rows(std::vector<Row>&, bool, double&)
+#define LIMEN_SAMPLES(linkage, Tree)               \
+    linkage template class HeldSamples<Tree>;      \
+    LIMEN_SAMPLES_OF_ROWS(linkage, Tree, LossRow); \
+    LIMEN_SAMPLES_OF_ROWS(linkage, Tree, SignedRow)
+
+namespace limen {
+
+LIMEN_SAMPLES(extern, CutTree);
+LIMEN_SAMPLES(extern, HullTree);
+extern template class BoundedSamples<RunTree<>>;
+extern template class HeldSamples<RunTree<>>;
+extern template class Memory<CutTree>;
+extern template class Memory<HullTree>;
+extern template class Memory<RunTree<>>;
+
+}  // namespace limen

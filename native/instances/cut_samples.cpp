@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "../instances.hpp"
+
+namespace limen {
+
+LIMEN_SAMPLES(, CutTree);
+
+}  // namespace limen
