@@ -11,9 +11,11 @@ from operator import le, lt
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
-__all__ = ["difference", "gap", "plain", "thinned", "within"]
+__all__ = ["apart", "difference", "gap", "plain", "thinned", "within"]
 
 _DIGITS = 6
 _ALL_DIGITS = 17  # enough to distinguish all doubles
@@ -42,6 +44,20 @@ def difference(one: float, other: float) -> float:
     if not (math.isfinite(one) and math.isfinite(other)):
         return one - other
     return float(Fraction(repr(float(one))) - Fraction(repr(float(other))))
+
+
+def apart(numbers: Iterable[float], digits: int = 4) -> int:
+    """Return how many digits tell these numbers apart.
+
+    >>> apart([0.25, 0.5]), apart([0.16068, 0.16073])
+    (4, 5)
+    """
+    different = {0.0 + number for number in numbers if not math.isnan(number)}
+    while digits < _ALL_DIGITS and len({f"{each:.{digits}g}" for each in different}) < len(
+        different
+    ):
+        digits += 1
+    return digits
 
 
 def within(

@@ -308,8 +308,8 @@ class Grouped(Storable, Answers, kind="Grouped"):
 
     def __repr__(self) -> str:
         return (
-            f"<Grouped({self._models.empty!r}, at_least={self.at_least}): {len(self):,} samples, "
-            f"{len(self._models.occupied()) - 1:,} groups>"
+            f"<Grouped(at_least={self.at_least}): {len(self._models.occupied()) - 1:,} groups of "
+            f"{self.model(EVERYTHING)!r}>"
         )
 
     def _asked(self, group: Hashable, costs: dict[str, Cost]) -> Any:
