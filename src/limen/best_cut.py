@@ -160,11 +160,27 @@ _RATES: dict[str, Ratio] = {
 }
 
 
+# What other functions take, and what is to be given where a demand would stand.
+_MEANT = {
+    "sample_weight": "the weights as weights",
+    "sample_weights": "the weights as weights",
+    "weight": "the weights as weights",
+    "current": "the threshold in use to limen.recommend, or to limen.report in thresholds",
+    "threshold": "thresholds to limen.report, as a list",
+    "confidence": "it to limen.recommend, or to OnlineCalibrator.best with demands",
+}
+
+
 def demands_of(**bounds: Unpack[Demands]) -> list[Demand]:
     """Read what is demanded of a cut; None demands nothing."""
     for name in bounds:
         if name not in _RATES:
-            raise TypeError(f"{name!r} is no demand. There are: {', '.join(_RATES)}.")
+            other = _MEANT.get(name)
+            raise TypeError(
+                f"{name!r} is no demand. There are: {', '.join(_RATES)}."
+                if other is None
+                else f"there is no argument {name!r} here. Give {other}."
+            )
     return [
         _demand(name, cast("Cost", bound)) for name, bound in bounds.items() if bound is not None
     ]

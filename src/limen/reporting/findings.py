@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limen import losses
-from limen.batch import loss_curve, optimal_cut, optimal_threshold
+from limen.batch import exact_best, loss_curve, optimal_cut
 from limen.best_cut import Cuts, exact_worth
 from limen.calibrator import OnlineCalibrator
 from limen.digits import gap, within
@@ -137,7 +137,7 @@ def best_of(samples: Samples, aim: Aim, unit: Any) -> Finding:
         return finding_at(samples, cheapest.threshold, aim, unit)
     if aim.metric is not None:
         return finding_of(calibrator_of(samples, unit).best(aim.metric, **aim.demands), samples)
-    best = optimal_threshold(
+    best = exact_best(
         samples.scores,
         samples.labels,
         weights=samples.weights,
