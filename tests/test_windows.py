@@ -204,7 +204,7 @@ class LastPeriodMachine(WindowMachine):
 
     def add(self, sample, time):
         if not self.inside(time):
-            self.refused += 1
+            self.refused += self.counts(sample)
             return False
         if self.counts(sample):
             self.held.append((time, sample))
