@@ -29,7 +29,7 @@ def test_chunks_take_floats_that_are_whole_and_name_the_first_that_is_not() -> N
     pieces = [([0.1, 0.25], [0, 1], [1.0, 2.0])]
     assert 0.175 == optimal_threshold(Chunks(lambda: pieces)).threshold
     pieces = [([0.1, 0.25], [0, 1], [1.0, 2.5])]
-    with pytest.raises(ValueError, match=r"weights\[1\] is 2\.5; .* must be a whole number"):
+    with pytest.raises(ValueError, match=r"must be whole numbers .* weights\[1\] is 2\.5\."):
         optimal_threshold(Chunks(lambda: pieces))
 
 

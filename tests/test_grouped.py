@@ -949,9 +949,9 @@ def test_one_score_of_one_group_is_answered_by_one_number() -> None:
     assert [0] == grouped.predict(["DE"], [0.25]).tolist()
 
 
-def test_the_repr_shows_the_model_of_all_samples() -> None:
-    grouped = Grouped(OnlineThreshold(false_negative=5), at_least=2)
+def test_the_repr_shows_what_a_group_has_and_no_empty_model() -> None:
+    grouped = Grouped(limen.LastN(OnlineThreshold(false_negative=5), 9), at_least=2)
     grouped.update_many(["DE", "FR", "FR"], [0.2, 0.4, 0.6], [0, 1, 1])
+    inside = "LastN(n=9) of OnlineThreshold(false_positive=1, false_negative=5)"
 
-    assert f"<Grouped(at_least=2): 2 groups of {grouped.model(())!r}>" == repr(grouped)
-    assert "3 samples, threshold 0.3" in repr(grouped)
+    assert f"<Grouped({inside}, at_least=2): 3 samples, 2 groups>" == repr(grouped)

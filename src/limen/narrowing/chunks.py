@@ -61,8 +61,8 @@ def _whole(weights: Any) -> NDArray[np.int64]:
     if len(wrong):
         at = int(wrong[0])
         raise ValueError(
-            f"weights[{at}] is {weights[at].item()!r}; in chunks a weight must be a whole number "
-            "of at least 0. Multiply all of them by the same number, so that they are whole."
+            "weights must be whole numbers of at least 0 in chunks, and "
+            f"weights[{at}] is {weights[at].item()!r}. Multiply all of them by the same number."
         )
     whole: NDArray[np.int64] = weights.astype(np.int64)
     return whole
