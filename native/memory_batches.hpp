@@ -76,7 +76,8 @@ Done Memory<Tree>::update_at_once(const BatchColumns& rows, const Needs& needs,
     std::size_t refusing = 0;
     std::optional<Time> latest = clock_;
     for (std::size_t i = 0; i < rows.rows; ++i) {
-        bool counts = true, stays = !is_empty(normal(rows.amount(i)));
+        const bool empty = is_empty(normal(rows.amount(i)));
+        bool counts = true, stays = !empty;
         if (last_period()) {
             const Time time = rows.time(i);
             const bool ahead =
@@ -85,7 +86,7 @@ Done Memory<Tree>::update_at_once(const BatchColumns& rows, const Needs& needs,
             if (counts && (!latest || *latest < time)) latest = time;
             stays = stays && counts && edge < time;
         }
-        refusing += !counts;
+        refusing += !counts && !empty;
         if (counted) counted[i] = counts;
         if (stays) staying.push_back(i);
     }

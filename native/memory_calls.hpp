@@ -262,12 +262,12 @@ MemoryRefusal Memory<Tree>::plan_sample(double score, bool label, const Amount& 
 
 template <class Tree>
 Done Memory<Tree>::put_sample(double score, bool label, const Amount& amount, const Time* time) {
+    const bool empty = is_empty(amount);
     const bool too_old = last_period() && !moves(*time) && !(window_edge_ < *time);
     if (too_old || (time && too_far_ahead(*time))) {
-        ++refused_;
+        refused_ += !empty;  // what weighs nothing is left out anyway
         return {.yes = false};
     }
-    const bool empty = is_empty(amount);
     if (fading() && !empty) {
         const bool late = time && is_late(*time);
         if (!hold_faded({score, label, amount, 0, count_, time ? *time : Time{}})) {

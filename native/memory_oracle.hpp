@@ -76,7 +76,7 @@ public:
         if (time && clock) {
             const bool ahead = settings.max_ahead && *clock < before(*time, *settings.max_ahead);
             if (ahead || (settings.keep == Keep::last_period && *time <= edge(settings.period))) {
-                ++refused;
+                refused += !is_empty(amount);
                 return {.yes = false};
             }
         }
@@ -310,7 +310,7 @@ private:
     }
     void enter(Record& record) {
         if (settings.keep == Keep::last_period && record.time <= edge(settings.period)) {
-            ++refused;
+            refused += !is_empty(record.amount);
             ever += price(record);
             record.state = EntryState::gone;
             record.known = false;

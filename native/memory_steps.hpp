@@ -247,12 +247,12 @@ void Memory<Tree>::change(std::uint32_t at, bool label, const Amount& losses) {
 // Let an entry count from now on, unless it is too old for the window.
 template <class Tree>
 void Memory<Tree>::enter(std::uint32_t at) {
+    const bool empty = is_empty(entries_.amount(at));
     if (!admits(entries_[at].moment())) {
-        ++refused_;
+        refused_ += !empty;  // what weighs nothing is left out anyway
         ever_ += price(at);
         return entries_.drop(at);
     }
-    const bool empty = is_empty(entries_.amount(at));
     if (last_n() && !empty)
         while (entries_.count(EntryState::held) >= settings_.n) leave_oldest();
     hold_entry(at);

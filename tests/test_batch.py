@@ -242,7 +242,10 @@ def run_with_isa(isa, program):
     if isa is not None:
         environment["LIMEN_ISA"] = isa
     return subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+        [sys.executable, "-W", "ignore:a threshold needs", "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
 
 

@@ -948,6 +948,28 @@ def test_compare_says_that_no_score_reaches_nan(run) -> None:
     assert "0.12345678901 costs 0" in err
 
 
+TENTHS = ["--false-positive", "0.05", "--false-negative", "0.1"]
+WEIGHED = ["--weight-column", "w", "--unit", "0.1"]
+
+
+@pytest.mark.parametrize(
+    "given", [[], WEIGHED, ["--min-recall", "0"], ["--true-positive", "-0.1", "--unit", "0.01"]]
+)
+def test_fit_and_compare_add_up_costs_without_rounding(run, given) -> None:
+    """Of 0.05, three false positives cost 0.15, and not 3 * 0.05."""
+    rows = ["0.1,1,0.1", "0.2,0,0.3", "0.3,0,0.1", "0.4,0,0.2", "0.5,1,0.7", "0.6,1,0.1"]
+    Path("tenths.csv").write_text("score,label,w\n" + "\n".join(rows) + "\n")
+    fitted = json.loads(run("fit", "tenths.csv", "--json", *TENTHS, *given)[1])
+    asked = [part for number in range(1, 14, 2) for part in ("-t", f"{number / 20}")]
+    compared = json.loads(run("compare", "tenths.csv", *asked, "--json", *TENTHS, *given)[1])
+    name, more = ("value", "difference") if "--min-recall" in given else ("loss", "excess")
+    best = compared["best" if name == "value" else "optimum"]
+
+    assert fitted[name] == best[name]
+    for row in (best, *compared["thresholds"]):
+        assert all(len(f"{abs(row[each])!r}") <= len("0.123") for each in (name, more)), row
+
+
 def test_compare_counts_weights(run) -> None:
     Path("scores.csv").write_text("score,label,w\n0.1,1,0.5\n0.2,0,2.25\n0.3,1,1\n")
     out = run("compare", "scores.csv", "-t", "0", "--weight-column", "w", "--json")[1]

@@ -935,3 +935,23 @@ def test_ctrl_c_at_any_moment_leaves_sums_that_agree() -> None:
     parts = [grouped.model(group) for group in ("large", "few", "new")]
     assert limen.merge(parts)._state() == grouped.model(())._state()
     assert told > 150
+
+
+def test_one_score_of_one_group_is_answered_by_one_number() -> None:
+    grouped = Grouped(OnlineThreshold())
+    grouped.update_many(["DE", "DE", "FR", "FR"], [0.2, 0.4, 0.2, 0.4], [0, 1, 1, 1])
+    falling = limen.LowerIsPositive(Grouped(OnlineThreshold()))
+    falling.update_many(["DE", "DE"], [0.2, 0.4], [1, 0])
+
+    assert [0, 1, 1] == [grouped.predict(group, 0.25) for group in ("DE", "FR", ("FR", "Nice"))]
+    assert type(grouped.predict("DE", np.float64(0.3))) is int
+    assert (1, 0) == (falling.predict("DE", 0.3), falling.predict("DE", 0.35))
+    assert [0] == grouped.predict(["DE"], [0.25]).tolist()
+
+
+def test_the_repr_shows_what_a_group_has_and_no_empty_model() -> None:
+    grouped = Grouped(limen.LastN(OnlineThreshold(false_negative=5), 9), at_least=2)
+    grouped.update_many(["DE", "FR", "FR"], [0.2, 0.4, 0.6], [0, 1, 1])
+    inside = "LastN(n=9) of OnlineThreshold(false_positive=1, false_negative=5)"
+
+    assert f"<Grouped({inside}, at_least=2): 3 samples, 2 groups>" == repr(grouped)

@@ -117,7 +117,7 @@ class SlowLedger:
         kind, size = self.window
         self.ever += self.cost(event, outcome)
         if kind == "period" and event.time <= self.clock - size:
-            self.refused += 1
+            self.refused += self.losses(event, outcome) != (0, 0)
             self.drop(event)
         elif self.losses(event, outcome) == (0, 0):
             event.state = "empty"

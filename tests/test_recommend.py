@@ -7,6 +7,7 @@ import csv
 import itertools
 import math
 import pickle
+import re
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -578,3 +579,18 @@ def test_the_sentence_says_why_a_threshold_beyond_the_interval_is_kept(direction
         assert answers[0] == answers[1]
     inside = limen.recommend(scores, labels, current=(low + high) / 2, direction=direction)
     assert inside.reason.endswith("rule this one out.")
+
+
+def test_the_reason_names_the_ends_of_a_narrow_interval_apart() -> None:
+    """It said that the best threshold lies between 0.1607 and 0.1607."""
+    rng = np.random.default_rng(1)
+    scores = rng.integers(0, 200, 4000)
+    labels = (scores + rng.normal(0, 1, 4000) > 100).astype(int)
+    found = limen.recommend(0.1607 + scores / 1e7, labels)
+    low, high = found.interval
+    said = re.search(r"between ([\d.]+) and ([\d.]+)\.", found.reason)
+
+    assert said is not None, found.reason
+    assert float(said[1]) < float(said[2])
+    assert low == pytest.approx(float(said[1]), abs=high - low)
+    assert high == pytest.approx(float(said[2]), abs=high - low)

@@ -154,7 +154,8 @@ def test_behind_tls_the_cookie_is_of_this_host_alone_and_it_ends():
 def test_the_overview_has_the_figures_of_the_samples_one_by_one():
     draw = random.Random(5)
     define = {
-        "false_negative": 5,
+        "false_positive": 0.1,  # which no double is: sums of it would be rounded
+        "false_negative": 0.5,
         "start": {"rule": "at_least", "threshold": 0.5},
         "segments": {"at_least": 90},
         "words": {"zero": "let it pass", "one": "hold <b>it</b>"},
@@ -192,13 +193,14 @@ def test_the_overview_has_the_figures_of_the_samples_one_by_one():
             of_day = [row for row in rows if row[0] == day["day"]]
             assert len(of_day) == day["scored"]
             assert sum(row[2] is not None for row in of_day) == day["labelled"]
-            assert sum(cost(row, 0.5) for row in of_day) == day["cost"]
-            assert sum(cost(row, best) for row in of_day) == day["cheapest"]
+            paid, lowest = (sum(cost(row, at) for row in of_day) for at in (0.5, best))
+            assert (paid / 10, lowest / 10) == (day["cost"], day["cheapest"])
+            assert (paid - lowest) / 10 == day["regret"]
             assert any(row[5] for row in of_day) == day["young"]
         assert 3 == len(found["days"])
         tiles = found["tiles"]
-        assert sum(day["cost"] for day in found["days"]) == tiles["cost"]
-        assert sum(day["cheapest"] for day in found["days"]) == pytest.approx(tiles["cheapest"])
+        paid, lowest = (sum(cost(row, at) for row in rows) for at in (0.5, best))
+        assert (paid / 10, lowest / 10) == (tiles["cost"], tiles["cheapest"])
         assert 300 == tiles["scored"] == sum(day["scored"] for day in found["days"])
         late = sorted(row[4].total_seconds() for row in rows if row[2] is not None)
         assert late[(len(late) - 1) // 2] == found["delays"]["half"]
@@ -212,11 +214,11 @@ def test_the_overview_has_the_figures_of_the_samples_one_by_one():
             name = segment["segment"]
             own = [row for row in rows if not name or (row[3] + "/").startswith(name + "/")]
             assert sum(row[2] is not None for row in own) == segment["samples"]
-            assert sum(cost(row, 0.5) for row in own) == segment["cost"]
+            assert sum(cost(row, 0.5) for row in own) / 10 == segment["cost"]
             assert sum(row[1] >= 0.5 for row in own) == segment["answered_1"]
             assert sum(row[2] or 0 for row in own) == segment["ones"]
             cheapest = min(sum(cost(row, at / 100) for row in own) for at in range(102))
-            assert cheapest == segment["cheapest"]
+            assert cheapest / 10 == segment["cheapest"]
         names = ["", "north", "north/shop", "south"]
         assert names == sorted(segment["segment"] for segment in found["segments"])
         assert define["words"] == found["words"]

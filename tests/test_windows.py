@@ -32,6 +32,7 @@ from limen import (
     Grouped,
     LastN,
     LastPeriod,
+    Ledger,
     OnlineCalibrator,
     OnlineCut,
     OnlineThreshold,
@@ -203,7 +204,7 @@ class LastPeriodMachine(WindowMachine):
 
     def add(self, sample, time):
         if not self.inside(time):
-            self.refused += 1
+            self.refused += self.counts(sample)
             return False
         if self.counts(sample):
             self.held.append((time, sample))
@@ -933,3 +934,28 @@ def test_dates_that_no_datetime_has_are_refused(times):
     assert [True] == window.update_many(
         [0.5], [1], times=np.array(["2026-01-01"], "M8[s]")
     ).tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_a_sample_of_weight_0_that_is_too_old_is_not_counted_as_refused(rows) -> None:
+    """It is left out in any case."""
+    window = LastPeriod(OnlineThreshold(), 10, max_ahead=50)
+    window.update(0.5, 1, time=100)
+    for time in (50, 200):
+        window.update(0.4, 0, time=time, weight=0)
+        nothing = np.zeros(rows)
+        window.update_many(nothing, nothing.astype(int), nothing, times=nothing + time)
+    assert (0, 1, 100) == (window.refused, len(window), window.newest)
+    window.update(0.4, 0, time=50)
+
+    assert 1 == window.refused
+
+
+def test_a_label_of_weight_0_that_matures_too_late_is_not_counted_as_refused() -> None:
+    ledger = Ledger(LastPeriod(OnlineThreshold(), 10), maturity=5)
+    for id, weight in (("nothing", 0), ("something", 1)):
+        ledger.score(id, 0.4, 100, weight=weight)
+    ledger.score("late", 0.4, 200)
+    for id, refused in (("nothing", 0), ("something", 1)):
+        ledger.label(id, 0)
+        assert refused == ledger.refused

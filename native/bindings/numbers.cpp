@@ -34,6 +34,22 @@ double exact_double(PyObject* integer, const char* name) {
     return value;
 }
 
+// Read an integer; one that is not valid where it is another number. Every array of NumPy claims to
+// be an integer, and one of several numbers is refused.
+nb::object integer_of(PyObject* object, const char* name) {
+    if (!PyIndex_Check(object)) return {};
+    nb::object integer = nb::steal(PyNumber_Index(object));
+    if (integer.is_valid()) return integer;
+    PyErr_Clear();
+    const nb::object shape = nb::getattr(nb::handle(object), "shape", nb::tuple());
+    if (nb::len(shape) != 0)
+        refuse(PyExc_TypeError, std::string(name) + " must be one number, got an array of shape " +
+                                    shown(shape.ptr()) +
+                                    ". For many there are methods such as update_many. Nothing was "
+                                    "changed.");
+    return {};
+}
+
 double nearest_double(PyObject* object, const char* name) {
     const double value = PyFloat_AsDouble(object);
     if (value == -1.0 && PyErr_Occurred()) {
@@ -83,11 +99,8 @@ void parse(const Parameters& parameters, PyObject* const* given, Py_ssize_t coun
 double any_to_double(PyObject* object, const char* name) {
     if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
     if (PyLong_Check(object)) return exact_double(object, name);
-    if (PyIndex_Check(object)) {
-        nb::object integer = nb::steal(PyNumber_Index(object));
-        if (!integer.is_valid()) throw nb::python_error();
+    if (const nb::object integer = integer_of(object, name); integer.is_valid())
         return exact_double(integer.ptr(), name);
-    }
     const double value = nearest_double(object, name);
     if (value == value && PyObject_IsInstance(object, long_double) == 1 &&
         !nb::float_(value).equal(nb::handle(object)))
@@ -110,9 +123,8 @@ bool any_to_label(PyObject* object, double score, const char* outcome) {
 
 Number to_number(PyObject* object, const char* name) {
     constexpr double largest_double = std::numeric_limits<double>::max();
-    if (PyLong_Check(object) || (!PyFloat_Check(object) && PyIndex_Check(object))) {
-        nb::object integer = nb::steal(PyNumber_Index(object));
-        if (!integer.is_valid()) throw nb::python_error();
+    const nb::object integer = PyFloat_Check(object) ? nb::object() : integer_of(object, name);
+    if (integer.is_valid()) {
         int overflow = 0;
         const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
         if (overflow == 0) return {true, value, static_cast<double>(value)};

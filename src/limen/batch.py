@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
@@ -36,7 +37,14 @@ if TYPE_CHECKING:
     from limen.review import ReviewBand
     from limen.units import Cost
 
-__all__ = ["loss_curve", "optimal_cut", "optimal_threshold", "review_band"]
+__all__ = [
+    "exact_best",
+    "loss_curve",
+    "optimal_cut",
+    "optimal_threshold",
+    "review_band",
+    "warn_of_one_class",
+]
 
 
 @overload
@@ -119,6 +127,9 @@ def optimal_threshold(
 
     Notes
     -----
+    Without a sample, or where all labels are the same, every score gets one answer, and there is a
+    `UserWarning`.
+
     The optimum is that of the samples given. Choose a threshold on samples that the classifier
     was not trained on, or it will look better than it is.
 
@@ -136,12 +147,59 @@ confusion Confusion(tp=1.0, fp=0.0, fn=1.0, tn=2.0)>
     >>> optimal_threshold([0.1, 0.2, 0.5], [0, 1, 1], false_positive=10, false_negative=amounts)
     <Optimum: threshold 0.15000000000000002, lower 0.1, upper 0.2, loss 0.0>
     """
+    best: Optimum | BestCut = exact_best(
+        scores,
+        labels,
+        false_positive=false_positive,
+        false_negative=false_negative,
+        weights=weights,
+        unit=unit,
+        direction=direction,
+        prevalence=prevalence,
+        metric=metric,
+        **demands,
+    )
+    if best.lower is None or best.upper is None:
+        warn_of_one_class(labels, weights)
+    return best
+
+
+def warn_of_one_class(labels: ArrayLike, weights: ArrayLike | None) -> None:
+    """Warn the caller of our caller where labels are missing or all the same. O(n)."""
+    ys = as_labels(labels)
+    if weights is not None:
+        ys = ys[np.asarray(as_numbers(weights, "weights")) != 0]
+    ones = int(np.count_nonzero(ys))
+    if 0 < ones < len(ys):
+        return
+    found = f"all {len(ys):,} labels are {int(ones > 0)}" if len(ys) else "there is no sample"
+    warnings.warn(
+        f"a threshold needs samples of both classes, and {found}: this one gives every score the "
+        "same answer. Hold more samples, or check the column of labels.",
+        stacklevel=3,
+    )
+
+
+def exact_best(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    false_positive: Cost | ArrayLike = 1,
+    false_negative: Cost | ArrayLike = 1,
+    weights: ArrayLike | None = None,
+    unit: Cost | None = None,
+    direction: Direction = ">=",
+    prevalence: Cost | None = None,
+    metric: str | Metric | Callable[..., ArrayLike] | None = None,
+    **demands: Unpack[Demands],
+) -> Any:
+    """Do what `optimal_threshold` does, without a warning where there is one class. O(n)."""
     if direction != ">=" and is_falling(direction):
         given: Any = {"false_positive": false_positive, "false_negative": false_negative}
         given |= {"weights": weights, "unit": unit, "metric": metric, **demands}
         given["prevalence"] = prevalence
         try:
-            return turned(optimal_threshold(negated(scores), labels, **given))  # type: ignore[no-any-return]
+            return turned(exact_best(negated(scores), labels, **given))
         except Infeasible as infeasible:
             raise turned(infeasible) from None
     if prevalence is not None:
@@ -301,9 +359,7 @@ def _at_prevalence(
             name: exact_positive(cost, name) * share
             for (name, cost), share in zip(named.items(), shares, strict=True)
         }
-        cheapest: Optimum = optimal_threshold(
-            scores, labels, weights=weights, unit=aim["unit"], **priced
-        )
+        cheapest: Optimum = exact_best(scores, labels, weights=weights, unit=aim["unit"], **priced)
         return cheapest
     metric = as_metric(_measure(aim.pop("metric"), *costs))
     calibrator = OnlineCalibrator(unit=aim.pop("unit"))

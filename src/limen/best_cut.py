@@ -31,7 +31,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Cuts", "Demand", "Demands", "best_cut", "demands_of", "error_of", "met_at", "near_best"]
+__all__ = [
+    "Cuts",
+    "Demand",
+    "Demands",
+    "best_cut",
+    "demands_of",
+    "error_of",
+    "exact_worth",
+    "met_at",
+    "near_best",
+]
 
 Weights: TypeAlias = "tuple[Any, Any, Any, Any]"  # tp, fp, fn, tn
 
@@ -150,11 +160,27 @@ _RATES: dict[str, Ratio] = {
 }
 
 
+# What other functions take, and what is to be given where a demand would stand.
+_MEANT = {
+    "sample_weight": "the weights as weights",
+    "sample_weights": "the weights as weights",
+    "weight": "the weights as weights",
+    "current": "the threshold in use to limen.recommend, or to limen.report in thresholds",
+    "threshold": "thresholds to limen.report, as a list",
+    "confidence": "it to limen.recommend, or to OnlineCalibrator.best with demands",
+}
+
+
 def demands_of(**bounds: Unpack[Demands]) -> list[Demand]:
     """Read what is demanded of a cut; None demands nothing."""
     for name in bounds:
         if name not in _RATES:
-            raise TypeError(f"{name!r} is no demand. There are: {', '.join(_RATES)}.")
+            other = _MEANT.get(name)
+            raise TypeError(
+                f"{name!r} is no demand. There are: {', '.join(_RATES)}."
+                if other is None
+                else f"there is no argument {name!r} here. Give {other}."
+            )
     return [
         _demand(name, cast("Cost", bound)) for name, bound in bounds.items() if bound is not None
     ]
@@ -297,9 +323,20 @@ def _worth(cuts: Cuts, metric: Metric | Callable[..., Any], place: int) -> float
     """Return the value of a metric at a cut, rounded once."""
     if not isinstance(metric, Metric):
         return float(_values_by(metric, cuts)[place])
-    top, bottom = (int(part[0]) for part in metric.ratio(*cuts.exactly([place])))
+    tp, fp, fn, tn = (int(units[0]) for units in cuts.exactly([place]))
+    return exact_worth(metric, (tp, fp, fn, tn), Fraction(*cuts.unit))
+
+
+def exact_worth(metric: Metric, units: Weights, unit: Fraction) -> float:
+    """Return the value of a metric for whole units of tp, fp, fn and tn, rounded once.
+
+    >>> from limen.metrics import cost
+    >>> exact_worth(cost(false_positive=0.1), (0, 3, 0, 1), Fraction(1))
+    0.3
+    """
+    top, bottom = metric.ratio(*units)
     if metric.scale is not None:
-        scale = metric.scale * Fraction(*cuts.unit)
+        scale = metric.scale * unit
         top, bottom = top * scale.numerator, bottom * scale.denominator
     value = top / bottom if bottom else math.inf if top and metric.unbounded else 0.0
     return math.copysign(math.sqrt(abs(value)), value) if metric.signed_root else value

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from itertools import pairwise
 from operator import le, lt
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
-__all__ = ["gap", "plain", "thinned", "within"]
+__all__ = ["apart", "difference", "gap", "plain", "thinned", "within"]
 
 _DIGITS = 6
 _ALL_DIGITS = 17  # enough to distinguish all doubles
@@ -30,6 +33,31 @@ def plain(number: float, digits: int = _DIGITS) -> str:
     places = 0 if number == round(number) else max(0, digits - 1 - math.floor(math.log10(size)))
     text = f"{number:,.{places}f}"
     return text.rstrip("0").rstrip(".") if places else text
+
+
+def difference(one: float, other: float) -> float:
+    """Subtract two numbers as the decimals that they print as.
+
+    >>> 0.15 - 0.1, difference(0.15, 0.1)
+    (0.04999999999999999, 0.05)
+    """
+    if not (math.isfinite(one) and math.isfinite(other)):
+        return one - other
+    return float(Fraction(repr(float(one))) - Fraction(repr(float(other))))
+
+
+def apart(numbers: Iterable[float], digits: int = 4) -> int:
+    """Return how many digits tell these numbers apart.
+
+    >>> apart([0.25, 0.5]), apart([0.16068, 0.16073])
+    (4, 5)
+    """
+    different = {0.0 + number for number in numbers if not math.isnan(number)}
+    while digits < _ALL_DIGITS and len({f"{each:.{digits}g}" for each in different}) < len(
+        different
+    ):
+        digits += 1
+    return digits
 
 
 def within(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.batch import optimal_threshold
+from limen.batch import exact_best
 from limen.confidence import LEAST
 from limen.trust.recommended import recommend
 
@@ -156,7 +156,7 @@ def _column(name: str, samples: Any, field: str) -> NDArray[np.float64]:
 
 
 def _optimum(scores: Any, labels: Any, **options: Any) -> tuple[float | None, ...]:
-    found = optimal_threshold(scores, labels, **options)
+    found = exact_best(scores, labels, **options)
     return found.threshold, found.lower, found.upper, found.loss
 
 

@@ -140,7 +140,7 @@ class Metric:
         weights = (np.asarray(weight, dtype=np.float64) for weight in (tp, fp, fn, tn))
         values = self.quotients(*self.ratio(*weights))
         if self.scale is not None:
-            values = values * float(self.scale)
+            values = _times(values, self.scale)
         if self.signed_root:
             values = np.sign(values) * np.sqrt(np.abs(values))
         return values if np.ndim(values) else float(values)
@@ -164,6 +164,17 @@ def quotients(top: Any, bottom: Any) -> Any:
     """Divide, taking 0 / 0 as 0."""
     top, bottom = np.asarray(top, dtype=np.float64), np.asarray(bottom, dtype=np.float64)
     return top / (bottom + (bottom == 0))
+
+
+def _times(values: Any, scale: Fraction) -> Any:
+    """Multiply; rounded once where the values and the parts of the scale are whole doubles.
+
+    >>> 3 * 0.05, _times(3.0, Fraction(1, 20))
+    (0.15000000000000002, 0.15)
+    """
+    if max(scale.numerator, scale.denominator) >= 2**53:
+        return values * float(scale)
+    return values * scale.numerator / scale.denominator
 
 
 def or_one(whole: Any) -> Any:

@@ -196,7 +196,7 @@ def _malformed(
         raise Failure(f"{source.path} cannot be read.", BAD_INPUT)
     labels = "SELECT * FROM malformed WHERE part = 'label' AND coalesce(texts[2], '') != ''"
     first = connection.execute(f"{labels} ORDER BY row_number LIMIT 1").fetchone()
-    if first is not None and not columns.skip:
+    if first is not None and not columns.skip and columns.positive is None:
         each = f"SELECT CAST({parts['label']} AS VARCHAR), count(*) FROM {source.sql} GROUP BY 1"
         counts = connection.execute(f"{each} LIMIT {MANY_LABELS + 2}", source.given).fetchall()
         raise Failure(
@@ -214,7 +214,11 @@ def _malformed(
 def _problem(path: str, row: int, part: str, value: str | None, columns: Columns) -> str:
     needed = {
         "score": "a number that has an order",
-        "label": "0 or 1" if columns.positive is None else "some value",
+        "label": "0 or 1"
+        if columns.positive is None
+        else "some value"
+        if value is None
+        else "written in the digits 0 to 9 if it is a number",
         "weight": f"0, or finite and at least {columns.finest!r} (see --unit)",
         "group": "the name of a group",
     }.get(part, "a finite number")

@@ -20,6 +20,7 @@ from limen.cli.output import as_json, print_messages, require_writable, written
 from limen.cli.progress import counting
 from limen.cli.refusals import failing, require_confidence
 from limen.cli.sentences import comparisons, demands_met, skipped_lines, value_comparisons
+from limen.digits import difference
 from limen.direction import negated
 from limen.reporting.advice import advice_on
 from limen.reporting.findings import best_of, confusion_at, loss_curve_of, worth_at
@@ -119,7 +120,12 @@ def compare(options: Namespace) -> int:
         confusion = confusion_at(samples, threshold, options.unit)
         loss = worth_at(samples, threshold, aim, options.unit)
         rows.append(
-            {"threshold": threshold, "loss": loss, "excess": loss - lowest, **confusion._asdict()}
+            {
+                "threshold": threshold,
+                "loss": loss,
+                "excess": difference(loss, lowest),
+                **confusion._asdict(),
+            }
         )
     if aim.metric is not None:
         return _compare_values(samples, best, aim, options)
@@ -149,7 +155,8 @@ def _compare_values(samples: Samples, best: Finding, aim: Aim, options: Namespac
     for threshold in (best.threshold, *options.thresholds):
         confusion = confusion_at(samples, threshold, options.unit)
         value = worth_at(samples, threshold, aim, options.unit)
-        row = {"threshold": threshold, "value": value, "difference": value - top}
+        more = value - top if aim.measure.scale is None else difference(value, top)
+        row = {"threshold": threshold, "value": value, "difference": more}
         if aim.demands:
             row["meets"] = int(all(met for _, met, _ in demands_met(confusion, aim)))
         rows.append(row | confusion._asdict())

@@ -24,7 +24,7 @@ from limen.cli.out_of_core import groups, narrow
 from limen.cli.output import require_distinct
 from limen.cli.packing import packed_by, without_packing
 from limen.cli.progress import counting
-from limen.cli.rows import Columns
+from limen.cli.rows import Columns, as_float
 from limen.columns import as_scores
 from limen.reporting.samples import Samples, concatenated, weighted_to
 
@@ -175,7 +175,9 @@ def expanded(patterns: Sequence[str]) -> list[str]:
     require_distinct(paths)
     for path in paths:
         if path != "-" and not os.path.exists(path):
-            raise Failure(f"{path} does not exist. Check the name.", NOT_FOUND)
+            number = as_float(path) is not None
+            hint = "If it is a threshold, give each with a -t of its own." if number else ""
+            raise Failure(f"{path} does not exist. {hint or 'Check the name.'}", NOT_FOUND)
     return [file for path in paths for file in (_within(path) if os.path.isdir(path) else [path])]
 
 

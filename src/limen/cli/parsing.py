@@ -59,13 +59,31 @@ class Parser(argparse.ArgumentParser):
         """Refuse a word that this command does not know."""
         command = self.get_default("command")
         if not word.startswith("-"):
-            self.error(f"{command} does not expect the word {word!r}. Name all files in one place.")
+            self._refuse_word(command, word)
         from difflib import get_close_matches
 
         known = [_long(action) for action in self._actions if action.option_strings]
-        near = get_close_matches(word.split("=")[0].lstrip("-"), known, 1)
+        typed = word.split("=")[0].lstrip("-")
+        # The beginning of one name, such as --score of --score-column, is nearer than any other.
+        longer = [name for name in known if name.startswith(f"{typed}-")]
+        near = longer if len(longer) == 1 else get_close_matches(typed, known, 1)
         hint = f" Did you mean --{near[0]}?" if near else ""
         self.error(f"{command} has no option {word}.{hint}")
+
+    def _refuse_word(self, command: str, word: str) -> None:
+        """Refuse a word that is no option: a file, or a second value of an option."""
+        if command == "watch":
+            self.error(
+                "watch takes no file: it reads standard input, row by row as they come. For a file "
+                f"that is complete: limen watch < {word}"
+            )
+        again = next((each for each in self._actions if each.dest == "thresholds"), None)
+        if again is not None and _NEGATIVE.match(f"-{word}"):
+            self.error(
+                f"{command} takes one number after each {again.option_strings[0]}. Write "
+                f"{again.option_strings[0]} {word} for one more."
+            )
+        self.error(f"{command} does not expect the word {word!r}. Name all files in one place.")
 
 
 def _long(action: argparse.Action) -> str:

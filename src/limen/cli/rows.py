@@ -33,6 +33,7 @@ __all__ = [
     "Malformed",
     "Place",
     "as_cost",
+    "as_float",
     "as_number",
     "as_text",
     "as_utf8",
@@ -257,6 +258,13 @@ def refuse_column(part: str, column: str, header: list[str], where: str) -> NoRe
     """Refuse a column that is missing or there twice, and list those there are."""
     problem = f"has {header.count(column)} columns" if column in header else "has no column"
     listed = ", ".join(map(quoted, header[:20])) + (", …" if len(header) > 20 else "")
+    if all(as_float(name) is not None for name in header):
+        raise Failure(
+            f"{where}: it {problem} {quoted(column)} for the {part.replace('_', ' ')}; all that "
+            f"stands there are numbers: {listed}. Does the file have no header? Its first line "
+            "must name the columns, as in: score,label",
+            BAD_INPUT,
+        )
     raise Failure(
         f"{where}: it {problem} {quoted(column)} for the {part.replace('_', ' ')}. There are: "
         f"{listed}. Choose with --{part.replace('_', '-')}-column.",
@@ -388,7 +396,7 @@ def labels_of(positive: str | None) -> Callable[[str], int | None]:
     >>> [labels_of("yes")(text) for text in ("yes", "no", "")]
     [1, 0, None]
     """
-    wanted = None if positive is None else _float(positive)
+    wanted = None if positive is None else as_float(positive)
     known: dict[str, int | None] = {}
 
     def label(text: str) -> int | None:
@@ -399,17 +407,18 @@ def labels_of(positive: str | None) -> Callable[[str], int | None]:
     def read(text: str) -> int | None:
         if positive is None:
             plain = _ZERO_OR_ONE.get(text.strip().lower())
-            if plain is None and _float(text) in (0.0, 1.0):
+            if plain is None and as_float(text) in (0.0, 1.0):
                 plain = int(float(text))
             return plain
         if text == "":
             return None
-        return int(text == positive or (wanted is not None and _float(text) == wanted))
+        return int(text == positive or (wanted is not None and as_float(text) == wanted))
 
     return label
 
 
-def _float(text: str) -> float | None:
+def as_float(text: str) -> float | None:
+    """Read a number as Python does; None for a text that is none."""
     try:
         return float(text)
     except ValueError:

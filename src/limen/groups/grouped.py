@@ -308,8 +308,8 @@ class Grouped(Storable, Answers, kind="Grouped"):
 
     def __repr__(self) -> str:
         return (
-            f"<Grouped({self._models.empty!r}, at_least={self.at_least}): {len(self):,} samples, "
-            f"{len(self._models.occupied()) - 1:,} groups>"
+            f"<Grouped({_described(self._models.empty)}, at_least={self.at_least}): "
+            f"{len(self):,} samples, {len(self._models.occupied()) - 1:,} groups>"
         )
 
     def _asked(self, group: Hashable, costs: dict[str, Cost]) -> Any:
@@ -362,3 +362,18 @@ class Grouped(Storable, Answers, kind="Grouped"):
             if key_of(path[:-1]) not in models.held:
                 raise ValueError(f"the group {path!r} belongs to none")
         return grouped
+
+
+def _described(model: Any) -> str:
+    """Say what kind of model a group has, without what it holds.
+
+    >>> _described(OnlineThreshold(false_negative=5))
+    'OnlineThreshold(false_positive=1, false_negative=5)'
+    """
+    given = ", ".join(
+        f"{name}={each!r}" for name, each in model.settings.items() if each is not None
+    )
+    inner = getattr(model, "model", None)
+    return f"{type(model).__name__}({given})" + (
+        "" if inner is None else f" of {_described(inner)}"
+    )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
-from limen.batch import optimal_threshold
-from limen.columns import samples_with_labels
+from limen.batch import exact_best, warn_of_one_class
+from limen.columns import as_numbers, require_same_length, samples_with_labels
 from limen.confidence import LEAST
 from limen.direction import is_falling, negated, turned
 from limen.groups.paths import (
@@ -178,8 +178,8 @@ def by_group(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
-    false_positive: Cost = ...,
-    false_negative: Cost = ...,
+    false_positive: Cost | ArrayLike = ...,
+    false_negative: Cost | ArrayLike = ...,
     weights: ArrayLike | None = ...,
     unit: Cost | None = ...,
     at_least: int = ...,
@@ -209,8 +209,8 @@ def by_group(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
-    false_positive: Cost = 1,
-    false_negative: Cost = 1,
+    false_positive: Cost | ArrayLike = 1,
+    false_negative: Cost | ArrayLike = 1,
     weights: ArrayLike | None = None,
     unit: Cost | None = None,
     at_least: int = 1,
@@ -232,7 +232,8 @@ def by_group(
     shrink
         True: thresholds for new rows in place of exact optima. All samples are given the threshold
         that `limen.recommend` finds; each group that of the next larger one, moved into the 95 %
-        interval of its own samples where it lies outside. Takes no unit.
+        interval of its own samples where it lies outside. Takes no unit, and one cost of each
+        mistake.
     direction
         ``"<="`` where a lower score means more positive, as for `limen.optimal_threshold`.
 
@@ -257,6 +258,8 @@ def by_group(
         scores = negated(scores)
     columns = xs, ys, ws = samples_with_labels(scores, labels, weights)
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
+    by_row = {name: as_numbers(each, name) for name, each in costs.items() if np.ndim(each)}
+    require_same_length(scores=xs, **by_row)
     rows_of = {EVERYTHING: np.arange(len(xs)), **dict(rows_by_group(*coded(groups, len(xs))))}
 
     def samples(path: Path) -> Samples:
@@ -266,6 +269,11 @@ def by_group(
     if shrink:
         if unit is not None:
             raise ValueError("shrink takes no unit: an interval knows weights, not their unit.")
+        if by_row:
+            raise ValueError(
+                f"{next(iter(by_row))} is an array, and shrink takes one cost of each mistake. "
+                "Give one number, or leave shrink out."
+            )
         moved = shrunk(
             rows_of, lambda path: _own(samples(path), costs, path == EVERYTHING), at_least
         )
@@ -273,8 +281,10 @@ def by_group(
     optima, counts = {}, {}
     for path in rows_of:
         xs, ys, ws = samples(path)
-        optima[path] = optimal_threshold(xs, ys, weights=ws, unit=unit, **costs)
+        of_rows = costs | {name: each[rows_of[path]] for name, each in by_row.items()}
+        optima[path] = exact_best(xs, ys, weights=ws, unit=unit, **of_rows)
         counts[path] = len(xs) if ws is None else int(np.count_nonzero(ws))
+    warn_of_one_class(*columns[1:])
     found = GroupOptima(optima, counts, at_least)
     return turned(found) if falling else found
 
@@ -334,4 +344,4 @@ def _own(columns: Samples, costs: dict[str, Any], required: bool) -> Own:
     except ValueError:  # weights that tell too little; all else was found sound with all rows
         if required:
             raise
-    return None, optimal_threshold(xs, ys, weights=ws, **costs), samples
+    return None, exact_best(xs, ys, weights=ws, **costs), samples

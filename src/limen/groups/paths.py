@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, overload
 
 import numpy as np
 
-from limen.arrays import as_array
+from limen.arrays import as_array, is_single
 from limen.columns import ordered_scores, require_same_length
+from limen.optimum import answer
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -184,8 +185,17 @@ class Answers(ABC):
         """Return the threshold of every group. O(groups)."""
         return {path: self.threshold(path, **costs) for path in self}
 
-    def predict(self, groups: Any, scores: ArrayLike, **costs: Cost) -> NDArray[np.int64]:
-        """Answer 1 or 0 to each score by the threshold of its group. O(m)."""
+    @overload
+    def predict(self, groups: Any, scores: float, **costs: Cost) -> int: ...
+    @overload
+    def predict(self, groups: Any, scores: ArrayLike, **costs: Cost) -> Any: ...
+    def predict(self, groups: Any, scores: ArrayLike, **costs: Cost) -> int | NDArray[np.int64]:
+        """Answer 1 or 0 to each score by the threshold of its group. O(m).
+
+        One group and one score give one number.
+        """
+        if is_single(scores):
+            return answer(scores, self.threshold(groups, **costs), self.direction)
         (paths, inverse), array = coded(groups), ordered_scores(scores)
         require_same_length(groups=inverse, scores=array)
         thresholds = np.array([self.threshold(path, **costs) for path in paths], dtype=np.float64)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Fading"]
 
+_SHORTEST = 1e-6  # of which 2**53 can be counted: enough for 9 * 10**9 samples
+
 
 class Fading(Window, _core.Fading, kind="Fading"):
     """Keep a model exact for samples that count half as much after each half-life.
@@ -102,6 +104,11 @@ class Fading(Window, _core.Fading, kind="Fading"):
             if by != "time":
                 raise ValueError("max_ahead is a time, but samples fade by their number here.")
         _require_by(by, isinstance(length, timedelta), length)
+        if by != "time" and not isinstance(length, timedelta) and length < _SHORTEST:
+            raise ValueError(
+                f"half_life must be at least {_SHORTEST!r} samples, got {length!r}: after one more "
+                "sample nothing would be left in any case. Choose a longer one."
+            )
         _core.Fading.__init__(self, model, (length, ahead), by == "time")
         self._given = {"half_life": length, "by": by, "max_ahead": ahead}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from limen import _core
-from limen.batch import optimal_threshold as optimal_threshold_of_arrays
+from limen.batch import exact_best
 from limen.hull import Blocks
 from limen.isotonic_fit import isotonic as isotonic_of_arrays
 from limen.narrowing.rules import cheapest_cuts, hull_vertices
@@ -112,7 +112,7 @@ def optimal_threshold(
     narrowed = with_cheapest_cut(source, **costs, **tuning)
     scores, labels, units = represented(narrowed)
     exact: Any = {name: cost * scale * unit for name, cost in costs.items()}
-    found: Optimum = optimal_threshold_of_arrays(scores, labels, weights=units, **exact)
+    found: Optimum = exact_best(scores, labels, weights=units, **exact)
     return found
 
 

@@ -55,6 +55,19 @@ def _by_number(counts: Counts) -> Counts:
     return Counts(number[starts], first, np.maximum.reduceat(counts.last, starts), *sums)
 
 
+def _whole(weights: Any) -> NDArray[np.int64]:
+    """Read weights as whole numbers, floats such as 2.0 too."""
+    wrong = np.flatnonzero(~((weights >= 0) & (weights < 2**62) & (weights % 1 == 0)))
+    if len(wrong):
+        at = int(wrong[0])
+        raise ValueError(
+            "weights must be whole numbers of at least 0 in chunks, and "
+            f"weights[{at}] is {weights[at].item()!r}. Multiply all of them by the same number."
+        )
+    whole: NDArray[np.int64] = weights.astype(np.int64)
+    return whole
+
+
 class Chunks:
     """Rows in pieces that can be read again and again.
 
@@ -82,8 +95,8 @@ class Chunks:
             ys = as_labels(labels, xs)
             units: Any = as_numbers(weights[0], "weights") if weights else None
             require_same_length(scores=xs, labels=ys, weights=units)
-            if units is not None and (units.dtype != np.int64 or units.min(initial=0) < 0):
-                raise ValueError("weights must be whole numbers of at least 0 in chunks.")
+            if units is not None:
+                units = _whole(units)
             if units is not None:
                 held = units > 0
                 xs, ys, units = xs[held], ys[held], units[held]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from limen import trust
-from limen.batch import optimal_threshold
+from limen.batch import exact_best
 from limen.narrowing.answers import represented
 from limen.narrowing.rules import cheapest_cuts
 from limen.narrowing.search import MOST, search
@@ -90,7 +90,7 @@ def recommend(
         return trust.recommend(rows, ones, **costs, **given)
     if current is not None:
         current = as_threshold(current, "current")
-    optimum = optimal_threshold(scores, labels, weights=units, **costs)
+    optimum = exact_best(scores, labels, weights=units, **costs)
     ranked, priced = _ranked(narrowed), Costs(positive, negative)
     best = len(ranked) if optimum.upper is None else ranked.place(optimum.upper)
     low, high = ends_near(ranked, best, priced, reach)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.arrays import as_array
+from limen.best_cut import demands_of
 from limen.columns import (
     as_labels,
     as_numbers,
@@ -159,6 +160,7 @@ rows 0.385269, cost 280 of 1,250 samples>
     >>> page.save("report.html")  # doctest: +SKIP
     """
     given = {name: value for name, value in locals().items() if name not in ("scores", "labels")}
+    demands_of(**demands)  # refuses what is none
     prices = {outcome: given[outcome] for outcome in OUTCOMES}
     by_row = {outcome: each for outcome, each in prices.items() if np.ndim(each)}
     samples = _samples(scores, labels, weights, groups, direction, positive, by_row)

@@ -4,22 +4,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limen import losses
-from limen.batch import loss_curve, optimal_cut, optimal_threshold
+from limen.batch import exact_best, loss_curve, optimal_cut
+from limen.best_cut import Cuts, exact_worth
 from limen.calibrator import OnlineCalibrator
 from limen.digits import gap, within
 from limen.errors import Infeasible
 from limen.falling import LowerIsPositive
-from limen.metrics import Confusion
+from limen.metrics import Confusion, Metric
 from limen.online import OnlineCut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from limen.best_cut import Weights
     from limen.metrics import BestCut
     from limen.optimum import Direction, LossCurve
     from limen.reporting.aim import Aim
@@ -134,7 +137,7 @@ def best_of(samples: Samples, aim: Aim, unit: Any) -> Finding:
         return finding_at(samples, cheapest.threshold, aim, unit)
     if aim.metric is not None:
         return finding_of(calibrator_of(samples, unit).best(aim.metric, **aim.demands), samples)
-    best = optimal_threshold(
+    best = exact_best(
         samples.scores,
         samples.labels,
         weights=samples.weights,
@@ -253,6 +256,9 @@ def losses_of(samples: Samples, aim: Aim) -> tuple[Any, Any]:
 def worth_at(samples: Samples, threshold: Any, aim: Aim, unit: Any) -> float:
     """Return what a threshold, or one for each row, costs, or its value by a metric. O(n)."""
     if not aim.prices:
+        units, size = _counted(samples, threshold, unit)
+        if isinstance(aim.measure, Metric):
+            return exact_worth(aim.measure, units, size)
         return float(aim.measure(*confusion_at(samples, threshold, unit)))
     answers = samples.answers(threshold)
     below, above = losses_of(samples, aim)
@@ -263,12 +269,21 @@ def worth_at(samples: Samples, threshold: Any, aim: Aim, unit: Any) -> float:
 
 def confusion_at(samples: Samples, threshold: Any, unit: Any) -> Confusion:
     """Count right and wrong answers at a threshold, or one for each row, exactly. O(n)."""
+    units, size = _counted(samples, threshold, unit)
+    return Confusion(*(whole * size.numerator / size.denominator for whole in units))
+
+
+def _counted(samples: Samples, threshold: Any, unit: Any) -> tuple[Weights, Fraction]:
+    """Return the whole units of tp, fp, fn and tn, and what one of them weighs. O(n)."""
     answers = samples.answers(threshold)
     if samples.weights is not None:
         calibrator = OnlineCalibrator(unit=unit)
         calibrator.update_many(answers, samples.labels, samples.weights)
-        return calibrator.confusion(0.5)
+        cuts = Cuts(*calibrator._cuts())
+        between = [int(np.searchsorted(cuts.upper, 0.5))]  # the answers 0 and the answers 1
+        tp, fp, fn, tn = (int(units[0]) for units in cuts.exactly(between))
+        return (tp, fp, fn, tn), Fraction(*cuts.unit)
     tp = int(np.count_nonzero(answers & samples.labels.view(bool)))
     fp = int(np.count_nonzero(answers)) - tp
     positives = samples.positives
-    return Confusion(*map(float, (tp, fp, positives - tp, len(samples) - positives - fp)))
+    return (tp, fp, positives - tp, len(samples) - positives - fp), Fraction(1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from limen.digits import plain
+from limen.digits import apart, plain
 from limen.reporting.advice import Advice, advice_on, interval_text
 from limen.reporting.aim import Aim
 from limen.reporting.charts import Charts
@@ -78,7 +78,8 @@ class Study:
 
     def interval_text(self, interval: Any) -> str:
         """Write an interval of thresholds for people."""
-        return interval_text(interval, lambda end: self.charts.name(end, 4))
+        digits = apart(interval)
+        return interval_text(interval, lambda end: self.charts.name(end, digits))
 
     def worth(self, threshold: float, samples: Samples | None = None) -> float:
         """Return what a threshold costs, or its value by a metric, also on other samples. O(n)."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from limen.digits import plain, within
+from limen.digits import difference, plain, within
 from limen.reporting.advice import thresholds_by_group
 from limen.reporting.findings import FEW, FEW_OF_LABEL, findings_by_group
 from limen.reporting.html import precision_of, table
@@ -67,7 +67,7 @@ def _alternative(study: Study, name: str, threshold: float) -> Iterator[str]:
     yield name
     yield plain(worth)
     share = _relative(worth, study.lowest) if study.by_cost else ""
-    yield f"{plain(worth - study.lowest)}{share}" if worth != study.lowest else ""
+    yield f"{plain(difference(worth, study.lowest))}{share}" if worth != study.lowest else ""
     if study.by_cost:
         yield plain(worth / study.cheapest.samples)
     yield plain(confusion.fp)
@@ -222,8 +222,8 @@ def _own_name(best: Finding) -> str:
 
 def _saved(study: Study, worth: float, common: float) -> str:
     if not study.by_cost:
-        return plain(worth - common) if worth != common else ""
-    return f"{plain(common - worth)}{_relative(worth, common)}" if common > worth else ""
+        return plain(difference(worth, common)) if worth != common else ""
+    return f"{plain(difference(common, worth))}{_relative(worth, common)}" if common > worth else ""
 
 
 def _relative(loss: float, base: float) -> str:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.digits import difference
 from limen.groups.models import key_of
 from limen.memory.base import innermost
+from limen.metrics import cost
 from limen.service.definitions import as_rule
 from limen.service.points import OTHERS
 
@@ -63,22 +65,20 @@ class _Columns:
         self.as_of, self.dated, self.weights, self.groups = rest
         self.labelled = self.labels < 2
         given = point.definition
-        wrong_1 = self.labelled & (self.answers == 1) & (self.labels == 0)
-        wrong_0 = self.labelled & (self.answers == 0) & (self.labels == 1)
-        self.prices = float(given.false_positive), float(given.false_negative)
-        self.costs = self.weights * (self.prices[0] * wrong_1 + self.prices[1] * wrong_0)
+        self.price = cost(false_positive=given.false_positive, false_negative=given.false_negative)
 
     def many(self, answer: int, label: int) -> int:
         """Return how many have this answer and this label."""
         return int(np.count_nonzero((self.answers == answer) & (self.labels == label)))
 
-    def costs_at(self, threshold: float) -> NDArray[np.float64]:
-        """Return what each sample would have cost under one threshold."""
-        answers = self.scores >= threshold
-        wrong_1 = self.labelled & answers & (self.labels == 0)
-        wrong_0 = self.labelled & ~answers & (self.labels == 1)
-        costs: NDArray[np.float64] = self.prices[0] * wrong_1 + self.prices[1] * wrong_0
-        return self.weights * costs
+    def mistakes(self, answers: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weight of each sample that would be a false positive, and a false negative.
+
+        They are added up before they have a price: one such as 0.1 would be rounded in each sum.
+        """
+        false_1 = self.labelled & (answers == 1) & (self.labels == 0)
+        false_0 = self.labelled & (answers == 0) & (self.labels == 1)
+        return self.weights * false_1, self.weights * false_0
 
 
 def _passed(point: Point, best: float, now: int, age: int) -> tuple[_Columns, dict[str, Any]]:
@@ -106,13 +106,18 @@ def _days(columns: _Columns, best: float, now: int, age: int) -> list[dict[str, 
     def total(values: NDArray[Any]) -> NDArray[Any]:
         return np.bincount(place, values[recent].astype(np.float64), _DAYS + 1)
 
+    def priced(answers: NDArray[Any]) -> NDArray[np.float64]:
+        alarms, missed = map(total, columns.mistakes(answers))
+        costs: NDArray[np.float64] = columns.price(0 * alarms, alarms, missed, 0 * missed)
+        return costs
+
     scored = total(np.ones(len(day)))
     rows = zip(
         scored,
         total(columns.labelled),
         total(columns.answers == 1),
-        total(columns.costs),
-        total(columns.costs_at(best)),
+        priced(columns.answers),
+        priced(columns.scores >= best),
         strict=True,
     )
     return [
@@ -121,12 +126,12 @@ def _days(columns: _Columns, best: float, now: int, age: int) -> list[dict[str, 
             "scored": int(many),
             "labelled": int(labelled),
             "answered_1": int(ones),
-            "cost": float(cost),
+            "cost": float(paid),
             "cheapest": float(cheapest),
-            "regret": float(cost - cheapest),
+            "regret": difference(paid, cheapest),
             "young": bool((first + at + 1) * _DAY + age > now),
         }
-        for at, (many, labelled, ones, cost, cheapest) in enumerate(rows)
+        for at, (many, labelled, ones, paid, cheapest) in enumerate(rows)
         if many
     ]
 
@@ -171,12 +176,17 @@ def _segments(columns: _Columns, point: Point) -> list[dict[str, Any]]:
     most = max(max(places.values()), int(columns.groups.max(initial=0))) + 1
     sums = [
         np.bincount(columns.groups, values, most)
-        for values in (columns.costs, columns.answers == 1, columns.labels == 1)
+        for values in (
+            *columns.mistakes(columns.answers),
+            columns.answers == 1,
+            columns.labels == 1,
+        )
     ]
     rows = []
     for path in sorted(own, key=lambda each: (len(each) > 0, -grouped.count(each)))[:_SEGMENTS]:
         inside = [at for found, at in places.items() if found[: len(path)] == path]
-        cost, ones, label_1 = (float(values[inside].sum()) for values in sums)
+        alarms, missed, ones, label_1 = (float(values[inside].sum()) for values in sums)
+        paid = columns.price(0, alarms, missed, 0)
         name, samples, best = "/".join(path), grouped.count(path), own[path].optimum
         threshold, source = version.find(None if name == OTHERS else name)
         rows.append(
@@ -189,9 +199,9 @@ def _segments(columns: _Columns, point: Point) -> list[dict[str, Any]]:
                 "source": source,
                 "optimum": as_rule(float(best.threshold)),
                 "enough": not path or samples >= grouped.at_least,
-                "cost": cost,
+                "cost": paid,
                 "cheapest": float(best.loss),
-                "regret": cost - float(best.loss),
+                "regret": difference(paid, float(best.loss)),
             }
         )
     return rows

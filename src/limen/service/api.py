@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from limen import __version__
+from limen.digits import difference
 from limen.service.bodies import Erasing, Forgetting, Label, NewToken, Score
 from limen.service.browser import SESSIONS
 from limen.service.deciding import DECIDING, status_of
@@ -297,7 +298,7 @@ def _shown_point(point: Point, seq: int) -> dict[str, Any]:
         "segments": len(point.segments),
         "segments_beyond_limit": point.overflow,
         "cost": ledger.cost,
-        "cheapest": ledger.cost - ledger.regret,
+        "cheapest": difference(ledger.cost, ledger.regret),
         "regret": ledger.regret,
         "cost_ever": ledger.cost_ever,
         "expired": ledger.expired,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
+from limen.digits import difference
 from limen.service.deciding import open_proposal
 from limen.service.definitions import as_rule
 from limen.service.events import as_datetime
@@ -100,7 +101,7 @@ def tiles(point: Point) -> dict[str, Any]:
         "labels": point.labels,
         "samples": point.samples(),
         "cost": cost,
-        "cheapest": cost - regret,
+        "cheapest": difference(cost, regret),
         "regret": regret,
     }
 

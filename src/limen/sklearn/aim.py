@@ -11,7 +11,7 @@ import numpy as np
 
 from limen import losses, metrics
 from limen.arrays import as_array
-from limen.batch import loss_curve, optimal_cut, optimal_threshold
+from limen.batch import exact_best, loss_curve, optimal_cut
 from limen.best_cut import demands_of
 from limen.calibrator import OnlineCalibrator
 from limen.classifiers import require_known
@@ -206,7 +206,7 @@ class Aim(Wrapper):
         if unit is None and weights is not None:
             unit = fine_unit([weights], times)
         given: Any = {"weights": weights, "unit": unit, **self._costs()}
-        found: Optimum = optimal_threshold(scores, labels, **given)
+        found: Optimum = exact_best(scores, labels, **given)
         return found
 
     def _thresholds_of(self, folds: list[Samples]) -> list[float]:

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from limen import _core
 from limen.columns import samples_with_labels
 from limen.confidence import ENOUGH, LEAST, NAMED, reach_of, too_few
+from limen.digits import apart
 from limen.direction import is_falling, negated, turned
 from limen.losses import at_prevalence
 from limen.optimum import Direction, Optimum, answer
@@ -224,6 +227,7 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
     if is_falling(direction):
         scores, current = negated(scores), None if current is None else 0.0 - current
     columns = samples_with_labels(scores, labels, weights)
+    _require_held(columns[2])
     if prevalence is not None:  # to count more and to cost more is the same
         zero, one = at_prevalence(columns[1], prevalence, weights=columns[2])
         false_positive = exact_positive(false_positive, "false_positive") * zero
@@ -268,6 +272,19 @@ def _(found: Recommendation) -> Recommendation:
     )
 
 
+def _require_held(weights: Any) -> None:
+    """Refuse weights that would round to 0; there is no unit here, as their ratio alone matters."""
+    if weights is None or weights.dtype.kind != "f":
+        return
+    lost = np.flatnonzero((weights > 0) & (weights <= 2.0 ** -(_core.finest_bits + 1)))
+    if len(lost):
+        at = int(lost[0])
+        raise ValueError(
+            f"weights[{at}] is {weights[at].item()!r}, which is rounded to 0 beside 1. Multiply "
+            "all weights by the same number: only their ratio matters here."
+        )
+
+
 def _require_enough(ranked: Ranked, current: float | None) -> None:
     """Raise ValueError where a label has too few samples, or weights that tell as little."""
     total = ranked.all()
@@ -280,47 +297,53 @@ def _require_enough(ranked: Ranked, current: float | None) -> None:
             raise too_few(f"{count} ", label, worth if count >= LEAST else None, current)
 
 
-def where_best(interval: tuple[float, float], confidence: float) -> str:
-    """Say where the best threshold of all rows lies.
+def where_best(interval: tuple[float, float], confidence: float, digits: int | None = None) -> str:
+    """Say where the best threshold of all rows lies, in as many digits as tell its ends apart.
 
     >>> where_best((float("-inf"), 0.25), 0.95)
     'with 95 % confidence the best threshold lies at 0.25 or below'
+    >>> where_best((0.16068, 0.16073), 0.95)
+    'with 95 % confidence the best threshold lies between 0.16068 and 0.16073'
     """
     low, high = interval
+    digits = digits or apart(interval)
     # An end that is nan says 1 to none: the high end, or where low scores are answered 1 the low.
     no_low = low == -math.inf or (math.isnan(low) and not math.isnan(high))
     if no_low and not high < math.inf:
         where = "may lie anywhere"
     elif no_low:
-        where = f"lies at {high:.4g} or below"
+        where = f"lies at {high:.{digits}g} or below"
     elif not high < math.inf:
-        where = f"lies at {low:.4g} or above"
+        where = f"lies at {low:.{digits}g} or above"
+    elif low == high:
+        where = f"lies at {low:.{digits}g}"
     else:
-        where = f"lies between {low:.4g} and {high:.4g}"
+        where = f"lies between {low:.{digits}g} and {high:.{digits}g}"
     return f"with {confidence * 100:g} % confidence the best threshold {where}"
 
 
-def _alike(found: Recommendation) -> str:
+def _alike(found: Recommendation, digits: int) -> str:
     """Say why a threshold beyond an end of the interval is kept; of others nothing."""
     if found.current is not None and found._has_rows:
         low, high = found.interval
         for end, beyond in ((low, found.current < low), (high, found.current > high)):
             if beyond:
-                return f": it gives all of them the same answers as {end:.4g}"
+                return f": it gives all of them the same answers as {end:.{digits}g}"
     return ""
 
 
 def _reason(found: Recommendation) -> str:
     """Say in one sentence what to do and why."""
-    best = where_best(found.interval, found.confidence)
-    held, number = f"{found.samples:,} samples", f"{found.threshold:.4g}"
+    numbers = (*found.interval, found.threshold, found.optimum.threshold, found.current)
+    digits = apart([each for each in numbers if each is not None])
+    best = where_best(found.interval, found.confidence, digits)
+    held, number = f"{found.samples:,} samples", f"{found.threshold:.{digits}g}"
     if found.keep:
-        return (
-            f"Keep {found.current:.4g}: {best}, and {held} do not rule this one out{_alike(found)}."
-        )
+        kept, alike = f"Keep {found.current:.{digits}g}", _alike(found, digits)
+        return f"{kept}: {best}, and {held} do not rule this one out{alike}."
     if found.current is not None:
-        return f"Change {found.current:.4g} to {number}: {best}."
+        return f"Change {found.current:.{digits}g} to {number}: {best}."
     if found.threshold == found.optimum.threshold:
         return f"Use {number}, the exact optimum of {held}: {best}."
-    exact = f"{found.optimum.threshold:.4g}"
+    exact = f"{found.optimum.threshold:.{digits}g}"
     return f"Use {number}, which {held} do not tell from their exact optimum {exact}: {best}."
