@@ -60,3 +60,8 @@ def test_the_coverage_that_is_told_is_the_one_that_was_measured() -> None:
     report = (ROOT / "docs" / "coverage.txt").read_text(encoding="utf-8")
 
     assert told == re.findall(r"^TOTAL.* (\d+)%$", report, re.MULTILINE)
+
+
+def test_every_test_has_the_same_name_in_the_next_run(request: pytest.FixtureRequest) -> None:
+    """An address in a name is another one in each run, and tests cannot run side by side."""
+    assert not [each for each in request.session.items if re.search(r" at 0x", each.nodeid)]
