@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import left_behind
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -47,6 +48,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("limen")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left_behind() -> None:
+    left_behind.watch()
 
 
 @pytest.fixture(scope="session")
