@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from streams import PATIENCE
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
 # The pipe is file descriptors 3 and 4 of the browser, which Popen cannot promise.
@@ -84,7 +86,7 @@ class Browser:
             left = json.dumps(message).encode() + b"\0"
             while left:
                 left = left[os.write(self._to, left) :]
-        found = answer.get(timeout=120)
+        found = answer.get(timeout=PATIENCE)
         if "error" in found:
             raise RuntimeError(f"{method}: {found['error']['message']}")
         result: dict[str, Any] = found["result"]
@@ -153,7 +155,7 @@ class Tab:
         """Open an address and wait until it is loaded."""
         self._loaded.clear()
         self.send("Page.navigate", url=url)
-        assert self._loaded.wait(30), url
+        assert self._loaded.wait(PATIENCE), url
 
     def size(self, width: int, height: int = 900, *, scale: float = 1, phone: bool = False) -> None:
         """Make the screen so large, in CSS pixels."""
@@ -178,7 +180,7 @@ class Tab:
             raise RuntimeError(str(found["exceptionDetails"]))
         return found["result"].get("value")
 
-    def wait(self, expression: str, seconds: float = 20) -> Any:
+    def wait(self, expression: str, seconds: float = PATIENCE) -> Any:
         """Wait until an expression is true in the page, and return it."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
