@@ -473,3 +473,20 @@ def test_a_child_forked_during_a_batch_can_use_the_memory() -> None:
     thread.join()
     """
     )
+
+
+def test_what_is_still_held_when_python_ends_is_not_told_as_a_leak() -> None:
+    """Of a daemon thread Python frees nothing; the system does."""
+    program = (
+        "import threading, limen\n"
+        "held, begun = limen.OnlineThreshold(), threading.Event()\n"
+        "def work():\n"
+        "    mine = limen.LastN(limen.OnlineThreshold(), 9)\n"
+        "    begun.set()\n"
+        "    threading.Event().wait()\n"
+        "threading.Thread(target=work, daemon=True).start()\n"
+        "begun.wait()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert (0, "") == (done.returncode, done.stderr)
