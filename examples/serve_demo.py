@@ -126,6 +126,8 @@ def server(bind: str) -> Iterator[str]:
 
 def main(seconds: float, bind: str) -> None:
     """Start a server, and play the stream into it."""
+    for name in {"SIGTERM", "SIGHUP"} & set(dir(signal)):  # end as tidily as by Ctrl-C
+        signal.signal(getattr(signal, name), lambda number, _: sys.exit(128 + number))
     with server(bind) as url:
         with Client(url, every=0.05, refresh=0.25) as client:
             fill(client, datetime.now(UTC))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streams import PATIENCE
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
@@ -93,7 +94,7 @@ class Browser:
             left = json.dumps(message).encode() + b"\0"
             while left:
                 left = left[os.write(self._to, left) :]
-        found = answer.get(timeout=120)
+        found = answer.get(timeout=PATIENCE)
         if "error" in found:
             raise RuntimeError(f"{method}: {found['error']['message']}")
         result: dict[str, Any] = found["result"]
@@ -162,7 +163,7 @@ class Tab:
         """Open an address and wait until it is loaded."""
         self._loaded.clear()
         self.send("Page.navigate", url=url)
-        assert self._loaded.wait(30), url
+        assert self._loaded.wait(PATIENCE), url
 
     def size(self, width: int, height: int = 900, *, scale: float = 1, phone: bool = False) -> None:
         """Make the screen so large, in CSS pixels."""
@@ -187,7 +188,7 @@ class Tab:
             raise RuntimeError(str(found["exceptionDetails"]))
         return found["result"].get("value")
 
-    def wait(self, expression: str, seconds: float = 20) -> Any:
+    def wait(self, expression: str, seconds: float = PATIENCE) -> Any:
         """Wait until an expression is true in the page, and return it."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import left_behind
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -54,6 +55,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"spark", "site"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("check")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left_behind() -> None:
+    left_behind.watch()
 
 
 @pytest.fixture(scope="session")

@@ -7,16 +7,22 @@ back.
 limen, then, on a new object, at the second, and so on until the call comes to its end. Each time
 the object must be as it was before the call, or as it is after the whole of it. Nothing depends
 on time or chance.
+
+`at_random_moments` is for what these places leave out: a real signal, which arrives in native code
+too.
 """
 
 from __future__ import annotations
 
 import dis
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
+from random import Random
 from types import CodeType, FrameType
 from typing import Any
 
@@ -133,3 +139,30 @@ def left_halfway(
                 yield where
         except Exception as error:
             yield f"{where}: {error!r}"
+
+
+@contextmanager
+def at_random_moments(handler: Callable[[], Any], longest: float = 1e-3) -> Iterator[None]:
+    """Let a signal call a handler again and again, at random moments at most `longest` apart.
+
+    Every timer goes off once, and the next one is set when the handler has returned. A timer with
+    an interval would interrupt a handler that takes longer than it, on a busy machine without end.
+    """
+    draw, going = Random(0), True
+
+    def run(*_: Any) -> None:
+        handler()
+        if going:
+            begin()
+
+    def begin() -> None:
+        signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-5, longest))
+
+    before = signal.signal(signal.SIGALRM, run)
+    begin()
+    try:
+        yield
+    finally:
+        going = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

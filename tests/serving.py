@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streams import PATIENCE
 
 for _need in ("starlette", "uvicorn", "msgspec", "prometheus_client"):
     pytest.importorskip(_need)
@@ -67,9 +68,9 @@ class Server:
     def ended(self) -> int:
         assert self.process is not None
         assert self.process.stderr is not None
-        code = self.process.wait(30)
+        code = self.process.wait(PATIENCE)
         if self._drain is not None:
-            self._drain.join(30)
+            self._drain.join(PATIENCE)
         self.process.stderr.close()
         self._drain = None
         return code
@@ -95,7 +96,7 @@ class Server:
         headers: dict[str, str] | None = None,
         *,
         raw: bytes | None = None,
-        timeout: float = 20,
+        timeout: float = PATIENCE,
     ) -> tuple[int, Any, dict[str, str]]:
         """Make one request; return status, body and headers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
@@ -162,9 +163,8 @@ def serving(*options: str, define: dict[str, Any] | None = None) -> Iterator[Ser
 
 def limen(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "limen", *arguments], capture_output=True, text=True, timeout=60
-    )
+    command = [sys.executable, "-m", "limen", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def compiled(source: str, folder: Path) -> Path:
@@ -178,7 +178,7 @@ def compiled(source: str, folder: Path) -> Path:
     return made
 
 
-def until(done: Any, seconds: float = 20.0) -> Any:
+def until(done: Any, seconds: float = PATIENCE) -> Any:
     """Wait until something holds, and return it."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

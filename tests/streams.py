@@ -22,6 +22,7 @@ INF = math.inf
 FINEST = Fraction(1, 2**20)  # where the automatic unit ends
 
 EFFORT = 10 if os.environ.get("LIMEN_THOROUGH") else 1  # times as many examples and steps
+PATIENCE = 300.0  # seconds until what must come is given up, also on a machine that is busy
 
 
 class SmallNodeThreshold(OnlineThreshold):

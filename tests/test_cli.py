@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from streams import PATIENCE
 
 import limen
 from limen.cli import duckdb_reader, inputs, line_reader, out_of_core, rows
@@ -77,7 +78,7 @@ def piped():
 
 def limen_process(*arguments: str, **given: object) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "limen", *arguments]
-    return subprocess.run(command, capture_output=True, timeout=60, **given)
+    return subprocess.run(command, capture_output=True, timeout=PATIENCE, **given)
 
 
 def write_all_formats() -> dict[str, list[Any]]:
@@ -318,7 +319,9 @@ def test_a_pipe_gives_every_row(tmp_path: Path, way: str, kind: str, packed: boo
     command = {"/dev/stdin": f"cat many | {command}", "named": f"cat many > named & {command}"}.get(
         way, command
     )
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, timeout=PATIENCE, cwd=tmp_path
+    )
 
     assert (0, b"") == (done.returncode, done.stderr)
     assert 5000 == json.loads(done.stdout)["samples"]
@@ -1247,7 +1250,9 @@ def test_a_pipe_that_closes_early_is_no_error_message(tmp_path: Path) -> None:
     rows = "".join(f"{place / 7!r},{place % 2}\n" for place in range(10_000))
     (tmp_path / "many.csv").write_text("score,label\n" + rows)
     command = f"{sys.executable} -m limen curve many.csv -q | head -n 1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, timeout=PATIENCE, cwd=tmp_path
+    )
 
     assert (b"threshold,loss\n141\n", b"") == (done.stdout, done.stderr)
 
@@ -1259,7 +1264,7 @@ def test_a_pipe_without_a_reader_is_no_error_message() -> None:
     command = [sys.executable, "-m", "limen", "--help"]
     buffered = os.environ | {"PYTHONUNBUFFERED": ""}
     given = {"stdout": writing, "stderr": subprocess.PIPE, "env": buffered}
-    done = subprocess.run(command, **given, timeout=60)
+    done = subprocess.run(command, **given, timeout=PATIENCE)
     os.close(writing)
 
     assert (141, b"") == (done.returncode, done.stderr)
@@ -1285,7 +1290,7 @@ def test_a_closed_stream_is_told_in_one_sentence(tmp_path: Path, case: str) -> N
     code, out, err = CLOSED[case]
     (tmp_path / "good.csv").write_text(GOOD)
     command = ["bash", "-c", f"{sys.executable} -m limen {case}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
 
     assert (code, out) == (done.returncode, done.stdout)
     assert err in done.stderr
@@ -1302,7 +1307,7 @@ def test_ctrl_c_ends_quietly_with_130(tmp_path: Path) -> None:
         process.stdin.write(b"score,label\n" + b"0.5,1\n" * 100_000)
         process.stdin.flush()  # more than a pipe holds, so that it is being read by now
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
 
     assert (130, b"", b"") == (process.returncode, out, err)
 

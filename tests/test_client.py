@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import sys
 import threading
 import time
+import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf, isnan
@@ -13,8 +18,10 @@ from typing import Any
 
 import pytest
 from serving import Server, folder, serving, until
+from streams import PATIENCE
 
 from limen import Client
+from limen.client import NotAcknowledged, Refused, Unreachable
 
 RULES = {"": {"rule": "at_least", "threshold": 0.5}, "north": {"rule": "all"}}
 
@@ -130,12 +137,12 @@ def test_what_a_proxy_answers_is_no_refusal_of_the_server():
 
 def test_without_a_server_it_says_so_and_keeps_what_waits_up_to_a_limit():
     client = Client("http://127.0.0.1:1", most_waiting=2, timeout=1, every=0.01)
-    with pytest.raises(ConnectionError, match=r"127\.0\.0\.1:1"):
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
         client.answer("fraud", "a", 0.5)
     for _ in range(3):
         client.label("fraud", "a", 1, as_of=datetime.now(UTC) - timedelta(hours=1))
     assert (2, 1) == (client.waiting, client.dropped)
-    with pytest.raises(ConnectionError, match="2 events are not acknowledged"):
+    with pytest.raises(NotAcknowledged, match="2 events are not acknowledged"):
         client.flush(timeout=0.3)
     with pytest.raises(ConnectionError):
         client.close(timeout=0.1)
@@ -149,6 +156,15 @@ def test_what_is_wrong_is_refused_at_once():
         client.label("fraud", "a", 2)
     with pytest.raises(ValueError, match="time zone"):
         client.label("fraud", "a", 1, as_of=datetime(2026, 1, 1))
+    with pytest.raises(
+        TypeError, match=r"id .* got 0\.93\. The order is answer\(point, id, score\)"
+    ):
+        client.answer("fraud", 0.93, "order 1")
+    with pytest.raises(TypeError, match=r"id .* got 1\. The order is label\(point, id, label\)"):
+        client.label("fraud", 1, "order 1")
+    for wrong in ("order 1", "0.93", None, float("nan")):
+        with pytest.raises(ValueError, match=r"score must be a number, got .* The order is answer"):
+            client.answer("fraud", "order 1", wrong)
     client.close()
 
 
@@ -169,3 +185,104 @@ def test_threads_share_one_client():
         client.flush()  # nothing waits
         assert time.monotonic() - begun < 5
         assert 200 == server.ask("GET", "/v1/points/fraud")[1]["scores"]
+
+
+def test_what_the_server_refuses_is_told_with_its_status():
+    with serving() as server, Client(f"http://127.0.0.1:{server.port}") as client:
+        with pytest.raises(Refused, match="typo") as told:
+            client.threshold("typo")
+        assert 404 == told.value.status
+
+
+def forked(work: Callable[[], Any]) -> None:
+    """Call in a forked child, and wait for it to end well."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # for there are other threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(int(PATIENCE))  # so that one that waits for ever fails
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException as error:
+            print(repr(error), file=sys.stderr)
+        finally:
+            os._exit(code)
+    assert 0 == os.waitpid(child, 0)[1]
+
+
+def at_least(threshold: float) -> dict[str, Any]:
+    return {"thresholds": {"": {"rule": "at_least", "threshold": threshold}}}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_sends_what_is_its_own_once_and_sees_new_thresholds():
+    with serving() as server:
+        url = f"http://127.0.0.1:{server.port}"
+        server.ask("POST", "/v1/points/fraud/deploy", at_least(0.5))
+        client, patient = Client(url, every=0.05, refresh=0.05), Client(url, every=1000)
+        client.answer("fraud", "sent", 0.6)
+        client.flush()
+        patient.answer("fraud", "waits", 0.6)  # for the parent to send it
+
+        def grandchild() -> None:
+            client.answer("fraud", "of a grandchild", 0.7)
+            client.close()
+
+        def work() -> None:
+            assert (0, 0.5) == (patient.waiting, client.threshold("fraud"))
+            forked(grandchild)
+            for at in range(50):
+                assert 1 == client.answer("fraud", f"child {at}", 0.6)
+                client.label("fraud", f"child {at}", 1)
+            client.flush()
+            server.ask("POST", "/v1/points/fraud/deploy", at_least(0.7))
+            until(lambda: client.threshold("fraud") == 0.7)
+            client.close()
+            patient.close()
+
+        forked(work)
+        assert 1 == patient.waiting
+        patient.close()
+        until(lambda: client.threshold("fraud") == 0.7)  # by a connection that is still its own
+        client.close()
+        ids = [each["id"] for each in server.log() if each["kind"] == "score"]
+        children = [f"child {at}" for at in range(50)]
+        assert ["sent", "of a grandchild", *children, "waits"] == ids
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_forked_while_the_parent_sends_and_holds_its_locks_can_use_the_client():
+    with serving() as server, Client(f"http://127.0.0.1:{server.port}", every=0.001) as client:
+        client.answer("fraud", "first", 0.6)
+        client.flush()
+        with client._changed, client._wire:
+
+            def work() -> None:
+                client.answer("fraud", "child", 0.6)
+                client.close()
+
+            thread = threading.Thread(target=forked, args=(work,))
+            thread.start()  # the thread that forks holds none of them
+            thread.join()
+        client.answer("fraud", "last", 0.6)
+        client.flush()
+        ids = [each["id"] for each in server.log() if each["kind"] == "score"]
+        assert ["first", "child", "last"] == ids
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_answers_by_what_was_held_while_the_server_is_away():
+    with serving() as server:
+        server.ask("POST", "/v1/points/fraud/deploy", at_least(0.5))
+        client = Client(f"http://127.0.0.1:{server.port}", timeout=1)
+        assert 0.5 == client.threshold("fraud")
+        server.kill()
+
+        def work() -> None:
+            assert (1, 0) == (client.answer("fraud", "a", 0.6), client.answer("fraud", "b", 0.4))
+            assert 2 == client.waiting
+
+        forked(work)
+        client.close()

@@ -18,7 +18,7 @@ import pytest
 import streams
 from hypothesis import given
 from hypothesis import strategies as st
-from interrupts import require_whole, visited
+from interrupts import at_random_moments, require_whole, visited
 
 import limen
 from limen import Evidence
@@ -479,7 +479,7 @@ def test_a_signal_handler_may_change_the_same_evidence_at_any_place(
         evidence = twice()
         running = Thread(target=run, args=(evidence, place), daemon=True)
         running.start()
-        running.join(10)
+        running.join(streams.PATIENCE)
         assert not running.is_alive(), "it waits for itself"
         if where[-1] is None:
             return
@@ -489,24 +489,19 @@ def test_a_signal_handler_may_change_the_same_evidence_at_any_place(
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
 def test_real_signals_lose_no_sample() -> None:
-    evidence, handled = Evidence(0.5, 0.4), []
+    evidence, handled, told = Evidence(0.5, 0.4), [], 0
 
-    def handler(*_: Any) -> None:
+    def handler() -> None:
         evidence.update(0.45, 0)
         handled.append(evidence.value)
 
-    before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
-    try:
-        for _ in range(10_000):
+    with at_random_moments(handler):
+        while len(handled) < 200:
             evidence.update(0.45, 1)
-        evidence.update_many([0.45] * 1_000, [1] * 1_000)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+            evidence.update_many([0.45] * 10, [1] * 10)
+            told += 11
 
-    assert (11_000, len(handled)) == (evidence.wins, evidence.losses)
-    assert handled
+    assert (told, len(handled)) == (evidence.wins, evidence.losses)
 
 
 def test_a_finaliser_may_use_the_same_evidence() -> None:

@@ -4,14 +4,20 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 import threading
 import time
 from datetime import UTC, datetime
+from itertools import takewhile
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from streams import PATIENCE
 
 from limen import optimal_threshold
 
@@ -97,26 +103,52 @@ def test_the_service_proposes_a_threshold_that_can_be_approved(
     """Ten times as fast as people see it, and with less time in shadow."""
     for need in ("starlette", "uvicorn", "msgspec", "prometheus_client"):
         pytest.importorskip(need)
-    demo = example("serve_demo")
+    demo, seen_enough = example("serve_demo"), threading.Event()
     monkeypatch.setattr(demo, "RATE", 400)
     monkeypatch.setitem(demo.POINT["change"], "shadow", "1s")
+    sites = demo.sites
+    monkeypatch.setattr(
+        demo, "sites", lambda *shares: takewhile(lambda _: not seen_enough.is_set(), sites(*shares))
+    )
     with demo.server("127.0.0.1:0") as url, demo.Client(url, every=0.05) as client:
         demo.fill(client, datetime.now(UTC))
-        player = threading.Thread(target=demo.play, args=(client, 8))
+        player = threading.Thread(target=demo.play, args=(client, inf))
         player.start()
-        here, end = f"{url}/v1/points/{demo.NAME}", time.monotonic() + 50
-        seen = demo.asked(f"{here}/overview")
-        while (seen["proposal"] or {}).get("status") != "waiting" and time.monotonic() < end:
-            time.sleep(0.2)
+        try:
+            here, end = f"{url}/v1/points/{demo.NAME}", time.monotonic() + PATIENCE
             seen = demo.asked(f"{here}/overview")
-        proposal = seen["proposal"]
-        assert proposal is not None
-        assert "waiting" == proposal["status"], proposal["demands"]
-        assert proposal["table"]["candidate"]["cost"] < proposal["table"]["now"]["cost"]
-        body = {"reason": "phishing has become more frequent", "seen": seen["seq"]}
-        demo.asked(f"{here}/proposals/{proposal['number']}/approve", body)
-        after = demo.asked(f"{here}/threshold")
-        player.join()
+            while (seen["proposal"] or {}).get("status") != "waiting" and time.monotonic() < end:
+                time.sleep(0.2)
+                seen = demo.asked(f"{here}/overview")
+            proposal = seen["proposal"]
+            assert proposal is not None
+            assert "waiting" == proposal["status"], proposal["demands"]
+            assert proposal["table"]["candidate"]["cost"] < proposal["table"]["now"]["cost"]
+            body = {"reason": "phishing has become more frequent", "seen": seen["seq"]}
+            demo.asked(f"{here}/proposals/{proposal['number']}/approve", body)
+            after = demo.asked(f"{here}/threshold")
+        finally:
+            seen_enough.set()
+            player.join()
 
     assert (2, proposal["thresholds"][""]["threshold"]) == (after["version"], after["threshold"])
     assert 0.3 < after["threshold"] < 0.45
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
+def test_the_service_ends_its_server_and_removes_its_folder_when_it_is_told_to_end(
+    tmp_path: Path,
+) -> None:
+    for need in ("starlette", "uvicorn", "msgspec", "prometheus_client"):
+        pytest.importorskip(need)
+    command = [sys.executable, str(EXAMPLES / "serve_demo.py")]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        assert "Open http://" in process.stdout.readline()
+        assert [True] == [(each / "data").is_dir() for each in tmp_path.iterdir()]
+        process.terminate()
+
+        assert 143 == process.wait(PATIENCE)
+        assert [] == list(tmp_path.iterdir())
+        process.stdout.read()  # to its end, which comes when the server has ended too

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from streams import PATIENCE
 
 import limen
 
@@ -60,3 +64,31 @@ def test_the_coverage_that_is_told_is_the_one_that_was_measured() -> None:
     report = (ROOT / "docs" / "coverage.txt").read_text(encoding="utf-8")
 
     assert told == re.findall(r"^TOTAL.* (\d+)%$", report, re.MULTILINE)
+
+
+def test_every_test_has_the_same_name_in_the_next_run(request: pytest.FixtureRequest) -> None:
+    """An address in a name is another one in each run, and tests cannot run side by side."""
+    assert not [each for each in request.session.items if re.search(r" at 0x", each.nodeid)]
+
+
+KILLED = """
+import os, signal, subprocess, sys
+def test_that_is_killed():
+    server = [sys.executable, "-c", "import time; print('started', flush=True); time.sleep(1e6)"]
+    child = [sys.executable, "-c", f"import subprocess; subprocess.run({server!r})"]
+    read, write = os.pipe()
+    subprocess.Popen(child, stdout=write, stderr=2)
+    assert b"started" in os.read(read, 100)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing is known of processes left behind")
+def test_a_test_run_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
+    (tmp_path / "test_killed.py").write_text(KILLED)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-s", str(tmp_path)]
+    # Its errors are read to the end, which comes when the last process that may write them ends.
+    done = subprocess.run(command, stderr=subprocess.PIPE, env=env, timeout=PATIENCE)
+
+    assert (-9, b"") == (done.returncode, done.stderr)

@@ -121,7 +121,7 @@ def test_kills_under_load_lose_nothing_and_count_nothing_twice():
         time.sleep(0.1)
         done.set()
         for client in clients:
-            client.join(30)
+            client.join()
         server.kill()
         server.start()
         answers = {id: a for client in clients for id, a in client.acknowledged.items()}
@@ -239,7 +239,7 @@ def test_snapshots_retention_and_forgetting_happen_by_themselves():
             server.ask("POST", "/v1/points/fraud/scores", {"id": id, "score": 0.5})
             return server.ask("GET", "/v1/log?after=0")[0] == 410
 
-        until(grown, 40)
+        until(grown)
         again = server.ask("POST", "/v1/points/fraud/scores", {"id": "id-3", "score": 0.1})
         problem(again, "expired")  # the ledger still knows the id, and not what was answered
         other = server.ask("PUT", "/v1/points/fraud", {"false_negative": 7})

@@ -8,13 +8,16 @@ or what these and the interrupted call make.
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 import streams
+from interrupts import at_random_moments
 
 from limen import (
     Fading,
@@ -189,3 +192,26 @@ def test_a_signal_at_any_moment_leaves_what_was_before_or_what_is_after(kind: st
             seconds *= 1.02 if reached else 0.9
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_that_takes_longer_than_the_timer_is_never_inside_itself() -> None:
+    inside, most, done = 0, 0, 0
+
+    def handler() -> None:
+        nonlocal inside, most, done
+        inside += 1
+        most = max(most, inside)
+        sum(range(20_000))  # a multiple of the time until the next signal
+        inside, done = inside - 1, done + 1
+
+    with at_random_moments(handler, longest=2e-5):
+        while done < 50:
+            pass
+
+    assert (most, inside) == (1, 0)
+
+
+def test_no_timer_of_a_test_goes_off_again_by_itself() -> None:
+    """It would interrupt its own handler on a busy machine; `at_random_moments` does not."""
+    for path in Path(__file__).parent.glob("*.py"):
+        assert not re.findall(r"setitimer\([^()]+,[^()]+,[^()]+\)", path.read_text()), path.name

@@ -802,7 +802,7 @@ class Lying(Storable):
         {"states": b""},
         {"sizes": np.array([-8, 136, 96, 64])},
     ],
-    ids=str,
+    ids=lambda wrong: str({name: getattr(part, "__name__", part) for name, part in wrong.items()}),
 )
 def test_groups_that_somebody_made_up_are_refused(wrong):
     made = {name: part() if callable(part) else part for name, part in wrong.items()}

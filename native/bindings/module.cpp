@@ -25,6 +25,8 @@ void bind_recommended(nb::module_& module);
 
 NB_MODULE(_core, module) {
     using namespace limen::bindings;
+    // Python ends with objects alive that a daemon thread or a cache holds: to users no leak.
+    nb::set_leak_warnings(false);
     module.doc() = "The native core of limen. Private: use the names in limen itself.";
     module.attr("isa") = limen::isa_name(limen::active_isa());  // what it throws: ImportError
     module.attr("finest_bits") = limen::finest_bits;

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote, urlsplit
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
 
-__all__ = ["Client"]
+__all__ = ["Client", "NotAcknowledged", "Refused", "Unreachable"]
 
 _log = logging.getLogger("limen.client")
 _LONGEST_REST = 30.0  # seconds between two attempts while the server is away
@@ -45,8 +48,30 @@ class _Rest(NamedTuple):
     problem: str
 
 
-class _AnswerError(ConnectionError):
-    """The server is there, and did not do what it was asked."""
+class Unreachable(ConnectionError):  # noqa: N818 - reads as what happened
+    """The server did not answer."""
+
+
+class Refused(ConnectionError):  # noqa: N818 - reads as what happened
+    """The server answered, and did not do what it was asked.
+
+    Attributes
+    ----------
+    status
+        The status of its answer, such as 401 where the token is wrong and 404 where no point has
+        this name.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message, status)
+        self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class NotAcknowledged(ConnectionError):  # noqa: N818 - reads as what happened
+    """Events were not acknowledged in time; they still wait."""
 
 
 class Client:
@@ -75,7 +100,9 @@ class Client:
     id with another score or an event of a point that does not exist, is counted in `refused` and
     logged as ``limen.client``, without the id. No point waits for another one.
     Events that wait live in this process only: call `flush` or `close` before it ends. Several
-    threads may share one client.
+    threads may share one client. A process that is forked may go on with the client that it was
+    given: it has a connection of its own and nothing that waits, which the other process sends,
+    and it asks for the thresholds again when it first needs them.
 
     Examples
     --------
@@ -102,15 +129,30 @@ class Client:
         self._parts, self._token, self._timeout = parts, token, timeout
         self._refresh, self._every, self._most = refresh, every, most_waiting
         self._versions: dict[str, _Version] = {}
+        self._held_before: dict[str, _Version] = {}  # by the process that was forked
+        self._closed = False
+        self._connection: HTTPConnection | None = None
+        self._begin_anew()
+        _clients.add(self)
+
+    def _begin_anew(self) -> None:
+        """Hold nothing that belongs to a thread or to another process: also after a fork."""
+        self._held_before |= self._versions
+        self._versions = {}
         self._waiting: dict[str, deque[bytes]] = {}  # by point
         self._count = 0  # of all of them
         self._rests: dict[str, _Rest] = {}  # points of which the server took nothing for now
         self._largest: dict[str, int] = {}  # events in a batch, of points with long events
         self._changed = threading.Condition()
         self._wire = threading.Lock()
-        self._connection: HTTPConnection | None = None
+        if self._connection is not None and self._connection.sock is not None:
+            # The other process goes on with it: not closed here by HTTP or TLS, and not by its
+            # file, whose lock a thread that is not here any more may hold.
+            with suppress(OSError):
+                os.close(self._connection.sock.detach())
+        self._connection = None
         self._thread: threading.Thread | None = None
-        self._closed = self._hurry = False
+        self._hurry = False
         self._problem: str | None = None
         self.dropped = 0
         self.refused = 0
@@ -136,12 +178,19 @@ class Client:
     ) -> int:
         """Answer a score by the threshold held, and let it be sent with the answer.
 
-        ConnectionError where no threshold is held yet and the server cannot be asked.
+        Where no threshold is held yet, `limen.client.Unreachable` and `limen.client.Refused`, both
+        a ConnectionError, say that the server cannot be asked.
         """
-        version = self._version(point)
-        value = float(score)
+        _require_id(id, "answer(point, id, score)")
+        try:
+            value = nan if isinstance(score, str) else float(score)
+        except (TypeError, ValueError):
+            value = nan
         if value != value:
-            raise ValueError("score must be a number, got nan.")
+            raise ValueError(
+                f"score must be a number, got {score!r}. The order is answer(point, id, score)."
+            )
+        version = self._version(point)
         answer = int(value >= version.find(segment))
         row: dict[str, Any] = {
             "type": "score",
@@ -160,6 +209,7 @@ class Client:
 
     def label(self, point: str, id: str, label: int, as_of: datetime | None = None) -> None:
         """Let a label be sent; `as_of` is when it was determined, by default now."""
+        _require_id(id, "label(point, id, label)")
         if label not in (0, 1):
             raise ValueError(f"label must be 0 or 1, got {label!r}.")
         self._add(point, {"type": "label", "id": id, "label": int(label), "as_of": _text(as_of)})
@@ -170,7 +220,10 @@ class Client:
         return self._count
 
     def flush(self, timeout: float = 30.0) -> None:
-        """Wait until all that waits is acknowledged; ConnectionError says why it is not in time."""
+        """Wait until all that waits is acknowledged.
+
+        `limen.client.NotAcknowledged`, a ConnectionError, says why it is not in time.
+        """
         end = time.monotonic() + timeout
         with self._changed:
             self._hurry = True
@@ -178,7 +231,7 @@ class Client:
             while self._count:
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise ConnectionError(
+                    raise NotAcknowledged(
                         f"{self._count:,} events are not acknowledged: "
                         f"{self._problem or 'the time was too short'}. They still wait."
                     )
@@ -227,7 +280,13 @@ class Client:
     def _version(self, point: str) -> _Version:
         version = self._versions.get(point)
         if version is None:
-            self._fetch(point)
+            try:
+                self._fetch(point)
+            except ConnectionError as error:
+                if point not in self._held_before:
+                    raise
+                _log.warning("the thresholds held are kept: %s", error)
+                self._versions[point] = self._held_before[point]
             version = self._versions[point]
             with self._changed:
                 self._begin()
@@ -241,7 +300,7 @@ class Client:
         if status == 304:
             return
         if status != 200:
-            raise _AnswerError(_detail(status, body))
+            raise Refused(_detail(status, body), status)
         found = json.loads(body)
         thresholds = {name: _number(rule) for name, rule in found["thresholds"].items()}
         self._versions[point] = _Version(found["version"], thresholds, tag)
@@ -288,7 +347,7 @@ class Client:
             while point in self._waiting and not self._closed:
                 self._send(point)
             self._rests.pop(point, None)
-        except _AnswerError as error:
+        except Refused as error:
             last = self._rests[point].seconds if point in self._rests else 0.0
             rest = min(max(2 * last, 0.1), _LONGEST_REST)
             self._rests[point] = _Rest(rest, time.monotonic() + rest, str(error))
@@ -298,7 +357,7 @@ class Client:
         for point in list(self._versions):
             try:
                 self._fetch(point)
-            except _AnswerError as error:
+            except Refused as error:
                 _log.warning("the thresholds held are kept: %s", error)
 
     def _send(self, point: str) -> None:
@@ -323,21 +382,21 @@ class Client:
             self._drop(point, len(batch), [], len(batch))
             return
         if status != 200:
-            raise _AnswerError(_detail(status, found))
+            raise Refused(_detail(status, found), status)
         try:
             answers = [json.loads(line) for line in found.splitlines()]
             statuses = [int(each["status"]) for each in answers]
         except (ValueError, KeyError, TypeError):
             statuses = []
         if len(statuses) != len(batch):
-            raise _AnswerError("the answer of the server is incomplete")
+            raise Refused("the answer of the server is incomplete", status)
         again = [at for at, each in enumerate(statuses) if each >= 500 or each == 429]
         refused = [at for at, each in enumerate(statuses) if 200 != each < 500 and each != 429]
         for at in refused:
             _log.warning("refused: %s", answers[at].get("type"))
         self._drop(point, len(batch), [batch[at] for at in again], len(refused))
         if again:
-            raise _AnswerError(str(answers[again[0]].get("detail")))
+            raise Refused(str(answers[again[0]].get("detail")), statuses[again[0]])
 
     def _drop(self, point: str, sent: int, again: list[bytes], refused: int) -> None:
         """Drop the first events of a point but for those that are to be sent again."""
@@ -374,7 +433,7 @@ class Client:
                 except (OSError, HTTPException) as error:
                     self._hang_up()
                     if fresh or attempt:
-                        raise ConnectionError(f"{self._parts.netloc}: {error}") from None
+                        raise Unreachable(f"{self._parts.netloc}: {error}") from None
         raise AssertionError  # not reached
 
     def _connected(self) -> HTTPConnection:
@@ -392,6 +451,23 @@ class Client:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+_clients: WeakSet[Client] = WeakSet()
+
+
+def _after_fork() -> None:
+    for client in list(_clients):
+        client._begin_anew()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _require_id(id: Any, call: str) -> None:
+    if not isinstance(id, str):
+        raise TypeError(f"id must be a string, got {id!r}. The order is {call}.")
 
 
 def _text(moment: datetime | None) -> str:
