@@ -219,6 +219,11 @@ threshold inf, loss 0.0>
                 return other
         return super()._twin()
 
+    def _take_over(self, made: Self) -> None:
+        type(self)._stored_as.__init__(self, **made._given)  # type: ignore[misc]
+        made._copy_to(self)
+        super()._take_over(made)
+
     def __sizeof__(self) -> int:
         return self._memory()
 

@@ -163,9 +163,16 @@ class Memory(Storable):
         if not isinstance(innermost(parts["model"]), Held) or len(innermost(parts["model"])):
             raise ValueError("a memory whose model holds samples of its own")
         memory = cls.__new__(cls)
-        memory._begin(cls._model_of(parts), {name: parts[name] for name in cls._settings})
-        memory._restore(parts)
+        memory._fill(parts)
         return memory
+
+    def _fill(self, parts: dict[str, Any]) -> None:
+        self._begin(self._model_of(parts), {name: parts[name] for name in self._settings})
+        self._restore(parts)
+
+    def _take_over(self, made: Self) -> None:
+        self._fill(made.snapshot())
+        super()._take_over(made)
 
     @classmethod
     def _model_of(cls, parts: dict[str, Any]) -> Any:

@@ -39,6 +39,8 @@ _HOMES = {
 
 _kinds: dict[str, type[Storable]] = {}
 
+_STORED = "limen_bytes"  # in a state beside the attributes of a subclass
+
 
 class Storable:
     """An object that can be copied, pickled, and kept in bytes and files.
@@ -90,6 +92,25 @@ class Storable:
     def __reduce__(self) -> tuple[Any, ...]:
         attributes = getattr(self, "__dict__", None) or None
         return type(self).from_snapshot, (self.snapshot(),), attributes
+
+    # Some libraries, as skops, make an object without arguments and then give it this state.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**getattr(self, "__dict__", {}), _STORED: self.to_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        attributes = dict(state)
+        if _STORED in attributes:  # not out of a pickle: its object is made of a snapshot already
+            self._take_over(type(self).from_bytes(attributes.pop(_STORED)))
+        if attributes:
+            vars(self).update(attributes)
+
+    def _take_over(self, made: Self) -> None:
+        """Become an object that was just made, and that nobody else has."""
+        own: Any = object.__getstate__(made)  # attributes, or a pair of these and slots
+        attributes, slots = own if isinstance(own, tuple) else (own, {})
+        for name, value in {**(attributes or {}), **slots}.items():
+            setattr(self, name, value)
 
     def _copied(self, attributes: dict[str, Any]) -> Self:
         """Make a copy, with the attributes that a snapshot leaves out: those of a subclass."""
