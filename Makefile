@@ -95,6 +95,11 @@ lint: $(VENV)/check
 types: $(VENV)/check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest limen._core --allowlist tests/stubtest_allowlist.txt
+	$(BIN)/python tests/typed_uses.py
+	$(BIN)/mypy --strict --config-file= tests/typed_uses.py
+	$(BIN)/pyright --pythonpath $(BIN)/python tests/typed_uses.py
+	$(BIN)/ty check --python $(VENV) tests/typed_uses.py
+	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python tests/typed_uses.py
 
 ## The HTTP interface of a real server, tried by schemathesis from its own description.
 api-check: $(VENV)/check
