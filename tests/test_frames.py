@@ -66,6 +66,17 @@ def arrow_only_columns(**of: list) -> dict:
     }
 
 
+def dlpack_only_columns(**of: list) -> dict:
+    """Objects that offer DLPack and nothing else."""
+    arrays = {name: np.array(values) for name, values in of.items()}
+    return {
+        name: SimpleNamespace(
+            __dlpack__=array.__dlpack__, __dlpack_device__=array.__dlpack_device__
+        )
+        for name, array in arrays.items()
+    }
+
+
 def duckdb_columns(**of: list) -> dict:
     relation = duckdb_relation(**of)
     return {name: relation[name] for name in of}
@@ -100,6 +111,10 @@ def arrow_batch(**of: list):
     return pytest.importorskip("pyarrow").record_batch(of)
 
 
+def arrow_only_frame(**of: list):
+    return SimpleNamespace(__arrow_c_stream__=arrow_table(**of).__arrow_c_stream__)
+
+
 def structured_array(**of: list):
     return np.rec.fromarrays(list(of.values()), names=list(of))
 
@@ -116,7 +131,7 @@ COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize("make", COLUMNS)
+@pytest.mark.parametrize("make", [*COLUMNS, dlpack_only_columns])
 def test_every_function_takes_columns_of_every_library(make) -> None:
     given = make(score=SCORES, label=LABELS, weight=WEIGHTS)
     score, label, weight = given.values()
@@ -262,6 +277,7 @@ FRAMES = [
     polars_lazy_frame,
     arrow_table,
     arrow_batch,
+    arrow_only_frame,
     duckdb_relation,
 ]
 
@@ -391,14 +407,25 @@ def test_what_speaks_arrow_only_is_read_by_what_is_loaded(reader: str, monkeypat
     assert SCORES == as_scores(column).tolist()
 
 
+def test_a_column_that_dlpack_cannot_hand_over_is_refused_with_the_reason() -> None:
+    def elsewhere(**_: object) -> None:
+        raise BufferError("it lies on a GPU")
+
+    column = SimpleNamespace(__dlpack__=elsewhere, __dlpack_device__=lambda: (2, 0))
+
+    with pytest.raises(TypeError, match=r"scores is SimpleNamespace, which has only the DLPack"):
+        limen.optimal_threshold(column, [1])
+
+
 def test_what_speaks_arrow_only_needs_a_reader_that_is_loaded() -> None:
     program = """
 import types, limen
 column = types.SimpleNamespace(__arrow_c_stream__=None)
-try:
-    limen.optimal_threshold(column, [1])
-except TypeError as error:
-    print(error)
+for call in (limen.optimal_threshold, limen.columns.from_frame):
+    try:
+        call(column, *([[1]] if call is limen.optimal_threshold else []))
+    except TypeError as error:
+        print(error)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -408,6 +435,7 @@ except TypeError as error:
         "scores is SimpleNamespace, which has only the Arrow interface. Import pyarrow"
         in done.stdout
     )
+    assert "frame is SimpleNamespace, which has only the Arrow interface." in done.stdout
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "duckdb"])
