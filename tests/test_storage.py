@@ -323,6 +323,15 @@ def test_what_comes_back_goes_on_alike(make):
         getattr(each, "_check", lambda: None)()
 
 
+def test_another_kind_than_the_expected_one_is_refused(tmp_path):
+    cut().save(tmp_path / "cut.limen")
+
+    assert isinstance(limen.load(tmp_path / "cut.limen", OnlineCut), OnlineCut)
+    assert isinstance(limen.from_bytes(last_n().to_bytes(), Storable), LastN)
+    with pytest.raises(ValueError, match=r"cut\.limen: these bytes hold OnlineCut, not LastN\."):
+        limen.load(tmp_path / "cut.limen", LastN)
+
+
 def test_bytearrays_and_views_will_do():
     stored = threshold().to_bytes()
 
