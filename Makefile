@@ -109,7 +109,7 @@ lowest: $(if $(shell $(PYTHON) -c "import sys; sys.exit(sys.version_info[:2] != 
 
 at_lowest = OMP_NUM_THREADS=1 build/$(1)/bin/python -m pytest -o filterwarnings=default $(call tests_of,$($(1)_TESTS))
 lowest_EXTRAS := sklearn boosting plots frames cli serve test
-lowest_TESTS := columns console duckdb frames narrowing plots recipes saved_elsewhere serve_http sklearn_calibration sklearn_scoring venn_abers
+lowest_TESTS := cli columns console duckdb frames narrowing plots recipes saved_elsewhere serve_http sklearn_calibration sklearn_scoring venn_abers
 lowest-river_EXTRAS := river sklearn frames test
 lowest-river_TESTS := river
 
