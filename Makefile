@@ -20,7 +20,7 @@ USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
 QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo serve-demo test native-test python-check sanitize clang-test aarch64-test x86-test \
-        python-sanitize thread-sanitize lint types api-check check thorough docs coverage bench \
+        python-sanitize thread-sanitize lint types lowest api-check check thorough docs coverage bench \
         bench-native bench-spark trust-laws study-trust study clean
 
 ## The main job on a small real data set.
@@ -102,6 +102,29 @@ lint: $(VENV)/check
 types: $(VENV)/check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest limen._core --allowlist tests/stubtest_allowlist.txt
+	$(BIN)/python tests/typed_uses.py
+	$(BIN)/mypy --strict --config-file= tests/typed_uses.py
+	$(BIN)/pyright --pythonpath $(BIN)/python tests/typed_uses.py
+	$(BIN)/ty check --python $(VENV) tests/typed_uses.py
+	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python tests/typed_uses.py
+
+## The lowest versions that pyproject.toml allows, and the tests that use them. They have wheels for
+## the oldest Python alone; river is apart, because it needs a newer NumPy than the others.
+lowest: needs := Python 3.11
+lowest: $(if $(shell $(PYTHON) -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" && echo yes),build/lowest/installed build/lowest-river/installed)
+	$(if $^,$(call at_lowest,lowest) && $(call at_lowest,lowest-river),@$(skip))
+
+at_lowest = OMP_NUM_THREADS=1 build/$(1)/bin/python -m pytest -o filterwarnings=default $(call tests_of,$($(1)_TESTS))
+lowest_EXTRAS := sklearn boosting plots frames cli serve test
+lowest_TESTS := cli columns console duckdb frames narrowing plots recipes saved_elsewhere serve_http sklearn_calibration sklearn_scoring venn_abers
+lowest-river_EXTRAS := river sklearn frames test
+lowest-river_TESTS := river
+
+build/lowest/installed build/lowest-river/installed: build/%/installed: $(VENV)/check
+	$(PYTHON) -m venv --clear $(@D)
+	$(BIN)/uv pip install -q --python $(@D)/bin/python --resolution lowest-direct -r pyproject.toml $($*_EXTRAS:%=--extra %)
+	cp -r $(VENV)/lib/python3.11/site-packages/limen $(VENV)/lib/python3.11/site-packages/limen-*.dist-info $(@D)/lib/python3.11/site-packages
+	@touch $@
 
 ## The HTTP interface of a real server, tried by schemathesis from its own description.
 api-check: $(VENV)/check
@@ -109,7 +132,8 @@ api-check: $(VENV)/check
 
 ## What must hold besides the tests. Those that cannot be divided come early, so that two jobs at a
 ## time end together.
-check: lint types python-check thread-sanitize python-sanitize api-check sanitize clang-test aarch64-test x86-test
+check: lint types python-check lowest thread-sanitize python-sanitize api-check sanitize clang-test \
+       aarch64-test x86-test
 
 ## The same at length, for changes to the core: more examples, and new ones in every run.
 thorough:

@@ -38,6 +38,18 @@ def test_a_missing_library_is_told_with_how_to_install_it(module: str, extra: st
     assert last.endswith(f'Install it with: pip install "limen[{extra}]"')
 
 
+@pytest.mark.parametrize("absent", ["duckdb", "pyarrow"])
+def test_sql_without_its_libraries_says_how_to_install_them(absent: str) -> None:
+    hidden = f"import sys; sys.modules[{absent!r}] = None"
+    done = python(f"{hidden}; import limen.duckdb; limen.duckdb.register(None)")
+
+    assert 1 == done.returncode
+    assert (
+        "ImportError: limen.duckdb needs duckdb and pyarrow. Install them with: pip install "
+        '"limen[frames]"'
+    ) == done.stderr.strip().splitlines()[-1]
+
+
 @pytest.mark.check
 def test_everything_else_passes_without_any_extra() -> None:
     """The modules that meet other libraries are skipped as a whole, or test by test."""

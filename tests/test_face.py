@@ -246,8 +246,8 @@ def test_the_public_names_are_the_promised_ones() -> None:
         (OnlineThreshold.from_bytes, ["stored"]),
         (OnlineThreshold.save, ["self", "path"]),
         (OnlineThreshold.load, ["path"]),
-        (limen.from_bytes, ["stored"]),
-        (limen.load, ["path"]),
+        (limen.from_bytes, ["stored", "kind"]),
+        (limen.load, ["path", "kind"]),
     ],
 )
 def test_signatures_are_the_promised_ones(function: object, parameters: list[str]) -> None:

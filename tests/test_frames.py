@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,6 +67,23 @@ def arrow_only_columns(**of: list) -> dict:
     }
 
 
+def dlpack_only_columns(**of: list) -> dict:
+    return {name: DlpackOnly(np.array(values)) for name, values in of.items()}
+
+
+class DlpackOnly:
+    """An object that offers DLPack and nothing else."""
+
+    def __init__(self, column: np.ndarray) -> None:
+        self.column = column
+
+    def __dlpack__(self, **given: Any) -> Any:
+        return self.column.__dlpack__(**given)
+
+    def __dlpack_device__(self) -> Any:
+        return self.column.__dlpack_device__()
+
+
 def duckdb_columns(**of: list) -> dict:
     relation = duckdb_relation(**of)
     return {name: relation[name] for name in of}
@@ -77,7 +95,7 @@ def duckdb_relation(**of: list):
         "(" + ", ".join("null" if value is None else repr(value) for value in row) + ")"
         for row in zip(*of.values(), strict=True)
     )
-    return duckdb.connect().sql(f"select * from (values {rows}) as t({', '.join(of)})")
+    return duckdb.sql(f"select * from (values {rows}) as t({', '.join(of)})")
 
 
 def pandas_frame(**of: list):
@@ -100,6 +118,10 @@ def arrow_batch(**of: list):
     return pytest.importorskip("pyarrow").record_batch(of)
 
 
+def arrow_only_frame(**of: list):
+    return SimpleNamespace(__arrow_c_stream__=arrow_table(**of).__arrow_c_stream__)
+
+
 def structured_array(**of: list):
     return np.rec.fromarrays(list(of.values()), names=list(of))
 
@@ -116,7 +138,7 @@ COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize("make", COLUMNS)
+@pytest.mark.parametrize("make", [*COLUMNS, dlpack_only_columns])
 def test_every_function_takes_columns_of_every_library(make) -> None:
     given = make(score=SCORES, label=LABELS, weight=WEIGHTS)
     score, label, weight = given.values()
@@ -262,6 +284,7 @@ FRAMES = [
     polars_lazy_frame,
     arrow_table,
     arrow_batch,
+    arrow_only_frame,
     duckdb_relation,
 ]
 
@@ -315,7 +338,7 @@ def test_the_result_of_a_query_is_a_frame() -> None:
 def test_the_columns_of_a_query_are_read_in_one_run() -> None:
     """Each run of this query draws other numbers, so two runs would not fit together."""
     duckdb = pytest.importorskip("duckdb")
-    drawn = duckdb.connect().sql(
+    drawn = duckdb.sql(
         "select r as score, (r > 0.5)::int as label from (select random() as r from range(1000))"
     )
     taken = from_frame(drawn)
@@ -325,7 +348,7 @@ def test_the_columns_of_a_query_are_read_in_one_run() -> None:
 
 def test_names_with_quotes_are_names_in_a_query_too() -> None:
     duckdb = pytest.importorskip("duckdb")
-    relation = duckdb.connect().sql('select 0.5 as "the ""score""", 1 as label')
+    relation = duckdb.sql('select 0.5 as "the ""score""", 1 as label')
 
     assert [0.5] == from_frame(relation, score='the "score"').scores.tolist()
 
@@ -391,14 +414,24 @@ def test_what_speaks_arrow_only_is_read_by_what_is_loaded(reader: str, monkeypat
     assert SCORES == as_scores(column).tolist()
 
 
+def test_a_column_that_dlpack_cannot_hand_over_is_refused_with_the_reason() -> None:
+    class Elsewhere(DlpackOnly):
+        def __dlpack__(self, **given: Any) -> Any:
+            raise BufferError("it lies on a GPU")
+
+    with pytest.raises(TypeError, match=r"scores is Elsewhere, which has only the DLPack interf"):
+        limen.optimal_threshold(Elsewhere(np.array(SCORES)), LABELS)
+
+
 def test_what_speaks_arrow_only_needs_a_reader_that_is_loaded() -> None:
     program = """
 import types, limen
 column = types.SimpleNamespace(__arrow_c_stream__=None)
-try:
-    limen.optimal_threshold(column, [1])
-except TypeError as error:
-    print(error)
+for call in (limen.optimal_threshold, limen.columns.from_frame):
+    try:
+        call(column, *([[1]] if call is limen.optimal_threshold else []))
+    except TypeError as error:
+        print(error)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -408,6 +441,7 @@ except TypeError as error:
         "scores is SimpleNamespace, which has only the Arrow interface. Import pyarrow"
         in done.stdout
     )
+    assert "frame is SimpleNamespace, which has only the Arrow interface." in done.stdout
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "duckdb"])
@@ -417,7 +451,7 @@ def test_reading_a_column_loads_no_other_library(library: str) -> None:
         "pandas": "pandas.Series([0.5, 0.75])",
         "polars": "polars.Series([0.5, 0.75])",
         "pyarrow": "pyarrow.array([0.5, 0.75])",
-        "duckdb": "duckdb.connect().sql('select 0.5::double as score')",
+        "duckdb": "duckdb.sql('select 0.5::double as score')",
     }[library]
     program = f"""
 import sys, {library}, limen

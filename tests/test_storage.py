@@ -276,6 +276,19 @@ def test_what_comes_back_is_the_same(make):
     assert len(made) == len(back)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [*MAKERS, lambda: OnlineThreshold(capacity=8), lambda: limen.OnlineCalibrator(capacity=8)],
+)
+def test_an_object_made_without_arguments_takes_over_a_state(make):
+    made = make()
+    back = type(made).__new__(type(made))  # so do skops and others
+    back.__setstate__(made.__getstate__())
+
+    assert made.to_bytes() == back.to_bytes()
+    assert repr(made) == repr(back)
+
+
 @makers
 def test_what_comes_back_goes_on_alike(make):
     made, back, twin = make(), limen.from_bytes(make().to_bytes()), make().copy()
@@ -308,6 +321,15 @@ def test_what_comes_back_goes_on_alike(make):
     assert made.to_bytes() == back.to_bytes() == twin.to_bytes()
     for each in (back, twin):
         getattr(each, "_check", lambda: None)()
+
+
+def test_another_kind_than_the_expected_one_is_refused(tmp_path):
+    cut().save(tmp_path / "cut.limen")
+
+    assert isinstance(limen.load(tmp_path / "cut.limen", OnlineCut), OnlineCut)
+    assert isinstance(limen.from_bytes(last_n().to_bytes(), Storable), LastN)
+    with pytest.raises(ValueError, match=r"cut\.limen: these bytes hold OnlineCut, not LastN\."):
+        limen.load(tmp_path / "cut.limen", LastN)
 
 
 def test_bytearrays_and_views_will_do():
@@ -369,6 +391,20 @@ def test_a_subclass_with_snapshots_of_its_own_is_copied_by_them():
 
         assert 2 == vars(model.copy().copy())["copies"]
         assert model._state() == model.copy()._state()
+
+
+def test_what_a_subclass_adds_is_part_of_its_state():
+    named, counted = Named(false_negative=5), Counted()
+    named.update(0.5, 1)
+    vars(named)["name"] = "fraud"
+    counted.update(0.5, 1)
+
+    for model, more in ((named, {"name": "fraud"}), (counted, {"copies": 1})):
+        back = type(model).__new__(type(model))
+        back.__setstate__(model.__getstate__())
+        assert more == vars(back)
+        assert model._state() == back._state()
+        assert more == vars(pickle.loads(pickle.dumps(model)))
 
 
 def test_the_model_of_a_memory_is_copied_as_its_bytes_tell():

@@ -2,8 +2,8 @@
 """One array out of any column: NumPy, pandas, polars, Arrow or DuckDB; only NumPy is imported.
 
 A column is recognised by its methods, not by its type: `__array__`, `fetchnumpy`,
-`__arrow_c_stream__`. It is not copied where it lies in memory in one piece, without nulls, as
-numbers of one byte or more.
+`__arrow_c_stream__`, `__dlpack__`. It is not copied where it lies in memory in one piece, without
+nulls, as numbers of one byte or more.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ def is_single(values: Any) -> bool:
     """
     if hasattr(values, "fetchnumpy") or any(hasattr(values, method) for method in _ARROW):
         return False
+    if _has_only_dlpack(values):
+        return getattr(values, "ndim", 1) == 0
     return np.ndim(values) == 0
 
 
@@ -102,6 +104,8 @@ def columns_of(frame: Any, names: list[Any]) -> list[Any]:
     >>> columns_of({"score": [0.5], "label": [1]}, ["label", "score"])
     [[1], [0.5]]
     """
+    if not hasattr(frame, "__getitem__") and hasattr(frame, _ARROW[0]):
+        frame = _through_arrow(frame, "frame", pyarrow="table", polars="DataFrame")
     known = _names_in(frame)
     for name in names:
         if known is not None and name not in known:
@@ -165,20 +169,34 @@ def _only_column(columns: dict[str, Any], name: str) -> NDArray[Any]:
 def _convertible(values: Any, name: str) -> Any:
     """Return a column that NumPy can read."""
     if not hasattr(values, "__array__") and any(hasattr(values, method) for method in _ARROW):
-        return _through_arrow(values, name)
-    return values
+        return _through_arrow(values, name, pyarrow="chunked_array", polars="Series")
+    return _through_dlpack(values, name) if _has_only_dlpack(values) else values
 
 
-def _through_arrow(values: Any, name: str) -> Any:
-    """Convert a column that has only the Arrow interface, by a library that is already imported."""
-    if "pyarrow" in sys.modules:
-        return sys.modules["pyarrow"].chunked_array(values)
-    if "polars" in sys.modules:
-        return sys.modules["polars"].Series(values)
+def _through_arrow(values: Any, name: str, **makers: str) -> Any:
+    """Convert what has only the Arrow interface, by a library that is already imported."""
+    for library, maker in makers.items():
+        if library in sys.modules:
+            return getattr(sys.modules[library], maker)(values)
     raise TypeError(
         f"{name} is {type(values).__name__}, which has only the Arrow interface. "
         "Import pyarrow or polars before the call, or convert it to a NumPy array."
     )
+
+
+def _has_only_dlpack(values: Any) -> bool:
+    return hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
+
+
+def _through_dlpack(values: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.from_dlpack(values)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} is {type(values).__name__}, which has only the DLPack interface, and NumPy "
+            f"cannot read it: {error}. Move it to the memory of the CPU, or convert it to a NumPy "
+            "array."
+        ) from error
 
 
 def _first_null(values: Any) -> int | None:

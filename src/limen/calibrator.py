@@ -31,7 +31,17 @@ __all__ = ["OnlineCalibrator"]
 _MOST = _core.most_units
 
 
-class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalibrator"):
+class _WithUnit(Labelled, Calibrated):
+    # __init__ has a class of its own: beside __new__, mypy does not look at what that returns.
+    __slots__ = ()
+
+    def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
+        parts = unit_parts(exact_unit(unit), Fraction(1))
+        self._native.__init__(self, *parts, self._capacities[0])
+        self._given = {"unit": unit}
+
+
+class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
     """Keep the best threshold for every cost and the calibrated probability, sample by sample.
 
     It holds the exact isotonic regression of the labels on the scores, which contains the best
@@ -90,13 +100,6 @@ class OnlineCalibrator(Labelled, Calibrated, _core.Calibrator, kind="OnlineCalib
         from limen.bounded import BoundedCalibrator
 
         return BoundedCalibrator(*args, capacity=capacity, **settings)
-
-    if not TYPE_CHECKING:  # where there is an __init__, nobody looks at what __new__ returns
-
-        def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
-            parts = unit_parts(exact_unit(unit), Fraction(1))
-            _core.Calibrator.__init__(self, *parts, self._capacities[0])
-            self._given = {"unit": unit}
 
     def threshold(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
         """Return the cheapest threshold for these costs. O(log n).

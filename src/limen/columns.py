@@ -295,8 +295,8 @@ def from_frame(
     Parameters
     ----------
     frame
-        A pandas or polars frame (also a lazy one), an Arrow table or batch, a DuckDB relation
-        or result, a structured array, or a mapping from names to columns.
+        A pandas or polars frame (also a lazy one), an Arrow table, batch or stream, a DuckDB
+        relation or result, a structured array, or a mapping from names to columns.
     score, label, weight, group
         Names of the columns; without a name, weights and groups are None.
     positive

@@ -75,7 +75,13 @@ def register(connection: DuckDBPyConnection) -> None:
     ... ''').fetchall()
     [('a', 0.375), ('b', 0.75)]
     """
-    import duckdb
+    try:
+        import duckdb
+        import pyarrow  # noqa: F401 - in which DuckDB hands over the samples
+    except ModuleNotFoundError as missing:
+        raise ImportError(
+            'limen.duckdb needs duckdb and pyarrow. Install them with: pip install "limen[frames]"'
+        ) from missing
 
     for name, answer, fields in (
         ("optimal_threshold", _optimum, ("threshold", "lower", "upper", "loss")),

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from limen.arrays import is_single
 from limen.direction import negated, turned
 from limen.errors import Infeasible
+from limen.model import M_co
 from limen.storage import Storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from limen.model import HasOptimum, HasThreshold, T
     from limen.optimum import Direction
 
 __all__ = ["LowerIsPositive"]
@@ -30,7 +32,7 @@ _TRIALS = ("proposal", "trial", "trials")
 _ANSWERS = (*_CUTS, "near_best", "review_band", "recommended", "interval")
 
 
-class LowerIsPositive(Storable, kind="LowerIsPositive"):
+class LowerIsPositive(Storable, Generic[M_co], kind="LowerIsPositive"):
     """Keep any model for scores of which a lower one means more positive.
 
     The answer is 1 when ``score <= threshold``. Whatever goes in and comes out is in the scores as
@@ -74,18 +76,23 @@ class LowerIsPositive(Storable, kind="LowerIsPositive"):
     __slots__ = ("model",)
 
     if TYPE_CHECKING:
-        model: Any
+        model: M_co
 
     direction: Direction = "<="
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: M_co) -> None:
         _require_model(model)
-        if len(model):
+        self.model = model
+        if len(self):
             raise ValueError(
-                f"model must be empty, got one that holds {len(model):,} samples, whose scores "
+                f"model must be empty, got one that holds {len(self):,} samples, whose scores "
                 "were not negated. Pass a new one."
             )
-        self.model = model
+
+    @property
+    def _inner(self) -> Any:
+        """The model, where it is asked for what only some models have."""
+        return self.model
 
     # What a model must offer; `__getattr__` has the rest.
 
@@ -106,25 +113,27 @@ class LowerIsPositive(Storable, kind="LowerIsPositive"):
         return self._call("revert_many", *columns, **named)
 
     @property
-    def threshold(self) -> Any:
+    def threshold(self: LowerIsPositive[HasThreshold[T]]) -> T:
         """The cheapest threshold; a method where that of the model is one."""
-        return self._asked("threshold")
+        threshold: T = self._asked("threshold")
+        return threshold
 
     @property
-    def optimum(self) -> Any:
+    def optimum(self: LowerIsPositive[HasOptimum[T]]) -> T:
         """The cheapest cut; a method where that of the model is one."""
-        return self._asked("optimum")
+        optimum: T = self._asked("optimum")
+        return optimum
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the model."""
-        settings: dict[str, Any] = self.model.settings
+        settings: dict[str, Any] = self._inner.settings
         return settings
 
     @property
     def takes_costs(self) -> bool:
         """Whether `threshold` and `optimum` are methods that take costs."""
-        return bool(self.model.takes_costs)
+        return bool(self._inner.takes_costs)
 
     def merge(self, *others: LowerIsPositive) -> None:
         """Hold what others hold, besides what is held, as the model does."""
@@ -134,17 +143,17 @@ class LowerIsPositive(Storable, kind="LowerIsPositive"):
                     f"cannot merge {type(other).__name__} into LowerIsPositive: its scores run "
                     "the other way. Nothing was changed."
                 )
-        self.model.merge(*(other.model for other in others))
+        self._inner.merge(*(other.model for other in others))
 
     def empty(self) -> Self:
         """Return an object of the same settings that holds nothing."""
-        return type(self)(self.model.empty())
+        return type(self)(self._inner.empty())
 
     def __len__(self) -> int:
-        return len(self.model)
+        return len(self._inner)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.model)
+        return iter(self._inner)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "model":
@@ -182,7 +191,7 @@ class LowerIsPositive(Storable, kind="LowerIsPositive"):
 
     def _grouped(self) -> bool:
         """Whether samples come after their group."""
-        inner = self.model
+        inner = self._inner
         if getattr(type(inner), "_kind", None) == "Ledger":
             inner = inner.model
         return getattr(type(inner), "_kind", None) == "Grouped"

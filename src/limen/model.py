@@ -31,6 +31,40 @@ __all__ = ["Held", "Labelled", "Model", "asked", "merge", "refuse_costs", "requi
 
 _Model = TypeVar("_Model", bound="Storable")
 
+# Of what is made around a model: a type checker knows its answers by those of the model. Without a
+# model in brackets, as in `def of(ledger: Ledger)`, they may be anything.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as Defaulted
+
+    T = TypeVar("T")
+    T_co = TypeVar("T_co", covariant=True)
+    M_co = Defaulted("M_co", covariant=True, default=Any)
+    Held_co = Defaulted("Held_co", bound="Held", covariant=True, default=Any)
+
+    class HasThreshold(Protocol[T_co]):
+        @property
+        def threshold(self) -> T_co: ...
+
+    class HasOptimum(Protocol[T_co]):
+        @property
+        def optimum(self) -> T_co: ...
+
+    class HasRecommended(Protocol[T_co]):
+        @property
+        def recommended(self) -> T_co: ...
+
+    class HasLossBound(Protocol[T_co]):
+        @property
+        def loss_bound(self) -> T_co: ...
+
+    class HasPredict(Protocol[T_co]):
+        @property
+        def predict(self) -> T_co: ...
+
+else:  # a default needs Python 3.13
+    M_co = TypeVar("M_co", covariant=True)
+    Held_co = TypeVar("Held_co", bound="Held", covariant=True)
+
 
 @runtime_checkable
 class Model(Protocol):
@@ -124,8 +158,11 @@ class Held(Storable):
             cls._tells_more = True
 
     if TYPE_CHECKING:
-        _given: dict[str, Any]
 
+        @property
+        def _given(self) -> dict[str, Any]: ...
+        @_given.setter
+        def _given(self, given: dict[str, Any], /) -> None: ...
         def _copy_to(self, other: Any) -> bool: ...
         def _merge(self, others: list[Any]) -> None: ...
         def _state(self) -> bytes: ...
@@ -218,6 +255,11 @@ threshold inf, loss 0.0>
             if self._copy_to(other):
                 return other
         return super()._twin()
+
+    def _take_over(self, made: Self) -> None:
+        type(self)._stored_as.__init__(self, **made._given)  # type: ignore[misc]
+        made._copy_to(self)
+        super()._take_over(made)
 
     def __sizeof__(self) -> int:
         return self._memory()

@@ -58,7 +58,39 @@ class _Cheapest(Deciding, Held):
         return f", threshold {self.threshold!r}, loss {self.loss!r}"
 
 
-class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshold"):
+# Each __init__ has a class of its own: beside __new__, mypy does not look at what that returns.
+
+
+class _WithCosts(_Cheapest, Labelled):
+    __slots__ = ()
+
+    def __init__(
+        self,
+        *,
+        false_positive: Cost = 1,
+        false_negative: Cost = 1,
+        unit: Cost | None = None,
+        capacity: None = None,
+    ) -> None:
+        parts = cost_parts(false_positive, false_negative, unit)
+        self._native.__init__(self, *parts, *self._capacities)
+        self._given = {
+            "false_positive": false_positive,
+            "false_negative": false_negative,
+            "unit": unit,
+        }
+
+
+class _WithLosses(_Cheapest):
+    __slots__ = ()
+
+    def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
+        parts = unit_parts(exact_unit(unit), Fraction(1))
+        self._native.__init__(self, *parts, *self._capacities)
+        self._given = {"unit": unit}
+
+
+class OnlineThreshold(_WithCosts, _core.Threshold, kind="OnlineThreshold"):
     """Keep the best decision threshold of a binary classifier, sample by sample.
 
     After every call to `update`, `threshold` is the cut with the lowest total loss over all
@@ -141,24 +173,6 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
 
         return BoundedThreshold(*args, capacity=capacity, **settings)
 
-    if not TYPE_CHECKING:  # where there is an __init__, nobody looks at what __new__ returns
-
-        def __init__(
-            self,
-            *,
-            false_positive: Cost = 1,
-            false_negative: Cost = 1,
-            unit: Cost | None = None,
-            capacity: None = None,
-        ) -> None:
-            parts = cost_parts(false_positive, false_negative, unit)
-            _core.Threshold.__init__(self, *parts, *self._capacities)
-            self._given = {
-                "false_positive": false_positive,
-                "false_negative": false_negative,
-                "unit": unit,
-            }
-
     @property
     def recommended(self) -> float | None:
         """The threshold to use on new rows, as `limen.recommend` finds it. O(log n) for 1,024 bins.
@@ -206,7 +220,7 @@ class OnlineThreshold(_Cheapest, Labelled, _core.Threshold, kind="OnlineThreshol
         return self._keeps(threshold, confidence, 1, 1)
 
 
-class OnlineCut(_Cheapest, _core.Cut, kind="OnlineCut"):
+class OnlineCut(_WithLosses, _core.Cut, kind="OnlineCut"):
     """Keep the cheapest cut for any losses, sample by sample.
 
     Each sample has what it costs `below` the cut (the answer is 0) and `above` it (the answer
@@ -255,13 +269,6 @@ class OnlineCut(_Cheapest, _core.Cut, kind="OnlineCut"):
         from limen.bounded import BoundedCut
 
         return BoundedCut(*args, capacity=capacity, **settings)
-
-    if not TYPE_CHECKING:
-
-        def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
-            parts = unit_parts(exact_unit(unit), Fraction(1))
-            _core.Cut.__init__(self, *parts, *self._capacities)
-            self._given = {"unit": unit}
 
     def update_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
         """Add many samples at once: all of them, or on an error none.

@@ -7,7 +7,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -62,6 +62,10 @@ class ReviewBand:
     confusion: Confusion
     direction: Direction = ">="
 
+    @overload
+    def predict(self, scores: float) -> int: ...
+    @overload
+    def predict(self, scores: ArrayLike) -> NDArray[np.int64]: ...
     def predict(self, scores: ArrayLike) -> int | NDArray[np.int64]:
         """Answer 0 or 1 to each score, or -1 where a person is to be asked. O(m)."""
         single = is_single(scores)

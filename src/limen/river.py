@@ -14,7 +14,7 @@ try:
     from river.utils import dataframe
 except ImportError as error:
     raise ImportError(
-        'limen.river needs river 0.26 or later. Install it with: pip install "limen[river]"'
+        'limen.river needs river 0.26.1 or later. Install it with: pip install "limen[river]"'
     ) from error
 
 from limen.calibrator import OnlineCalibrator

@@ -135,7 +135,8 @@ def text_query(path: str, format: str, columns: Columns) -> tuple[str, list[Any]
     packing = packed_by(path)
     if has_magic(path) or packing not in _UNPACKED or not (packing or _ends_in_a_line(path)):
         raise NeedsLineReader
-    options = [f"compression = '{packing or 'none'}'", "auto_detect = false"]
+    # Not 'none', which duckdb knows for JSON since 2.0 alone.
+    options = [f"compression = '{packing or 'uncompressed'}'", "auto_detect = false"]
     types = {part: "DOUBLE" if part in NUMBERS else "VARCHAR" for part in named}
     if format == "csv":
         places, width, delimiter = csv_header(path, columns)

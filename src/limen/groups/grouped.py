@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 from limen.arrays import readable
 from limen.calibrator import OnlineCalibrator
@@ -24,13 +24,16 @@ from limen.groups.paths import (
     require_count,
 )
 from limen.groups.windows import Windows, inner_of
-from limen.model import asked, refuse_costs, require_distinct
+from limen.model import M_co, asked, refuse_costs, require_distinct
 from limen.online import OnlineCut, OnlineThreshold
 from limen.storage import Storable
 from limen.storage.packing import ids_of, whole_number
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from limen.optimum import Optimum
     from limen.units import Cost
 
 __all__ = ["Grouped"]
@@ -38,7 +41,7 @@ __all__ = ["Grouped"]
 _PACKED = (OnlineThreshold, OnlineCut, OnlineCalibrator)  # few samples of these are kept as bytes
 
 
-class Grouped(Storable, Answers, kind="Grouped"):
+class Grouped(Storable, Answers, Generic[M_co], kind="Grouped"):
     """Keep one model for each group, sample by sample.
 
     Each sample is held by its group and by every larger group that contains it, up to the one
@@ -85,11 +88,12 @@ class Grouped(Storable, Answers, kind="Grouped"):
 
     __slots__ = ("_models", "at_least")
 
-    def __init__(self, model: Any, *, at_least: int = 1) -> None:
+    def __init__(self, model: M_co, *, at_least: int = 1) -> None:
         require_count(at_least)
-        if len(model):
+        held = len(cast("Sized", model))
+        if held:
             raise ValueError(
-                f"model must be empty, got one that holds {len(model):,} samples. Pass a new one "
+                f"model must be empty, got one that holds {held:,} samples. Pass a new one "
                 "and add the samples with their groups."
             )
         self.at_least = at_least
@@ -199,16 +203,18 @@ class Grouped(Storable, Answers, kind="Grouped"):
 
     # What is asked of it.
 
-    def model(self, group: Hashable) -> Any:
+    def model(self, group: Hashable) -> M_co:
         """Return the model that answers for a group, seen before or not. O(depth).
 
         Read from it, but leave it as it is: it is a part of this object.
         """
-        return self._models.model(key_of(self.source(group)))
+        model: M_co = self._models.model(key_of(self.source(group)))
+        return model
 
-    def optimum(self, group: Hashable, **costs: Cost) -> Any:
+    def optimum(self, group: Hashable, **costs: Cost) -> Optimum:
         """Return the cut for a group, seen before or not. O(depth) and what the model takes."""
-        return self._models.ask(key_of(self.source(group)), "optimum", costs)
+        optimum: Optimum = self._models.ask(key_of(self.source(group)), "optimum", costs)
+        return optimum
 
     def interval(
         self, group: Hashable, *, confidence: float = 0.95, **costs: Cost
@@ -314,7 +320,7 @@ class Grouped(Storable, Answers, kind="Grouped"):
 
     def _asked(self, group: Hashable, costs: dict[str, Cost]) -> Any:
         """Return the model that answers for a group, which takes these costs."""
-        model = self.model(group)
+        model: Any = self.model(group)
         if costs and not model.takes_costs:
             refuse_costs()
         return model

@@ -182,12 +182,17 @@ class Bank(Deciding, Storable, _core.Bank, kind="Bank"):
     def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
         """Make a bank of a `snapshot`. O(n)."""
         bank = cls.__new__(cls)
-        Bank.__init__(
-            bank, snapshot["model"], snapshot["half_lives"], patience=snapshot["patience"]
-        )
-        count = whole_number(snapshot, "count", least=0)
-        bank._restore(snapshot["members"], count, snapshot["bases"], snapshot["spent"])
+        bank._fill(snapshot)
         return bank
+
+    def _fill(self, parts: dict[str, Any]) -> None:
+        Bank.__init__(self, parts["model"], parts["half_lives"], patience=parts["patience"])
+        count = whole_number(parts, "count", least=0)
+        self._restore(parts["members"], count, parts["bases"], parts["spent"])
+
+    def _take_over(self, made: Self) -> None:
+        self._fill(made.snapshot())
+        super()._take_over(made)
 
     def __sizeof__(self) -> int:
         return self._memory()

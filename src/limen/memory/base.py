@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
 
 from limen.columns import require_same_length, samples_with_labels, samples_with_losses
 from limen.memory.version_1 import window_columns
-from limen.model import Held, Labelled, require_distinct
+from limen.model import Held, Held_co, Labelled, M_co, require_distinct
 from limen.storage import Storable
 from limen.times import as_time, as_time_column
 
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
     from limen.hull import Blocks, RocHull
     from limen.metrics import BestCut, Confusion
+    from limen.model import (
+        HasLossBound,
+        HasOptimum,
+        HasPredict,
+        HasRecommended,
+        HasThreshold,
+        T,
+    )
     from limen.optimum import LossCurve
     from limen.review import ReviewBand
 
@@ -32,7 +40,7 @@ def _answer_of_model(name: str) -> Any:
     return property(attrgetter(f"model.{name}"), doc=f"`{name}` of the model")
 
 
-class Memory(Storable):
+class Memory(Storable, Generic[M_co]):
     """What windows and ledgers share: a model that is theirs, and its answers.
 
     `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `recommended`, `interval`,
@@ -57,22 +65,46 @@ class Memory(Storable):
         _given: dict[str, Any]
         _adopted: bool
 
-        model: Any
+        @property
+        def model(self) -> M_co:
+            """The model or window inside."""
 
         def _columns(self) -> dict[str, Any]: ...
         def _restore(self, columns: dict[str, Any]) -> None: ...
         def _merge(self, other: Any, into: NDArray[np.uint32], /) -> None: ...
 
     takes_costs: bool = _answer_of_model("takes_costs")
-    # Numbers, or methods where the model takes costs.
-    threshold: Any = _answer_of_model("threshold")
-    optimum: Any = _answer_of_model("optimum")
-    recommended: Any = _answer_of_model("recommended")
+    if TYPE_CHECKING:
+
+        @property
+        def threshold(self: Memory[HasThreshold[T]]) -> T:
+            """`threshold` of the model."""
+
+        @property
+        def optimum(self: Memory[HasOptimum[T]]) -> T:
+            """`optimum` of the model."""
+
+        @property
+        def recommended(self: Memory[HasRecommended[T]]) -> T:
+            """`recommended` of the model."""
+
+        @property
+        def loss_bound(self: Memory[HasLossBound[T]]) -> T:
+            """`loss_bound` of the model."""
+
+        @property
+        def predict(self: Memory[HasPredict[T]]) -> T:
+            """`predict` of the model."""
+
+    else:
+        threshold = _answer_of_model("threshold")
+        optimum = _answer_of_model("optimum")
+        recommended = _answer_of_model("recommended")
+        loss_bound = _answer_of_model("loss_bound")
+        predict = _answer_of_model("predict")
     interval: Callable[..., tuple[float, float]] = _answer_of_model("interval")
     keeps: Callable[..., bool] = _answer_of_model("keeps")
     loss: float = _answer_of_model("loss")
-    loss_bound: float = _answer_of_model("loss_bound")
-    predict: Callable[..., Any] = _answer_of_model("predict")
     curve: Callable[..., LossCurve] = _answer_of_model("curve")
     probability: Callable[..., Any] = _answer_of_model("probability")
     probability_interval: Callable[..., Any] = _answer_of_model("probability_interval")
@@ -82,6 +114,11 @@ class Memory(Storable):
     best: Callable[..., BestCut] = _answer_of_model("best")
     review_band: Callable[..., ReviewBand] = _answer_of_model("review_band")
     near_best: Callable[..., list[tuple[float, float]]] = _answer_of_model("near_best")
+
+    @property
+    def _inner(self) -> Any:
+        """The model, where it is asked for what only some models have."""
+        return self.model
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -137,7 +174,7 @@ class Memory(Storable):
         """Return what two objects must have in common to be merged."""
         inner, window = innermost(self.model), of_all(self.model)
         own = {"window": type(window)._stored_as} | dict(self._given)
-        own["at_least"] = self.model.at_least if has_groups(self.model) else None
+        own["at_least"] = self._inner.at_least if has_groups(self.model) else None
         return {**window._terms(), **inner._terms(), "model": type(inner)._native, **own}
 
     # One protocol for all: the settings, an empty model, and the columns of the native memory.
@@ -148,7 +185,7 @@ class Memory(Storable):
 
     def _shell(self) -> Any:
         """Return a model or a window like the one inside, without samples."""
-        return self.model.empty()
+        return self._inner.empty()
 
     def snapshot(self) -> dict[str, Any]:
         """Describe the settings, and all that is known in columns. O(n log n)."""
@@ -163,9 +200,16 @@ class Memory(Storable):
         if not isinstance(innermost(parts["model"]), Held) or len(innermost(parts["model"])):
             raise ValueError("a memory whose model holds samples of its own")
         memory = cls.__new__(cls)
-        memory._begin(cls._model_of(parts), {name: parts[name] for name in cls._settings})
-        memory._restore(parts)
+        memory._fill(parts)
         return memory
+
+    def _fill(self, parts: dict[str, Any]) -> None:
+        self._begin(self._model_of(parts), {name: parts[name] for name in self._settings})
+        self._restore(parts)
+
+    def _take_over(self, made: Self) -> None:
+        self._fill(made.snapshot())
+        super()._take_over(made)
 
     @classmethod
     def _model_of(cls, parts: dict[str, Any]) -> Any:
@@ -214,7 +258,7 @@ def require_plain(model: Any) -> None:
             )
 
 
-class Window(Memory):
+class Window(Memory[Held_co]):
     """What the windows share: a model that holds exactly what is in the window."""
 
     __slots__ = ()

@@ -19,6 +19,7 @@ from limen.hull import Blocks, RocHull
 from limen.memory.base import Window, require_plain
 from limen.memory.version_1 import fading_columns
 from limen.metrics import BestCut, Confusion, Metric
+from limen.model import Held_co
 from limen.optimum import LossCurve, Optimum
 from limen.review import ReviewBand
 from limen.times import Period, as_period, require_one_kind
@@ -26,12 +27,15 @@ from limen.times import Period, as_period, require_one_kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from limen.memory.base import Memory
+    from limen.model import HasOptimum, T
+
 __all__ = ["Fading"]
 
 _SHORTEST = 1e-6  # of which 2**53 can be counted: enough for 9 * 10**9 samples
 
 
-class Fading(Window, _core.Fading, kind="Fading"):
+class Fading(Window[Held_co], _core.Fading, kind="Fading"):
     """Keep a model exact for samples that count half as much after each half-life.
 
     Parameters
@@ -79,7 +83,7 @@ class Fading(Window, _core.Fading, kind="Fading"):
 
     def __init__(
         self,
-        model: Any,
+        model: Held_co,
         half_life: Period,
         *,
         by: Literal["samples", "time"] | None = None,
@@ -166,7 +170,7 @@ class Fading(Window, _core.Fading, kind="Fading"):
     def loss(self) -> float:  # type: ignore[override]
         """The loss of the cheapest cut, by weights that have faded. O(1)."""
         loss: float = self._lighter(
-            lambda _: self.model.loss, lambda loss, scale: loss / scale, short=True
+            lambda _: self._inner.loss, lambda loss, scale: loss / scale, short=True
         )
         return loss
 
@@ -174,23 +178,26 @@ class Fading(Window, _core.Fading, kind="Fading"):
     def loss_bound(self) -> float:  # type: ignore[override]
         """By how much `loss` can at most be above the least, where the model has a capacity."""
         bound: float = self._lighter(
-            lambda _: self.model.loss_bound, lambda bound, scale: bound / scale, short=True
+            lambda _: self._inner.loss_bound, lambda bound, scale: bound / scale, short=True
         )
         return bound
 
     @property
-    def optimum(self) -> Any:
+    def optimum(self: Memory[HasOptimum[T]]) -> T:
         """The optimum of the model, by weights that have faded."""
-        if self.model.takes_costs:
+        return self._faded_optimum()  # type: ignore[attr-defined, no-any-return]
+
+    def _faded_optimum(self) -> Any:
+        if self._inner.takes_costs:
             return lambda **costs: self._lighter(
-                lambda _: self.model.optimum(**costs), _lighter_loss, short=True
+                lambda _: self._inner.optimum(**costs), _lighter_loss, short=True
             )
-        return self._lighter(lambda _: self.model.optimum, _lighter_loss, short=True)
+        return self._lighter(lambda _: self._inner.optimum, _lighter_loss, short=True)
 
     def curve(self, **costs: Any) -> LossCurve:
         """Compute the loss of every cut, by weights that have faded. O(n)."""
         curve: LossCurve = self._lighter(
-            lambda _: self.model.curve(**costs),
+            lambda _: self._inner.curve(**costs),
             lambda found, scale: LossCurve(found.thresholds, found.losses / scale),
         )
         return curve
@@ -198,13 +205,13 @@ class Fading(Window, _core.Fading, kind="Fading"):
     @property
     def confusion(self) -> Callable[[float], Confusion]:  # type: ignore[override]
         """The `confusion` of the model, by weights that have faded."""
-        ask = self.model.confusion
+        ask = self._inner.confusion
         return lambda threshold: self._lighter(lambda _: ask(threshold), _lighter_weights)
 
     @property
     def roc_hull(self) -> Callable[[], RocHull]:  # type: ignore[override]
         """The `roc_hull` of the model, by weights that have faded."""
-        ask = self.model.roc_hull
+        ask = self._inner.roc_hull
 
         def lighten(hull: RocHull, scale: float) -> RocHull:
             weights = (getattr(hull, name) / scale for name in ("tp", "fp", "fn", "tn"))
@@ -219,8 +226,8 @@ class Fading(Window, _core.Fading, kind="Fading"):
         It is a sample of the newest time where samples fade by time.
         """
         if len(self) == 0:
-            return self.model.probability_interval  # type: ignore[no-any-return]
-        ask, length = self.model._probability_interval, self.half_life
+            return self._inner.probability_interval  # type: ignore[no-any-return]
+        ask, length = self._inner._probability_interval, self.half_life
         ahead = 1.0 if self._given["by"] == "time" else 2.0 ** (1 / length)  # type: ignore[operator]
         return lambda scores: self._lighter(
             lambda scale: ask(scores, scale * ahead), lambda found, _: found
@@ -229,7 +236,7 @@ class Fading(Window, _core.Fading, kind="Fading"):
     @property
     def blocks(self) -> Callable[[], Blocks]:  # type: ignore[override]
         """The `blocks` of the model, by weights that have faded."""
-        ask = self.model.blocks
+        ask = self._inner.blocks
 
         def lighten(blocks: Blocks, scale: float) -> Blocks:
             return replace(blocks, _unit=blocks._unit / Fraction(scale))
@@ -239,7 +246,7 @@ class Fading(Window, _core.Fading, kind="Fading"):
     @property
     def best(self) -> Callable[..., BestCut]:  # type: ignore[override]
         """The `best` of the model, by weights that have faded."""
-        ask = self.model.best
+        ask = self._inner.best
 
         def lighter(metric: Any, **demands: Any) -> BestCut:
             counts = isinstance(metric, Metric) and metric.scale is not None
@@ -270,7 +277,7 @@ class Fading(Window, _core.Fading, kind="Fading"):
     @property
     def review_band(self) -> Callable[..., ReviewBand]:  # type: ignore[override]
         """The `review_band` of the model, by weights that have faded; no `max_questions`."""
-        ask = self.model.review_band
+        ask = self._inner.review_band
 
         def lighten(band: ReviewBand, scale: float) -> ReviewBand:
             sums = {name: getattr(band, name) / scale for name in ("loss", "no", "ask", "yes")}

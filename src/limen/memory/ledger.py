@@ -19,7 +19,7 @@ from limen.memory.base import Memory, Window, has_groups, innermost, of_all, req
 from limen.memory.fading import Fading
 from limen.memory.version_1 import ledger_columns
 from limen.memory.windows import LastPeriod
-from limen.model import Labelled
+from limen.model import Labelled, M_co
 from limen.storage.packing import whole_number
 from limen.times import Period, as_period, as_time_column, require_one_kind
 from limen.units import exact_costs, exact_unit, unit_parts
@@ -38,7 +38,7 @@ _PERIODS = ("time_to_live", "maturity", "correctable", "horizon", "max_ahead")
 _COSTS = ("false_positive", "false_negative")
 
 
-class Ledger(Memory, _core.Ledger, kind="Ledger"):
+class Ledger(Memory[M_co], _core.Ledger, kind="Ledger"):
     """Join scores and labels by id, whenever they come, and keep account of the answers.
 
     Parameters
@@ -118,7 +118,7 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
 
     def __init__(
         self,
-        model: Any,
+        model: M_co,
         *,
         time_to_live: Period | None = None,
         maturity: Period | None = None,
@@ -166,7 +166,7 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
 
     def _number(self, group: Hashable) -> int:
         """Return the number of a group, which is made where it is new. O(depth)."""
-        held = self.model._models.held.get(group) if type(group) is str else None
+        held = self._inner._models.held.get(group) if type(group) is str else None
         if held is None:
             from limen.memory.grouped import join
 
@@ -197,7 +197,7 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
         return places_in(self, other)
 
     def _shell(self) -> Any:
-        return self.model._models.empty if has_groups(self.model) else super()._shell()
+        return self._inner._models.empty if has_groups(self.model) else super()._shell()
 
     @classmethod
     def _model_of(cls, parts: dict[str, Any]) -> Any:
@@ -212,7 +212,7 @@ class Ledger(Memory, _core.Ledger, kind="Ledger"):
             return super()._columns()
         from limen.memory.grouped import columns_of_groups
 
-        return {"at_least": self.model.at_least, **columns_of_groups(self)}
+        return {"at_least": self._inner.at_least, **columns_of_groups(self)}
 
     def _restore(self, columns: dict[str, Any]) -> None:
         if has_groups(self.model):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from limen import _core
 from limen.memory.base import Window, require_plain
+from limen.model import Held_co
 from limen.times import Period, as_period, require_one_kind
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def in_window(model: Any, window: Any) -> Any:
     return window(model) if callable(window) else LastN(model, window)
 
 
-class LastN(Window, _core.LastN, kind="LastN"):
+class LastN(Window[Held_co], _core.LastN, kind="LastN"):
     """Keep a model exact for the last n samples, in the order in which they came.
 
     Parameters
@@ -72,7 +73,7 @@ class LastN(Window, _core.LastN, kind="LastN"):
 
     _settings = ("n",)
 
-    def __init__(self, model: Any, n: int) -> None:
+    def __init__(self, model: Held_co, n: int) -> None:
         number = None if isinstance(n, bool) or not hasattr(n, "__index__") else index(n)
         if number is None or number < 1:
             raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
@@ -109,7 +110,7 @@ class LastN(Window, _core.LastN, kind="LastN"):
         return f"<{type(self).__name__}(n={self.n}) of {self.model!r}>"
 
 
-class LastPeriod(Window, _core.LastPeriod, kind="LastPeriod"):
+class LastPeriod(Window[Held_co], _core.LastPeriod, kind="LastPeriod"):
     """Keep a model exact for the events of the last period, in any order of arrival.
 
     An event counts exactly while its own time t satisfies ``newest - period < t <= newest``,
@@ -159,7 +160,7 @@ class LastPeriod(Window, _core.LastPeriod, kind="LastPeriod"):
 
     _settings = ("period", "max_ahead")
 
-    def __init__(self, model: Any, period: Period, *, max_ahead: Period | None = None) -> None:
+    def __init__(self, model: Held_co, period: Period, *, max_ahead: Period | None = None) -> None:
         as_period(period)
         require_plain(model)
         self._begin(model, {"period": period, "max_ahead": max_ahead})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from copy import deepcopy
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, overload
 
 from limen.storage import format
 from limen.storage.files import replace
@@ -38,6 +38,10 @@ _HOMES = {
 }
 
 _kinds: dict[str, type[Storable]] = {}
+
+_Kind = TypeVar("_Kind", bound="Storable")
+
+_STORED = "limen_bytes"  # in a state beside the attributes of a subclass
 
 
 class Storable:
@@ -90,6 +94,25 @@ class Storable:
     def __reduce__(self) -> tuple[Any, ...]:
         attributes = getattr(self, "__dict__", None) or None
         return type(self).from_snapshot, (self.snapshot(),), attributes
+
+    # Some libraries, as skops, make an object without arguments and then give it this state.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**getattr(self, "__dict__", {}), _STORED: self.to_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        attributes = dict(state)
+        if _STORED in attributes:  # not out of a pickle: its object is made of a snapshot already
+            self._take_over(type(self).from_bytes(attributes.pop(_STORED)))
+        if attributes:
+            vars(self).update(attributes)
+
+    def _take_over(self, made: Self) -> None:
+        """Become an object that was just made, and that nobody else has."""
+        own: Any = object.__getstate__(made)  # attributes, or a pair of these and slots
+        attributes, slots = own if isinstance(own, tuple) else (own, {})
+        for name, value in {**(attributes or {}), **slots}.items():
+            setattr(self, name, value)
 
     def _copied(self, attributes: dict[str, Any]) -> Self:
         """Make a copy, with the attributes that a snapshot leaves out: those of a subclass."""
@@ -162,8 +185,15 @@ threshold inf, loss 0.0>
             raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
-def from_bytes(stored: bytes) -> Any:
+@overload
+def from_bytes(stored: bytes) -> Any: ...
+@overload
+def from_bytes(stored: bytes, kind: type[_Kind]) -> _Kind: ...
+def from_bytes(stored: bytes, kind: type[Storable] = Storable) -> Any:
     """Bring back whatever `to_bytes` described: the bytes tell what it is. O(n).
+
+    With a `kind`, such as `limen.OnlineThreshold`, anything else is refused, and a type checker
+    knows what comes back.
 
     >>> import limen
     >>> limen.from_bytes(limen.OnlineCut(unit=0.01).to_bytes())
@@ -173,12 +203,22 @@ def from_bytes(stored: bytes) -> Any:
         ...
     ValueError: these bytes were not written by limen: they begin with b'somethin'.
     """
-    return Storable.from_bytes(stored)
+    return kind.from_bytes(stored)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+@overload
+def load(path: str | os.PathLike[str]) -> Any: ...
+@overload
+def load(path: str | os.PathLike[str], kind: type[_Kind]) -> _Kind: ...
+def load(path: str | os.PathLike[str], kind: type[Storable] = Storable) -> Any:
     """Read a file that `save` wrote: it tells what it holds. O(n).
 
-    Raises ValueError as `from_bytes` does, with the path.
+    Raises ValueError as `from_bytes` does, with the path. `kind` as there.
+
+    >>> import limen, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "fraud.limen")
+    >>> limen.OnlineCut().save(path)
+    >>> limen.load(path, limen.OnlineCut)
+    <OnlineCut(unit=None): 0 samples, threshold inf, loss 0.0>
     """
-    return Storable.load(path)
+    return kind.load(path)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, overload
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from limen.units import exact_costs, exact_positive, unit_parts
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
     from limen.units import Cost
 
@@ -124,7 +125,11 @@ optimum 0.2109375, current 0.875, keep False>
         """What to do and why, in one sentence."""
         return _reason(self)
 
-    def predict(self, scores: ArrayLike) -> Any:
+    @overload
+    def predict(self, scores: float) -> int: ...
+    @overload
+    def predict(self, scores: ArrayLike) -> NDArray[np.int64]: ...
+    def predict(self, scores: ArrayLike) -> int | NDArray[np.int64]:
         """Answer 1 or 0 to each score by the recommended threshold. O(n)."""
         return answer(scores, self.threshold, self.direction)
 
