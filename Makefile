@@ -10,7 +10,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN)
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -name '*.[ch]pp' -o -name '*.py' -o -name '*.pyi' -o -name '*.csv' -o -name '*.css' -o -name '*.js' -o -name '*.html' -o -name '*.svg')
 HEADERS := $(wildcard native/*.hpp)
 TESTS := $(patsubst native/%.cpp,%,$(wildcard native/*_test.cpp))
-INSTANCES := $(patsubst native/%.cpp,%.o,$(wildcard native/instances/*.cpp))
+.SECONDARY:  # objects are kept
 CXXFLAGS := -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror -ffp-contract=off
 SANITIZED := -Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
@@ -233,13 +233,12 @@ $(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/serve $(VENV)/coverage $(VENV)/b
 # The ways to build the C++ tests: a name, a compiler and its flags. What many of them use is compiled
 # once for each way.
 define built
-$(OUT)/$(1)/instances/%.o: native/instances/%.cpp $(HEADERS)
+$(OUT)/$(1)/%.o: native/%.cpp $(HEADERS)
 	@mkdir -p $$(@D)
 	@echo "$$@"
 	@$(2) $(CXXFLAGS) $(3) -c $$< -o $$@
-$(OUT)/$(1)/%: native/%.cpp $(HEADERS) $(INSTANCES:%=$(OUT)/$(1)/%)
-	@echo "$$@"
-	@$(2) $(CXXFLAGS) $(3) $$< $(INSTANCES:%=$(OUT)/$(1)/%) -o $$@
+$(OUT)/$(1)/%: $(OUT)/$(1)/%.o $(OUT)/$(1)/instances.o
+	@$(2) $(3) $$^ -o $$@
 endef
 $(eval $(call built,native,$(CXX),-O2 $(USUAL)))
 $(eval $(call built,bench,$(CXX),-O3))
@@ -256,6 +255,5 @@ build/%/installed: $(VENV)/test
 	CXXFLAGS="$($*_FLAGS)" $(BIN)/python native/progress.py $(@D)/installing.txt \
 	    $(BIN)/python -m pip install -v --no-build-isolation --no-deps --upgrade --target $(@D) \
 	    -Cbuild-dir=$(@D)/core -Ccmake.build-type=Check \
-	    -Ccmake.define.CMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
 	    -Ccmake.define.LIMEN_WARNINGS_ARE_ERRORS=ON .
 	@touch $@

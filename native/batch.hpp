@@ -38,22 +38,6 @@ struct Column {
     }
 };
 
-struct Trouble {
-    enum Kind { none, nan_score, negative, not_finite, lost, too_large } kind = none;
-    std::size_t index = 0;
-    const char* name = "";
-    double value = 0;  // the number at that place
-    double size = 0;   // too_large: about the sum that does not fit, in the numbers given
-    int bits = 0;      // too_large: the places it was measured in
-
-    explicit operator bool() const { return kind != none; }
-};
-
-inline double unit_size(const Unit& unit, int bits) {
-    if (unit.automatic) return std::ldexp(1.0, -bits);
-    return static_cast<double>(unit.numerator) / static_cast<double>(unit.denominator);
-}
-
 inline Trouble find_nan(const double* scores, std::size_t n) {
     const std::size_t at = first_nan(scores, n);
     return at == n ? Trouble{} : Trouble{Trouble::nan_score, at, "scores"};

@@ -31,20 +31,13 @@
 #include "cut.hpp"
 #include "cut_tree.hpp"
 #include "hull_tree.hpp"
+#include "refusal.hpp"
 #include "samples.hpp"
 #include "squares.hpp"
 #include "units.hpp"
 #include "wide.hpp"
 
 namespace limen {
-
-enum class Refusal {
-    none,
-    lost,       // a loss that is not 0 would round to 0
-    too_large,  // the sum of all losses would reach 2^62 units
-    too_many,   // 2^32 samples of one score
-    not_held,
-};
 
 // What one sample costs on either side of the cut, in units.
 struct Losses {

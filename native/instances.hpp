@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The samples and memories that are compiled once, each in a file of native/instances/. Whoever
-// includes this is compiled in a quarter of the time, and is linked with those files.
+// The samples and memories that are compiled once, in instances.cpp: whoever includes this is
+// compiled in a third of the time, and is linked with that file.
 
 #pragma once
 

@@ -9,8 +9,7 @@
 #include <cstddef>
 #include <string>
 
-#include "../batch.hpp"
-#include "../held_samples.hpp"
+#include "../refusal.hpp"
 
 namespace limen::bindings {
 

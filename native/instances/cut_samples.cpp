@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-#include "../instances.hpp"
-
-namespace limen {
-
-LIMEN_SAMPLES(, CutTree);
-
-}  // namespace limen
