@@ -211,7 +211,7 @@ $(VENV)/tools: $(BIN)/python pyproject.toml
 # not change is not compiled again.
 $(VENV)/installed: $(VENV)/tools $(SOURCES) README.md
 	@mkdir -p build
-	@echo "Compiling limen's core and installing limen into $(VENV) ..."
+	@echo "Compiling limen's core (its trees and memories, its bindings, nanobind) and installing limen into $(VENV) ..."
 	@$(BIN)/python native/progress.py build/installing.txt $(BIN)/python -m pip install -v \
 	    --no-build-isolation --no-deps -Cbuild-dir=build/core .
 	@touch $@

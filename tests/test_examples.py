@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from itertools import takewhile
 from math import inf
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -136,11 +137,14 @@ def test_the_service_proposes_a_threshold_that_can_be_approved(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
-def test_the_service_ends_its_server_and_removes_its_folder_when_it_is_told_to_end(
-    tmp_path: Path,
-) -> None:
+def test_the_service_ends_its_server_and_removes_its_folder_when_it_is_told_to_end() -> None:
     for need in ("starlette", "uvicorn", "msgspec", "prometheus_client"):
         pytest.importorskip(need)
+    with TemporaryDirectory(prefix="limen-") as name:  # a short path: that of a socket must be
+        _ends_when_it_is_told_to(Path(name))
+
+
+def _ends_when_it_is_told_to(tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / "serve_demo.py")]
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:

@@ -87,13 +87,8 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
     assert ["#three", "other.md"] == broken_links_of(page)
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        pytest.param(module, marks=[pytest.mark.check] if "spark" in module else [])
-        for module in MODULES
-    ],
-)
+@pytest.mark.check
+@pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_is_in_the_reference_once(module: str) -> None:
     if module in LIBRARIES:
         pytest.importorskip(LIBRARIES[module])

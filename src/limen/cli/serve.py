@@ -141,9 +141,9 @@ def _point(options: Namespace) -> int:
             f"{found['number']}, which another person has to approve.",
             file=sys.stderr,
         )
-    print(json.dumps(found["definition"], indent=2))
-    if found["warning"]:
+    elif found["warning"]:
         print(f"limen: {found['warning']}", file=sys.stderr)
+    print(json.dumps(found["definition"], indent=2))
     return 0
 
 

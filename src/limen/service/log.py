@@ -240,11 +240,14 @@ class Log(Reader):
         self._lock = locked(folder)
         self._db: sqlite3.Connection | None = None  # type: ignore[assignment]
         self._head: int | None = None
-        self.uncut = True  # whether the WAL or a page behind it may hold what was deleted
+        self.uncut = False  # whether the WAL or a page behind it may hold what was deleted
         self.clean = 0  # up to this event, nothing that was deleted is left in either
         try:
             self._begin()
-            self.cut()  # of what was deleted before a kill
+            if self.forgot():  # what was deleted before a kill may still be there
+                self.cut()
+            else:
+                self.clean = self.last
         except BaseException:
             self.close()
             raise
