@@ -308,9 +308,8 @@ public:
     }
 
     // The same two in one go; memory is reserved for the new sample.
-    LIMEN_INLINE bool replace_one(double old, bool old_label, double score, bool label)
-        requires std::is_same_v<Tree, CutTree>
-    {
+    LIMEN_INLINE bool replace_one(double old, bool old_label, double score,
+                                  bool label) requires std::is_same_v<Tree, CutTree> {
         const Losses gone = losses_of_one(old_label), losses = losses_of_one(label);
         if (samples_ < 2 || !all_one() || !has_plain_room(size_of(losses))) return false;
         const Held asked{old + 0.0, gone.below, gone.above, 1};

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "memory.hpp"
 #include "instances.hpp"
+#include "memory.hpp"
 #include "memory_oracle.hpp"
 #include "testing.hpp"
 

@@ -109,27 +109,27 @@ def interrupted(call: Callable[[], Any], place: int) -> tuple[str | None, bool]:
 
 
 def require_whole(
-    make: Callable[[], Any], act: Callable[[Any], Any], look: Callable[[Any], Any]
+    make: Callable[[], Any], act: Callable[[Any], Any], look: Callable[[Any], Any], step: int = 1
 ) -> None:
     """Raise HalfwayError at the first place that `left_halfway` finds."""
-    for where in left_halfway(make, act, look):
+    for where in left_halfway(make, act, look, step):
         raise HalfwayError(where)
 
 
 def left_halfway(
-    make: Callable[[], Any], act: Callable[[Any], Any], look: Callable[[Any], Any]
+    make: Callable[[], Any], act: Callable[[Any], Any], look: Callable[[Any], Any], step: int = 1
 ) -> Iterator[str]:
     """Find the places at which an interrupt leaves neither what was before nor what is after.
 
     `make` returns a new object, always the same; `act` calls it once; `look` tells all about it
     that can be compared, and may change it: how it goes on counts as well. Where `look` fails,
-    or `act` ends in anything but the interrupt, that is a place too.
+    or `act` ends in anything but the interrupt, that is a place too. `step` leaves out some of them.
     """
     before, done = look(make()), make()
     act(done)
     after = look(done)
     assert before != after, "the call changes nothing that can be seen"
-    for place in count(1):
+    for place in count(1, step):
         subject = make()
         where, told = interrupted(lambda: act(subject), place)  # noqa: B023 - called at once
         if where is None:
