@@ -123,7 +123,7 @@ def left_halfway(
 
     `make` returns a new object, always the same; `act` calls it once; `look` tells all about it
     that can be compared, and may change it: how it goes on counts as well. Where `look` fails,
-    or `act` ends in anything but the interrupt, that is a place too. `step` leaves out some of them.
+    or `act` ends in anything but the interrupt, that is a place too. `step` leaves some out.
     """
     before, done = look(make()), make()
     act(done)
