@@ -188,8 +188,12 @@ public:
 
     HeldSamples copy() const { return HeldSamples(*this, tree_.copy()); }
 
-    // The best cut, and its loss in units of the current fineness, where the tree keeps one.
-    const Cut& best() const requires requires(const Tree& tree) { tree.best(); }
+    // The best cut, and its loss in units of the current fineness, where the tree keeps one. A
+    // template of its own: clang 14 compiles what is only constrained for every tree.
+    template <class Same = Tree>
+    const Cut& best() const requires requires(const Same& tree) {
+        tree.best();
+    }
     { return tree_.best(); }
     std::int64_t loss(const Cut& cut) const { return above_ - cut.best; }
 
@@ -307,9 +311,9 @@ public:
         return true;
     }
 
-    // The same two in one go; memory is reserved for the new sample.
-    LIMEN_INLINE bool replace_one(double old, bool old_label, double score,
-                                  bool label) requires std::is_same_v<Tree, CutTree> {
+    // The same two in one go; memory is reserved for the new sample. Where the tree can do that.
+    template <class Same = Tree>
+    LIMEN_INLINE bool replace_one(double old, bool old_label, double score, bool label) {
         const Losses gone = losses_of_one(old_label), losses = losses_of_one(label);
         if (samples_ < 2 || !all_one() || !has_plain_room(size_of(losses))) return false;
         const Held asked{old + 0.0, gone.below, gone.above, 1};
