@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streams import PATIENCE
+from streams import EFFORT, PATIENCE
 
 import limen
 from limen.cli import duckdb_reader, inputs, line_reader, out_of_core, rows
@@ -748,7 +748,7 @@ GRID = st.integers(0, 40).map(lambda place: place / 8)
 ENDS = st.sampled_from([-math.inf, math.inf, -1e308, 1e308, 1e-300, -0.0])
 
 
-@settings(max_examples=400)
+@settings(max_examples=60 * EFFORT)  # the search itself is tried without DuckDB in test_narrowing
 @given(
     st.lists(st.tuples(GRID | GRID | GRID | ENDS, st.integers(0, 1)), min_size=1, max_size=50)
     | st.lists(st.tuples(GRID, st.integers(0, 1)), min_size=1, max_size=50),

@@ -8,6 +8,7 @@ import itertools
 import math
 import pickle
 import re
+from bisect import bisect_left
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -249,7 +250,8 @@ def test_bins_hold_equal_mass_as_by_the_middle_of_each_score(
     cuts = ranked.cuts()
     below = ranked.weight_below(cuts).tolist()
     middle = [Fraction(a + b, 2) / below[-1] for a, b in itertools.pairwise(below)]
-    starts = [next((i for i, at in enumerate(middle) if 1024 * at >= b), -1) for b in range(1024)]
+    assert middle == sorted(middle)
+    starts = [bisect_left(middle, Fraction(b, 1024)) for b in range(1024)]  # the last cut if none
 
     assert sorted({*cuts[starts].tolist(), 0, len(ranked)}) == _bin_ends(ranked).tolist()
 
