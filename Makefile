@@ -132,7 +132,7 @@ api-check: $(VENV)/check
 
 ## What must hold besides the tests. Those that cannot be divided come early, so that two jobs at a
 ## time end together.
-check: lint types python-check lowest thread-sanitize python-sanitize api-check sanitize clang-test \
+check: python-check lowest python-sanitize thread-sanitize lint types api-check sanitize clang-test \
        aarch64-test x86-test
 
 ## The same at length, for changes to the core: more examples, and new ones in every run.

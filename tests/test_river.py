@@ -41,6 +41,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize(("wrap", "number", "check"), CHECKS)
+@pytest.mark.check
 @pytest.mark.filterwarnings("default")
 def test_the_contract_of_river_is_kept(wrap, number: int, check) -> None:
     check(made(wrap, number))
