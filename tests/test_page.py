@@ -405,6 +405,9 @@ def test_under_four_eyes_another_person_approves_a_definition(tabs) -> None:
         assert [["words.one", "none", SCRIPT], ["words.zero", "none", "let it pass"]] == tab.cells(
             ".compare tbody tr"
         )
+        tab.size(390, phone=True)  # what is proposed is seen without scrolling sideways
+        around = "document.querySelector('.compare').parentElement"
+        assert tab.js(f"{around}.scrollWidth <= {around}.clientWidth")
         tab.click("[data-fill=approve]")
         assert "Write a reason first" in tab.text("#redefinition-wrong")
         tab.type("so it is")

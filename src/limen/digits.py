@@ -47,7 +47,7 @@ def difference(one: float, other: float) -> float:
 
 
 def apart(numbers: Iterable[float], digits: int = 4) -> int:
-    """Return how many digits tell these numbers apart.
+    """Return how many digits make these numbers differ.
 
     >>> apart([0.25, 0.5]), apart([0.16068, 0.16073])
     (4, 5)

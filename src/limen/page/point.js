@@ -120,7 +120,7 @@ export const openPoint = async (into, point, { session, drafts, tell, failed, se
   write(places.name, point);
   show(places.name, several);
   const card = proposals(places.proposal, { point, session, drafts, done: () => renew(), failed: decided });
-  const other = redefinitions(places.redefinition, { point, session, done: () => renew(), failed: decided });
+  const other = redefinitions(places.redefinition, { point, session, drafts, done: () => renew(), failed: decided });
   const draw = figures(places.charts, view);
   const list = segments(places.segments);
   const events = history(places.history, { point, may, goBack, failed: wrong });

@@ -84,61 +84,73 @@ const onlyLook = (proposal, view, session) => {
   return own ? "You proposed this, so somebody else must approve it. You may reject or withdraw it." : "";
 };
 
-// The card in its place. `done` is called after a decision, with what to say; `failed` with problems
-// that are not about the reason. Drafts outlive a session that ends while somebody writes.
-export const proposals = (into, { point, session, drafts, done, failed }) => {
-  let shown = null, places = null, view = null, despite = false, busy = false;
-
-  const build = () => {
-    const [made, found] = copied("proposal");
-    places = found;
-    into.replaceChildren(made);
-    const { form } = places, reason = form.elements.reason;
-    reason.value = drafts.get(`${point}/${shown.number}`) ?? "";
-    reason.addEventListener("input", () => {
-      drafts.set(`${point}/${shown.number}`, reason.value);
-      if (reason.value.trim()) pardon(places.wrong, reason);
-    });
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      decide(event.submitter?.value ?? "approve");
-    });
-    despite = false;
-  };
-
-  const decide = async (verb) => {
-    const reason = places.form.elements.reason;
+// The form of a card: a reason, which outlives a session that ends while somebody writes, and one
+// request at a time. `given` returns what is sent besides, or nothing where it has asked back.
+const deciding = (places, number, { point, drafts, done, failed }, given) => {
+  const { form } = places, reason = form.elements.reason, draft = `${point}/${number}`;
+  let busy = false;
+  reason.value = drafts.get(draft) ?? "";
+  reason.addEventListener("input", () => {
+    drafts.set(draft, reason.value);
+    if (reason.value.trim()) pardon(places.wrong, reason);
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
     if (busy) return;
     if (!reason.value.trim()) {
       refuse(places.wrong, "Write a reason first: whoever reads the history will look for it.", reason);
       return;
     }
-    const open = shown.demands.filter((each) => !each.met).length;
-    if (verb === "approve" && open && !despite) {
-      despite = true;
-      write(places.ask, `${words.count(open, "demand is", "demands are")} not met. To approve it all the same, press the button again; this is kept in the history.`);
-      show(places.ask);
-      write(places.approve, "Approve all the same");
-      places.approve.blur();  // and back, so that a screen reader reads it again
-      places.approve.focus();
-      return;
-    }
-    const body = { reason: reason.value.trim(), seen: view.seq };
-    if (verb === "approve" && despite) body.despite = true;
-    const number = shown.number;
+    const verb = event.submitter?.value ?? "approve", more = given(verb);
+    if (!more) return;
     try {
       busy = true;
-      places.form.setAttribute("aria-busy", "true");
-      await ask("POST", of(point, `/proposals/${number}/${verb}`), body);
-      drafts.delete(`${point}/${number}`);
+      form.setAttribute("aria-busy", "true");
+      await ask("POST", of(point, `/proposals/${number}/${verb}`), { reason: reason.value.trim(), ...more });
+      drafts.delete(draft);
       await done();
     } catch (problem) {
       if (problem.status === 403 || problem.status === 422) refuse(places.wrong, `${problem.title}. ${problem.detail}`);
       else failed(problem);
     } finally {
       busy = false;
-      places?.form.removeAttribute("aria-busy");
+      form.removeAttribute("aria-busy");
     }
+  });
+};
+
+// What this person may do with a card: `why` says why not approve it.
+const allow = (places, proposal, session, why, may = true) => {
+  show(places.form, may && session.scopes.includes("approve"));
+  show(places["only-look"], why !== "");
+  write(places["only-look"], why);
+  show(places.approve, why === "");
+  show(places.withdraw, session.scopes.includes("propose") && proposal.by === session.name);
+};
+
+// The card in its place. `done` is called after a decision, with what to say; `failed` with problems
+// that are not about the reason.
+export const proposals = (into, { session, ...given }) => {
+  let shown = null, places = null, view = null, despite = false;
+
+  const build = () => {
+    const [made, found] = copied("proposal");
+    places = found;
+    into.replaceChildren(made);
+    despite = false;
+    deciding(places, shown.number, given, (verb) => {
+      const open = shown.demands.filter((each) => !each.met).length;
+      if (verb === "approve" && open && !despite) {
+        despite = true;
+        write(places.ask, `${words.count(open, "demand is", "demands are")} not met. To approve it all the same, press the button again; this is kept in the history.`);
+        show(places.ask);
+        write(places.approve, "Approve all the same");
+        places.approve.blur();  // and back, so that a screen reader reads it again
+        places.approve.focus();
+        return null;
+      }
+      return { seen: view.seq, ...(verb === "approve" && despite ? { despite } : {}) };
+    });
   };
 
   const closed = (proposal) => {
@@ -176,13 +188,8 @@ export const proposals = (into, { point, session, drafts, done, failed }) => {
     show(places.worse, worse.length > 0);
     write(places.worse, worse.map((each) => `Segment ${each.segment} gets worse: ${words.count(each.worse, "answer")} worse, ${words.whole(each.better)} better.`).join(" "));
     const why = watching(proposal) ? "After a change the version before runs on in shadow. Should it turn out cheaper, going back is proposed here; to go back at once, roll back." : onlyLook(proposal, next, session);
-    const may = session.scopes.includes("approve") && !watching(proposal);
     const open = proposal.demands.some((each) => !each.met);
-    show(places.form, may);
-    show(places["only-look"], why !== "");
-    write(places["only-look"], why);
-    show(places.approve, why === "");
-    show(places.withdraw, session.scopes.includes("propose") && proposal.by === session.name);
+    allow(places, proposal, session, why, !watching(proposal));
     if (!despite) write(places.approve, open ? "Approve before the demands are met …" : "Approve, in effect at once");
     places.approve.classList.toggle("first-choice", !open);
   };
@@ -190,39 +197,8 @@ export const proposals = (into, { point, session, drafts, done, failed }) => {
 };
 
 // Another definition, which under four eyes somebody else approves. No samples judge it.
-export const redefinitions = (into, { point, session, done, failed }) => {
-  let shown = null, places = null, seen = 0, busy = false;
-
-  const decide = async (verb) => {
-    const reason = places.form.elements.reason;
-    if (busy) return;
-    if (!reason.value.trim()) {
-      refuse(places.wrong, "Write a reason first: whoever reads the history will look for it.", reason);
-      return;
-    }
-    try {
-      busy = true;
-      await ask("POST", of(point, `/proposals/${shown.number}/${verb}`), { reason: reason.value.trim(), seen });
-      await done();
-    } catch (problem) {
-      if (problem.status === 403 || problem.status === 422) refuse(places.wrong, `${problem.title}. ${problem.detail}`);
-      else failed(problem);
-    } finally {
-      busy = false;
-    }
-  };
-
-  const build = () => {
-    const [made, found] = copied("redefinition");
-    places = found;
-    into.replaceChildren(made);
-    const { form } = places, reason = form.elements.reason;
-    reason.addEventListener("input", () => reason.value.trim() && pardon(places.wrong, reason));
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      decide(event.submitter?.value ?? "approve");
-    });
-  };
+export const redefinitions = (into, { session, ...given }) => {
+  let shown = null, places = null, seen = 0;
 
   return (view) => {
     const before = shown?.number;
@@ -233,16 +209,16 @@ export const redefinitions = (into, { point, session, done, failed }) => {
       places = null;
       return;
     }
-    if (!places || before !== shown.number) build();
+    if (!places || before !== shown.number) {
+      const [made, found] = copied("redefinition");
+      places = found;
+      into.replaceChildren(made);
+      deciding(places, shown.number, given, () => ({ seen }));
+    }
     const said = (value) => (value === null ? "none" : typeof value === "string" ? value : JSON.stringify(value));
     write(places.title, `Proposal ${shown.number}: another definition`);
     write(places.basis, `Proposed by ${shown.by}, ${words.when(shown.at)}${shown.reason ? `: “${shown.reason}”` : ""}. No samples judge it.`);
     rows(places.table, shown.changes.map(({ field, now, then }) => row([field, said(now), said(then)])));
-    const why = onlyLook(shown, view, session);
-    show(places.form, session.scopes.includes("approve"));
-    show(places["only-look"], why !== "");
-    write(places["only-look"], why);
-    show(places.approve, why === "");
-    show(places.withdraw, session.scopes.includes("propose") && shown.by === session.name);
+    allow(places, shown, session, onlyLook(shown, view, session));
   };
 };

@@ -193,7 +193,7 @@ class Turns:
             self._published(batch)
 
     def try_disk(self) -> None:
-        """Find out at a start whether the disk takes writes, before anybody is told that it does.
+        """Find out at a start whether the disk takes writes, before `/readyz` says so.
 
         By a file without a name: a start is no event.
         """

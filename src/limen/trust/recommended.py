@@ -303,7 +303,7 @@ def _require_enough(ranked: Ranked, current: float | None) -> None:
 
 
 def where_best(interval: tuple[float, float], confidence: float, digits: int | None = None) -> str:
-    """Say where the best threshold of all rows lies, in as many digits as tell its ends apart.
+    """Say where the best threshold of all rows lies, in as many digits as its ends need to differ.
 
     >>> where_best((float("-inf"), 0.25), 0.95)
     'with 95 % confidence the best threshold lies at 0.25 or below'
