@@ -74,7 +74,7 @@ def test_every_test_has_the_same_name_in_the_next_run(request: pytest.FixtureReq
 KILLED = """
 import os, signal, subprocess, sys
 def test_that_is_killed():
-    server = [sys.executable, "-c", "import time; print('started', flush=True); time.sleep(1e6)"]
+    server = [sys.executable, "-c", "import os, time; os.write(1, b'started'); time.sleep(1e6)"]
     child = [sys.executable, "-c", f"import subprocess; subprocess.run({server!r})"]
     read, write = os.pipe()
     subprocess.Popen(child, stdout=write, stderr=2)
