@@ -97,6 +97,16 @@ class Samples:
         """The scores as they were given. O(n) where lower ones mean positive."""
         return self.scores if self.direction == ">=" else 0.0 - self.scores
 
+    @property
+    def zeros(self) -> Numbers:
+        """The weight of each sample of label 0, and 0 of the others. O(n)."""
+        return np.where(self.labels == 0, 1 if self.weights is None else self.weights, 0)
+
+    @property
+    def ones(self) -> Numbers:
+        """The weight of each sample of label 1, and 0 of the others. O(n)."""
+        return np.where(self.labels == 1, 1 if self.weights is None else self.weights, 0)
+
     def rows(self, chosen: Any) -> Samples:
         """Return some of the samples, by their places, a slice or a mask. O(chosen)."""
         weights = None if self.weights is None else self.weights[chosen]
