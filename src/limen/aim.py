@@ -328,13 +328,16 @@ class Aim:
             Aim.of(confidence=self.confidence, unit=self.unit),
         )
 
-    def model(self) -> Any:
-        """Make an empty model that follows this aim, whatever the prevalence."""
+    def model(self, **settings: Any) -> Any:
+        """Make an empty model that follows this aim, with more settings such as a capacity.
+
+        It knows no prevalence: of that, ask `on` samples first.
+        """
         if not self.by_cost:
-            return OnlineCalibrator(unit=self.unit)
+            return OnlineCalibrator(unit=self.unit, **settings)
         if self.priced:
-            return OnlineCut(unit=self.unit)
-        return OnlineThreshold(unit=self.unit, **self.mistakes)
+            return OnlineCut(unit=self.unit, **settings)
+        return OnlineThreshold(unit=self.unit, **self.mistakes, **settings)
 
     def columns_of(self, samples: Samples) -> tuple[Any, ...]:
         """Return the columns that such a model takes: with losses where outcomes are priced."""
