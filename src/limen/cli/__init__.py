@@ -44,17 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ...
     0
     """
-    from limen.cli.options import parser
+    from limen.cli.options import options_of
 
     _stand_in_for_closed_streams()
     try:
         try:
-            limen = parser()
-            options = limen.parse_args(arguments)
-            options.arguments = sys.argv[1:] if arguments is None else arguments
+            given = sys.argv[1:] if arguments is None else arguments
+            options = options_of(given)
             if options.command is None:
-                limen.print_help()
                 return 0
+            options.arguments = given
             module = import_module(f"limen.cli.{_HOMES[options.command]}")
             code: int = getattr(module, options.command)(options)
             return code

@@ -10,7 +10,7 @@ from typing import Any
 
 from limen.cli.exits import USAGE
 
-__all__ = ["Parser", "command", "filled"]
+__all__ = ["Alone", "Parser", "command", "filled"]
 
 _NEGATIVE = re.compile(r"-((\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[-+]?\d+)?|inf|infinity|nan)$", re.I)
 
@@ -30,9 +30,10 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Read options as typed, or else by the environment."""
         kept = {}
-        for action in self._actions:
-            name = "LIMEN_" + _long(action).upper().replace("-", "_")
-            if action.option_strings and action.nargs is None and (typed := os.environ.get(name)):
+        for name in [name for name in os.environ if name.startswith("LIMEN_")]:
+            option = f"--{name.removeprefix('LIMEN_').replace('_', '-')}".swapcase()
+            action = self._option_string_actions.get(option)
+            if action is not None and action.nargs is None and (typed := os.environ[name]):
                 kept[action.dest] = self._from_environment(action, name, typed)
                 action.default, action.required = None, False
         found, rest = super().parse_known_args(args, namespace)
@@ -84,6 +85,20 @@ class Parser(argparse.ArgumentParser):
                 f"{again.option_strings[0]} {word} for one more."
             )
         self.error(f"{command} does not expect the word {word!r}. Name all files in one place.")
+
+
+class Alone:
+    """In the place of the commands of a parser: makes the parser of one of them alone."""
+
+    made: Parser
+
+    def __init__(self, prog: str) -> None:
+        self.prog = prog
+
+    def add_parser(self, name: str, *, help: str, **given: Any) -> Parser:
+        """Make the parser of a command."""
+        self.made = Parser(prog=f"{self.prog} {name}", **given)
+        return self.made
 
 
 def _long(action: argparse.Action) -> str:

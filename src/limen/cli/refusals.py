@@ -34,10 +34,12 @@ def failing() -> Iterator[None]:
 def as_failure(infeasible: Infeasible, where: str = "") -> Failure:
     """Word what no cut meets, with the nearest cut, for the command line."""
     near = infeasible.nearest
-    problem = str(infeasible).split("; ask for less")[0]
     text = within(near.threshold, near.lower, near.upper, direction=near.direction)
-    problem = problem.replace(repr(near.threshold), text)
-    return Failure(f"{where}{problem}. Ask for less.", INFEASIBLE)
+    return Failure(
+        f"{where}{infeasible.problem}. The nearest, at threshold {text}, has {infeasible.rates}. "
+        "Ask for less.",
+        INFEASIBLE,
+    )
 
 
 def require_confidence(confidence: float) -> None:

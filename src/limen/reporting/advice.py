@@ -137,7 +137,7 @@ def _guaranteed(samples: Samples, aim: Aim, confidence: float, current: float | 
     try:
         found = calibrator.best(aim.measure, **aim.demands, confidence=confidence)
     except Infeasible as error:
-        raise ValueError(str(error).split(" The samples held meet it")[0]) from None
+        raise ValueError(f"{error.problem}.") from None
     demands = " and ".join(f"{name}={float(bound)!r}" for name, bound in aim.demands.items())
     reason = f"With {confidence * 100:g} % confidence new rows meet {demands}."
     return Advice(confidence, reason, finding_of(found, samples), current=current)

@@ -180,8 +180,8 @@ def findings_by_group(
             try:
                 groups[name] = GroupFinding(best_of(members, aim, unit), own=True)
             except Infeasible as error:
-                words = f"group {name}: {error}"
-                raise Infeasible(words, error.nearest, error.more_samples) from None
+                problem = f"group {name}: {error.problem}"
+                raise Infeasible(problem, error.nearest, error.rates) from None
             continue
         confusion = confusion_at(members, finding.threshold, unit)
         value = worth_at(members, finding.threshold, aim, unit)
