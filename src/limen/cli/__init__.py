@@ -19,20 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-# A command is the function of its name in its module, which is imported when it is needed.
-_HOMES = {
-    "fit": "fit",
-    "curve": "commands",
-    "compare": "commands",
-    "budget": "budget",
-    "watch": "watch",
-    "report": "report",
-    "merge": "saved",
-    "show": "saved",
-    "serve": "serve",
-    "demo": "commands",
-    "completion": "completion",
-}
+# A command is the function of its name in the module of its name, which is imported when it is
+# needed. These share one:
+_HOMES = {"merge": "saved", "show": "saved"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.command is None:
                 return 0
             options.arguments = given
-            module = import_module(f"limen.cli.{_HOMES[options.command]}")
+            home = _HOMES.get(options.command, options.command)
+            module = import_module(f"limen.cli.{home}")
             code: int = getattr(module, options.command)(options)
             return code
         finally:  # also after --help, which ends the process

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from limen.reporting.aim import Aim
+    from limen.aim import Aim
 
 __all__ = ["as_failure", "failing", "require_confidence", "require_one_aim_for_a_band"]
 
@@ -53,7 +53,7 @@ def require_confidence(confidence: float) -> None:
 def require_one_aim_for_a_band(options: Namespace, aim: Aim) -> None:
     """Refuse a review band beside another aim than two costs, before any work is done."""
     asked = options.asking is not None or options.max_questions is not None
-    if asked and (aim.metric is not None or aim.prices or (options.asking or 0) < 0):
+    if asked and (not aim.by_cost or aim.priced or (options.asking or 0) < 0):
         raise Failure(
             "--asking and --max-questions go with --false-positive and --false-negative, and are "
             "not negative. Leave out metrics, demands and other costs.",
