@@ -149,12 +149,12 @@ class Aim:
             costs[outcome] = usual.cost if each is None else each
             if outcome in named:
                 costs[outcome] = None
-            elif not is_single(costs[outcome]):
+            elif type(each) not in _NUMBERS and not is_single(each):
                 costs[outcome] = _cost_of_rows(each, outcome, gains)
                 named[outcome] = outcome
-        if named:
-            for outcome in costs.keys() - named.keys():
-                _cost_of_rows(costs[outcome], outcome, gains)  # or raises
+        for outcome in costs.keys() - named.keys() if named else ():
+            if exact_number(costs[outcome], outcome) < 0 and not gains:
+                raise _no_gain(outcome, costs[outcome])
         aimed = None if metric is None else as_metric(metric)
         if aimed is not None and (named or tuple(costs.values()) != _DEFAULT):
             raise ValueError(
@@ -176,8 +176,10 @@ class Aim:
                 )
         name = "cost" if aimed is None else _called(aimed)
         found = cls(costs, aimed, limits, prevalence, confidence, unit, named, name)
-        exact_costs(**found.mistakes)  # or raises
-        exact_unit(unit)
+        if found.parts is None:  # else both were read
+            exact_unit(unit)
+            if aimed is None:
+                exact_costs(**found.mistakes)
         return found
 
     @property
@@ -257,25 +259,38 @@ class Aim:
         An `Optimum` by costs, a `BestCut` by a metric or under demands; raises
         `limen.Infeasible` where no cut meets them.
         """
+        if self.parts is not None:
+            columns = samples.scores, samples.labels, samples.weights
+            found: Any = Optimum(*_core.select_threshold(*columns, *self.parts))
+            return found if samples.direction == ">=" else samples.present(found)
+        if self.by_cost and self.prevalence is not None:
+            return self.on(samples).best(samples)
+        if self.priced:
+            parts = unit_parts(exact_unit(self.unit), Fraction(1))
+            found = _core.select_losses(samples.scores, *self.losses(samples), *parts)
+            return samples.present(Optimum(*found))
         try:
-            return samples.present(self._best(samples))
+            return samples.present(self._best_measured(samples))
         except Infeasible as infeasible:
             raise samples.present(infeasible) from None
 
-    def _best(self, samples: Samples) -> Optimum | BestCut:
-        """Find the best cut in the scores of the core."""
-        if self.parts is not None:
-            return Optimum(*_core.select_threshold(*samples.columns, *self.parts))
-        if self.prevalence is not None and self.by_cost:
-            return self.on(samples)._best(samples)
-        if self.priced:
-            parts = unit_parts(exact_unit(self.unit), Fraction(1))
-            return Optimum(*_core.select_losses(samples.scores, *self.losses(samples), *parts))
-        if self.prevalence is not None:
-            return self._best_at_prevalence(samples)
+    def _best_measured(self, samples: Samples) -> BestCut:
+        """Find the best cut by a metric or under demands, in the scores of the core."""
         model = OnlineCalibrator(unit=self.unit)
-        model.update_many(*samples.columns)
-        return model.best(self.measure, **self.demands, confidence=self.confidence)
+        if self.prevalence is None:
+            model.update_many(*samples.columns)
+            best: BestCut = self.best_of(model)
+            return best
+        zero, one, scale = exact_costs(*self._shares(samples))
+        counts = losses.weighed(np.where(samples.labels == 1, one, zero), samples.weights)
+        model.update_many(samples.scores, samples.labels, counts)
+        cuts, limits = Cuts(*model._cuts()), self.limits
+        # Counts are whole numbers of `scale` rows each; functions and max_positives are about rows.
+        cuts = cuts._replace(unit=(scale * Fraction(*cuts.unit)).as_integer_ratio())
+        error = None
+        if self.confidence is not None:
+            error = error_of(self.confidence, cuts, samples.held, limits)
+        return best_cut(cuts, self.measure, limits, error)
 
     def on(self, samples: Samples) -> Aim:
         """Return the same aim by costs without a prevalence, for samples like these. O(n).
@@ -287,7 +302,7 @@ class Aim:
         zero, one = self._shares(samples)
         counts = {"fp": zero, "tn": zero, "fn": one, "tp": one}
         costs = {
-            outcome: exact_number(each, outcome) * counts[OUTCOMES[outcome].short]
+            outcome: each and exact_number(each, outcome) * counts[OUTCOMES[outcome].short]
             for outcome, each in self.costs.items()
         }
         return replace(self, costs=costs, prevalence=None)
@@ -296,20 +311,6 @@ class Aim:
         """Return how much each label 0 and each label 1 counts at the prevalence. O(n)."""
         prevalence: Any = self.prevalence
         return losses.at_prevalence(samples.labels, prevalence, weights=samples.weights)
-
-    def _best_at_prevalence(self, samples: Samples) -> BestCut:
-        """Find the best cut by a metric or under demands where each label counts more or less."""
-        zero, one, scale = exact_costs(*self._shares(samples))
-        counts = losses.weighed(np.where(samples.labels == 1, one, zero), samples.weights)
-        model = OnlineCalibrator(unit=self.unit)
-        model.update_many(samples.scores, samples.labels, counts)
-        cuts, limits = Cuts(*model._cuts()), self.limits
-        # Counts are whole numbers of `scale` rows each; functions and max_positives are about rows.
-        cuts = cuts._replace(unit=(scale * Fraction(*cuts.unit)).as_integer_ratio())
-        error = None
-        if self.confidence is not None:
-            error = error_of(self.confidence, cuts, samples.held, limits)
-        return best_cut(cuts, self.measure, limits, error)
 
     def reduced(self, samples: Samples) -> tuple[Samples, Aim]:
         """Put costs of each sample into labels and weights; return both as they are then. O(n).
@@ -327,13 +328,16 @@ class Aim:
             Aim.of(confidence=self.confidence, unit=self.unit),
         )
 
-    def model(self) -> Any:
-        """Make an empty model that follows this aim, whatever the prevalence."""
+    def model(self, **settings: Any) -> Any:
+        """Make an empty model that follows this aim, with more settings such as a capacity.
+
+        It knows no prevalence: of that, ask `on` samples first.
+        """
         if not self.by_cost:
-            return OnlineCalibrator(unit=self.unit)
+            return OnlineCalibrator(unit=self.unit, **settings)
         if self.priced:
-            return OnlineCut(unit=self.unit)
-        return OnlineThreshold(unit=self.unit, **self.mistakes)
+            return OnlineCut(unit=self.unit, **settings)
+        return OnlineThreshold(unit=self.unit, **self.mistakes, **settings)
 
     def columns_of(self, samples: Samples) -> tuple[Any, ...]:
         """Return the columns that such a model takes: with losses where outcomes are priced."""
@@ -354,20 +358,22 @@ def _of_two_costs(false_positive: Any, false_negative: Any, confidence: Any, uni
 
 
 def _cost_of_rows(given: Any, outcome: str, gains: bool) -> Numbers:
-    """Read the cost of an outcome for each sample, or one for all beside such a column. O(n)."""
-    single = is_single(given)
-    each = as_numbers([given] if single else given, outcome)
-    where = outcome if single else f"{outcome}[{{}}]"
-    bad = np.flatnonzero(~(each >= 0))
-    if len(bad) and not gains:
-        raise ValueError(
-            f"{where.format(bad[0])} is {each[bad[0]]}; a mistake costs 0 or more. For gains of "
-            "right answers use limen.optimal_cut with limen.losses.cost_matrix."
-        )
-    bad = np.flatnonzero(~np.isfinite(each))
-    if len(bad):
-        raise ValueError(f"{where.format(bad[0])} is {each[bad[0]]}; a cost must be finite.")
+    """Read the cost of an outcome for each sample. O(n)."""
+    each = as_numbers(given, outcome)
+    if not gains and not (each >= 0).all():
+        at = int((each >= 0).argmin())
+        raise _no_gain(f"{outcome}[{at}]", each[at])
+    if not np.isfinite(each).all():
+        at = int(np.isfinite(each).argmin())
+        raise ValueError(f"{outcome}[{at}] is {each[at]}; a cost must be finite.")
     return each
+
+
+def _no_gain(where: str, cost: Any) -> ValueError:
+    return ValueError(
+        f"{where} is {cost}; a mistake costs 0 or more. For gains of right answers use "
+        "limen.optimal_cut with limen.losses.cost_matrix."
+    )
 
 
 def _called(metric: Metric | Callable[..., Any]) -> str:
