@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from limen.aim import Aim
 from limen.cli.exits import USAGE, Failure
+from limen.cli.parsing import option_name
 from limen.cli.rows import Columns
 from limen.metrics import from_text
 from limen.names import DEMANDS, OUTCOMES
@@ -65,8 +66,10 @@ def aim_of(options: Namespace) -> Aim:
                 "two costs of one thing. Give one of them.",
                 USAGE,
             )
-    extra = [f"--{name.replace('_', '-')}-column" for name in by_row]
-    extra += [f"--{name.replace('_', '-')}" for name in costs if name[0] == "t" and costs[name]]
+    gains = [name for name in ("true_positive", "true_negative") if costs.get(name)]
+    extra = [f"{option_name(name)}-column" for name in by_row] + [
+        option_name(name) for name in gains
+    ]
     costs_given = bool(extra or "false_positive" in costs or "false_negative" in costs)
     if metric is not None and costs_given:
         raise Failure("--metric and costs are two aims. Give one of them.", USAGE)
@@ -119,4 +122,4 @@ def option_text(name: str, value: Any) -> str:
         and Fraction(repr(float(value))) == value
     ):
         value = float(value)
-    return f"--{name.replace('_', '-')} {value}"
+    return f"{option_name(name)} {value}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from limen.cli.exits import USAGE
 
-__all__ = ["Alone", "Parser", "command", "filled"]
+__all__ = ["Alone", "Parser", "command", "filled", "option_name"]
 
 _NEGATIVE = re.compile(r"-((\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[-+]?\d+)?|inf|infinity|nan)$", re.I)
 
@@ -106,6 +106,15 @@ def _long(action: argparse.Action) -> str:
     return action.option_strings[-1].lstrip("-") if action.option_strings else ""
 
 
+def option_name(name: str) -> str:
+    """Write the name of an option as it is typed.
+
+    >>> option_name("min_recall")
+    '--min-recall'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
 def filled(text: str) -> str:
     """Break a text into lines for help."""
     from textwrap import fill  # argparse loads it too, but only to show help
@@ -119,7 +128,7 @@ def command(commands: Any, name: str, description: str, example: str) -> Parser:
         name,
         help=description[0].lower() + description[1:].split(".")[0],
         description=filled(description),
-        epilog="example:\n" + "".join(f"  {line}\n" for line in example.splitlines()),
+        epilog="\n  ".join(["example:", *example.splitlines()]) + "\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 from limen.cli.aims import columns_of
 from limen.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, USAGE, Failure
 from limen.cli.output import print_messages
+from limen.cli.parsing import option_name
 from limen.cli.rows import LONGEST_LINE, as_utf8, heading_of, refuse_kind, refuse_long_line
 from limen.cli.watch_model import Watched
-from limen.cli.watch_options import model_of, option_name, require_consistent, settings_of
+from limen.cli.watch_options import model_of, require_consistent, settings_of
 from limen.cli.watch_output import Output
 from limen.cli.watch_rows import Rows, StreamPlace, as_bytes
 from limen.digits import within

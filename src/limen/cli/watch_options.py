@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from limen.cli.aims import aim_of, option_text
 from limen.cli.exits import USAGE, Failure
 from limen.cli.option_values import period_text
+from limen.cli.parsing import option_name
 from limen.falling import LowerIsPositive
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
@@ -28,7 +29,6 @@ __all__ = [
     "floors_of",
     "given",
     "model_of",
-    "option_name",
     "require_consistent",
     "settings_of",
     "typed",
@@ -169,11 +169,6 @@ def alert_value(options: Namespace, name: str) -> Any:
 def floors_of(options: Namespace) -> dict[str, Any]:
     """Return the floors and ceilings among the conditions of --alert."""
     return {name: value for name, value in options.alerts if name in _FLOORS}
-
-
-def option_name(name: str) -> str:
-    """Write the name of an option as it is typed."""
-    return f"--{name.replace('_', '-')}"
 
 
 def given(options: Namespace, names: tuple[str, ...]) -> list[str]:

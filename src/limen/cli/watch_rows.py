@@ -13,6 +13,7 @@ from limen.cli.aims import columns_of
 from limen.cli.exits import USAGE, Failure
 from limen.cli.option_values import period_text
 from limen.cli.output import print_messages
+from limen.cli.parsing import option_name
 from limen.cli.rows import (
     Place,
     as_cost,
@@ -26,7 +27,7 @@ from limen.cli.rows import (
     refuse_label,
     values_of,
 )
-from limen.cli.watch_options import PERIODS, given, option_name
+from limen.cli.watch_options import PERIODS, given
 from limen.memory.fading import Fading
 from limen.memory.windows import LastPeriod
 
