@@ -149,7 +149,7 @@ def test_fit_writes_the_bare_threshold_and_talks_on_standard_error(run) -> None:
 
     assert (0, f"{best.threshold!r}\n") == (code, out)
     assert "cost 280" in err
-    assert "1,250 samples" in err
+    assert "1,250 rows" in err
 
 
 def test_quiet_keeps_standard_error_empty(run) -> None:
@@ -620,7 +620,7 @@ def test_large_costs_are_written_as_counts_are(run) -> None:
     err = run("fit", "scores.csv", "--weight-column", "w")[2]
 
     assert "cost 721,204: false positives 721,204 at 1" in err
-    assert "answering 0 to all costs 1,728,614" in err
+    assert "never positive costs 1,728,614" in err
     assert "e+" not in err
 
 

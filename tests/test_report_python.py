@@ -224,7 +224,7 @@ def test_the_costs_of_rows_are_added_up_row_by_row() -> None:
     best = min(map(cost, [*SCORES.tolist(), np.inf]))
     assert best == min(figures["curve"]["loss"])
     assert cost(0.5) == float(rows["a threshold of 0.5"][1].replace(",", ""))
-    assert cost(-np.inf) == float(rows["answering 1 to all"][1].replace(",", ""))
+    assert cost(-np.inf) == float(rows["always positive"][1].replace(",", ""))
     for at, loss in zip(figures["curve"]["at"][::97], figures["curve"]["loss"][::97], strict=True):
         assert cost(at) == loss
 

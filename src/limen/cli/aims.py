@@ -80,7 +80,7 @@ def aim_of(options: Namespace) -> Aim:
         _require_dearer_mistakes(costs)
     if demands and extra:
         raise Failure(
-            "demands are known with --false-positive and --false-negative alone. Leave out "
+            "demands work only with --false-positive and --false-negative. Leave out "
             f"{' and '.join(extra)}, or the demands.",
             USAGE,
         )

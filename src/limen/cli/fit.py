@@ -119,13 +119,14 @@ def _require_options(options: Namespace, aim: Aim) -> None:
     require_one_aim_for_a_band(options, aim)
     if options.within is not None and aim.priced:
         raise Failure(
-            "--within is known for metrics and for --false-positive and --false-negative: a share "
-            "of a gain says little. Leave it out.",
+            "--within works only with metrics and with --false-positive and --false-negative: a "
+            "share of a gain says little. Leave it out.",
             USAGE,
         )
     if options.recommended and not aim.by_cost and not aim.demands:
         raise Failure(
-            f"--recommended is for costs and demands, not for --metric {aim.name}. Leave it out.",
+            f"--recommended works only with costs and demands, not with --metric {aim.name}. Leave "
+            "it out.",
             USAGE,
         )
     if options.group_column is not None and options.confidence != _OF_GROUPS:

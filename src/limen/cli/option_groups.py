@@ -59,7 +59,7 @@ def columns(command: Parser, files: bool = True, labels: bool = True) -> None:
     group.add_argument(
         "--lower-is-positive",
         action="store_true",
-        help="a lower score means rather 1, as with an age, a distance or a p-value: answer 1 "
+        help="lower scores mean label 1, as with an age, a distance or a p-value: answer 1 "
         "when score <= threshold",
     )
     if files and labels:

@@ -230,8 +230,8 @@ def _watch(commands: Any) -> None:
         "--capacity",
         type=count,
         metavar="N",
-        help="hold at most N scores and runs of scores, from 8 to 65536: each line then says by "
-        "how much the threshold can at most be missed",
+        help="hold at most N scores and runs of scores, from 8 to 65536: each line then has "
+        "an upper bound on the excess loss",
     )
     output = command.add_argument_group("when to write a line, instead of at each change")
     output.add_argument("--every", type=count, metavar="N", help="after every N rows")

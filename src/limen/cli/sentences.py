@@ -50,7 +50,7 @@ def summary(
 ) -> Iterator[str]:
     """Yield the lines about the cut for new rows and the best cut of the samples."""
     negatives = finding.samples - finding.positives
-    yield f"{finding.samples:,} samples: {finding.positives:,} count as 1, {negatives:,} as 0"
+    yield f"{finding.samples:,} rows: {finding.positives:,} positive, {negatives:,} negative"
     if shares is not None:
         zero, one = (f"{float(share):.4g}" for share in shares)
         yield f"  weighted to the prevalence asked for: each 1 counts {one}, each 0 {zero}"
@@ -69,7 +69,9 @@ def summary(
             f"  cost {plain(finding.loss or 0.0)}: false positives {plain(confusion.fp)} at "
             f"{plain(fp)}, false negatives {plain(confusion.fn)} at {plain(fn)}"
         )
-        yield f"  answering 0 to all costs {plain(none)}, 1 to all {plain(every)}"
+        yield (
+            f"  for comparison: never positive costs {plain(none)}, always positive {plain(every)}"
+        )
     else:
         yield f"  {aim.name} {plain(finding.value or 0.0)}"
     yield (

@@ -42,7 +42,7 @@ _CHUNK = 2**20
 _STDIN = 0
 _ROWS, _HEADER = b"R", b"H"
 _PARTS = ("score", "label", "weight", "group", "id", "time", "costs")
-_PATIENCE = 1.0  # seconds without a row, after which a person at a terminal is told so
+_PATIENCE = 1.0  # seconds without a row, after which a message says so at a terminal
 
 
 def watch(options: Namespace) -> int:
@@ -241,7 +241,7 @@ class _Stream:
                 return 0
 
     def _patience(self) -> float | None:
-        """How long to wait for rows before a person is told what is awaited; None: for ever."""
+        """How long to wait for rows before a message says what is awaited; None: for ever."""
         if self.options.quiet or sys.stderr is None or not sys.stderr.isatty():
             return None
         return 0.0 if os.isatty(_STDIN) else _PATIENCE

@@ -81,7 +81,7 @@ class Watched:
         return [] if self.groups is None else [str(key) for key in self.groups._models.held if key]
 
     def value(self, group: str | None) -> Any:
-        """Return the threshold to be told, not yet turned; None where samples are too few."""
+        """Return the threshold to write, not yet turned; None where samples are too few."""
         if self.at_least and self.samples(group) < self.at_least:
             return None
         if self.aim.by_cost:

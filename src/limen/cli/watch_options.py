@@ -102,18 +102,20 @@ def _require_aim(options: Namespace, aim: Aim) -> None:
         return
     asked = "--recommended" if options.recommended else "--current"
     if not aim.by_cost:
-        raise Failure(f"{asked} is known for costs, not for metrics and demands.", USAGE)
+        raise Failure(f"{asked} works only with costs, not with metrics and demands.", USAGE)
     if options.capacity is not None:
         raise Failure(
             f"{asked} needs all samples, and --capacity does not keep them. Give one of them.",
             USAGE,
         )
     if aim.by_row:
-        raise Failure(f"{asked} is known for one pair of costs, not for costs in columns.", USAGE)
+        raise Failure(
+            f"{asked} works only with one pair of costs, not with costs in columns.", USAGE
+        )
     if aim.priced:
         same = " ".join(option_text(name, cost) for name, cost in aim.mistakes.items())
         raise Failure(
-            f"{asked} is known for the costs of mistakes. The same thresholds follow from {same}, "
+            f"{asked} works only with costs of mistakes. The same thresholds follow from {same}, "
             "what a mistake costs more than a right answer: give these instead.",
             USAGE,
         )
@@ -158,7 +160,7 @@ def _require_alerts(options: Namespace) -> None:
                 f"--alert {name} counts rows, which --weight-column does not. Leave one out.", USAGE
             )
     if "regret" in names and not aim_of(options).by_cost:
-        raise Failure("--alert regret is known for costs, not for metrics and demands.", USAGE)
+        raise Failure("--alert regret works only with costs, not with metrics and demands.", USAGE)
 
 
 def alert_value(options: Namespace, name: str) -> Any:
@@ -217,7 +219,7 @@ def _plain_model(options: Namespace, aim: Aim) -> Any:
     bounded = {} if options.capacity is None else {"capacity": options.capacity}
     if not aim.by_cost:
         if bounded:
-            raise TypeError("--capacity is known for costs, not for metrics and demands.")
+            raise TypeError("--capacity works only with costs, not with metrics and demands.")
         from limen.calibrator import OnlineCalibrator
 
         return OnlineCalibrator(unit=options.unit)

@@ -81,7 +81,8 @@ def advice_on(
             return _guaranteed(rows, aim, confidence, current)
         if not aim.by_cost:
             raise ValueError(
-                f"no threshold is recommended by {aim.name}; that is known for costs and demands."
+                f"no threshold is recommended by {aim.name}: that works only with costs and "
+                "demands."
             )
         found = _recommended(rows, aim, confidence, current)
     except (ValueError, OverflowError) as error:

@@ -195,7 +195,7 @@ def _charts(study: Study, words: Words) -> Iterator[str]:
         f"{sentence(study.word)} on these rows against threshold; {'; '.join(shown)}.",
         "Move over the curve to read it.",
     )
-    yield '<div class="pair">\n<div>\n<h2>What can be found at which price</h2>\n'
+    yield '<div class="pair">\n<div>\n<h2>Caught against false alarms</h2>\n'
     yield figure(
         "roc",
         f"ROC curve and its hull; {'; '.join(mark['text'] for mark in marks)}.",

@@ -29,7 +29,7 @@ class Words:
     """How a page speaks of label 1 and of answering it: in the user's own word where there is one.
 
     >>> Words("fraud").all, Words().all
-    ('calling all fraud', 'answering 1 to all')
+    ('calling all fraud', 'always positive')
     """
 
     positive: str | None = None
@@ -62,12 +62,12 @@ class Words:
     @property
     def all(self) -> str:
         """The answer to every row."""
-        return "answering 1 to all" if self.positive is None else f"calling all {self.positive}"
+        return "always positive" if self.positive is None else f"calling all {self.positive}"
 
     @property
     def none(self) -> str:
         """The other answer to every row."""
-        return "answering 0 to all" if self.positive is None else f"calling none {self.positive}"
+        return "never positive" if self.positive is None else f"calling none {self.positive}"
 
     @property
     def mistakes(self) -> tuple[str, str]:
