@@ -177,6 +177,15 @@ def write(seed: int, sign: int = 1) -> tuple[list[float], list[int], list[int]]:
     return scores, labels, weights
 
 
+def test_a_curve_by_a_metric_names_the_best_cut_by_it_also_where_rows_have_costs(run: Any) -> None:
+    """The message named the metric, and the cut that the column of costs makes the cheapest."""
+    rows = ("0.1,0,1", "0.2,1,1000", "0.3,0,1", "0.4,0,1", "0.5,1,1")
+    Path("rows.csv").write_text("score,label,amount\n" + "\n".join(rows) + "\n")
+    given = ("rows.csv", "--metric", "precision", "--false-negative-column", "amount")
+
+    assert "the best by precision at 0.45" in run("curve", *given)[2]
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_curve_has_one_column_per_metric(run: Any, sign: int) -> None:
     cuts = confusions(*write(4, sign))

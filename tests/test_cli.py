@@ -32,7 +32,9 @@ from limen.cli import duckdb_reader, inputs, line_reader, out_of_core, rows
 from limen.cli import fit as fitting
 from limen.cli import watch as following
 from limen.cli.options import parser
+from limen.cli.parsing import option_name
 from limen.demo import load_phishing, phishing_csv
+from limen.names import DEMANDS, METRIC_NAMES, OUTCOMES
 
 SCORES, LABELS = load_phishing()
 duckdb = pytest.importorskip("duckdb")
@@ -147,7 +149,7 @@ def test_fit_writes_the_bare_threshold_and_talks_on_standard_error(run) -> None:
 
     assert (0, f"{best.threshold!r}\n") == (code, out)
     assert "cost 280" in err
-    assert "1,250 samples" in err
+    assert "1,250 rows" in err
 
 
 def test_quiet_keeps_standard_error_empty(run) -> None:
@@ -618,7 +620,7 @@ def test_large_costs_are_written_as_counts_are(run) -> None:
     err = run("fit", "scores.csv", "--weight-column", "w")[2]
 
     assert "cost 721,204: false positives 721,204 at 1" in err
-    assert "answering 0 to all costs 1,728,614" in err
+    assert "never positive costs 1,728,614" in err
     assert "e+" not in err
 
 
@@ -1333,6 +1335,37 @@ def test_every_help_has_an_example(run, name) -> None:
 
     assert (0, "") == (code, err)
     assert f"limen {name}" in out.split("example:\n")[1].splitlines()[0]
+
+
+WITH_AIMS = ("fit", "curve", "compare", "watch", "report", "show")
+
+
+@pytest.mark.parametrize("command", WITH_AIMS)
+def test_costs_and_demands_are_those_of_the_one_table(command: str) -> None:
+    actions = parser()._subparsers._group_actions[0].choices[command]._option_string_actions
+    gains = command != "show"  # which asks a model that holds no costs of right answers
+    costs = [name for name, outcome in OUTCOMES.items() if gains or outcome.cost]
+    written = {option[2:].replace("-", "_") for option in actions}
+
+    assert [] == [name for name in (*costs, *DEMANDS) if name not in written]
+    assert [] == [
+        name
+        for name in written
+        if name[:4] in ("min_", "max_") and name not in DEMANDS
+        if name != "max_questions"
+    ]
+    for name in DEMANDS:
+        assert DEMANDS[name].text == actions[option_name(name)].help
+
+
+def test_the_docs_name_every_cost_demand_and_metric() -> None:
+    docs = Path(__file__).parents[1] / "docs"
+    options = [option_name(name) for name in (*OUTCOMES, *DEMANDS)]
+    named = {"command_line.md": options, "every_cost.md": [f"`{name}`" for name in METRIC_NAMES]}
+    for page, words in named.items():
+        text = (docs / page).read_text(encoding="utf-8")
+
+        assert [] == [word for word in words if word not in text]
 
 
 def test_options_may_come_from_the_environment(run, monkeypatch) -> None:

@@ -46,7 +46,7 @@ def test_fit_shows_the_recommended_threshold_its_interval_and_the_exact_one(run)
 
     assert (0, f"{found.optimum.threshold!r}\n") == (code, out)
     assert [
-        "1,250 samples: 548 count as 1, 702 as 0",
+        "1,250 rows: 548 positive, 702 negative",
         f"recommended for new rows: answer 1 when score >= {found.threshold:.6f}",
         f"  with 95 % confidence the best threshold lies between {low:.4g} and {high:.4g}",
         f"exact optimum of these samples: answer 1 when score >= {found.optimum.threshold:.6f}",
@@ -120,7 +120,7 @@ def test_demands_are_recommended_at_the_cut_where_new_rows_meet_them(run) -> Non
 FEW = "score,label,w\n" + "".join(f"0.{place},{place % 2},1\n" for place in range(1, 9))
 REFUSED = {
     "few": ([], 3, "from 4 samples of label 1: it takes 5 of each label"),
-    "metric": (["--metric", "f1"], 2, "by f1; that is known for costs and demands"),
+    "metric": (["--metric", "f1"], 2, "by f1: that works only with costs and demands"),
     "demands": (["--min-precision", "0.5"], 5, "8 samples are too few to be sure at 95 %"),
     "weights": (["--min-recall", "0.5", "--weight-column", "w"], 5, "where all rows weigh 1"),
 }
@@ -175,7 +175,7 @@ def test_memory_that_suffices_for_the_exact_optimum_alone_is_enough(run, monkeyp
         (["fit", "--confidence", "95"], "not a share"),
         (["compare", "-t", "0", "--confidence", "0.7"], "--confidence must be one of"),
         (["fit", "--group-column", "g", "--confidence", "0.9"], "Leave --confidence out"),
-        (["fit", "--metric", "f1", "--recommended"], "not for --metric f1"),
+        (["fit", "--metric", "f1", "--recommended"], "not with --metric f1"),
         (["fit", "--current", "half"], "'half' is not a number"),
     ],
 )

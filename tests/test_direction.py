@@ -15,11 +15,11 @@ import pytest
 
 import limen
 from limen import LowerIsPositive, OnlineCalibrator, OnlineCut, OnlineThreshold
+from limen.aim import Aim
 from limen.demo import load_phishing
-from limen.reporting.aim import Aim
 from limen.reporting.charts import Charts
 from limen.reporting.findings import calibrator_of
-from limen.reporting.samples import Samples
+from limen.samples import Samples
 
 INFINITE = (math.inf, -math.inf)
 
@@ -314,9 +314,8 @@ def test_the_report_says_at_most(run: Any) -> None:
 
 
 def test_a_chart_places_what_no_score_reaches_below_all_scores() -> None:
-    samples = Samples(np.array([1.0, 2.0]), np.array([1, 0], np.uint8), direction="<=")
-    aim = Aim({"false_positive": 1, "false_negative": 1})
-    charts = Charts(calibrator_of(samples, None), samples, aim)
+    samples = Samples.of([1.0, 2.0], [1, 0], direction="<=")
+    charts = Charts(calibrator_of(samples, None), samples, Aim.of())
 
     assert [0, 0, 1, 1, 2] == [charts.place(t) for t in (math.nan, 0.5, 1.0, 1.5, math.inf)]
 

@@ -43,8 +43,9 @@ def test_lower_is_positive_is_negated_inside_and_turned_back_outside() -> None:
     assert (found.lower, found.upper, found.direction) == (35.0, 70.0, "<=")
     assert samples.present((-2.0, -1.0)) == (1.0, 2.0)
     nearest = BestCut(-70.0, -35.0, 0.0, Confusion(0.0, 0.0, 1.0, 1.0))
-    refused = samples.present(Infeasible("at threshold -52.5", nearest))
-    assert (str(refused), refused.nearest.threshold) == ("at threshold 52.5", 52.5)
+    refused = samples.present(Infeasible("no cut meets it", nearest, "recall 0"))
+    assert "The nearest, at threshold 52.5, has recall 0" in str(refused)
+    assert refused.nearest.threshold == 52.5
 
 
 def test_higher_is_positive_is_presented_as_it_is() -> None:

@@ -395,7 +395,7 @@ def test_each_group_has_its_own_interval() -> None:
     ("arguments", "problem"),
     [
         (("--metric", "f1"), "--every 1000"),
-        (("--metric", "f1", "--every", "9", "--current", "1"), "known for costs"),
+        (("--metric", "f1", "--every", "9", "--current", "1"), "works only with costs"),
         (("--capacity", "8", "--last-n", "5"), "--half-life"),
         (("--capacity", "8", "--recommended"), "needs all samples"),
         (("--recommended", "--true-positive", "-2", "--false-negative", "3"), "--false-negative 5"),
@@ -403,7 +403,7 @@ def test_each_group_has_its_own_interval() -> None:
         (("--alert", "interval"), "needs --current"),
         (("--alert", "late=3"), "needs --id-column"),
         (("--alert", "late=3d", "--id-column", "id"), "--alert late=3d needs --time-column"),
-        (("--alert", "sleepy"), "none of interval, change, regret=R"),
+        (("--alert", "sleepy"), "one of interval, change, regret=R"),
         (("--alert", "regret"), "not written so"),
         (("--alert", "min-recall=2"), "not a share"),
         (("--group-column", "score", "--last-n", "5", "--id-column", "label"), "by their number"),

@@ -212,7 +212,7 @@ class Aim:
         return exact_costs(**self.mistakes)
 
     @property
-    def measure(self) -> Metric | Callable[..., Any]:
+    def measure(self) -> Any:
         """The function from right and wrong answers to the value of a cut."""
         return cost(**self.mistakes) if self.metric is None else self.metric
 

@@ -365,10 +365,7 @@ def _infeasible(
         f"{d.rate.replace('_', ' ')} {getattr(nearest.confusion, d.rate):.6g}" for d in demands
     )
     return Infeasible(
-        f"no cut meets {demanded}{'' if missed else ' together'}. The nearest, at threshold "
-        f"{nearest.threshold!r}, has {rates}; ask for less, or take it from the attribute "
-        "nearest of this error.",
-        nearest,
+        f"no cut meets {demanded}{'' if missed else ' together'}", nearest, rates=rates
     )
 
 
@@ -402,10 +399,9 @@ def _unsure(
     demanded = " and ".join(d.text for d in demands)
     return Infeasible(
         f"{samples:,} samples are too few to be sure at {100 * (1 - error):.6g} % that new rows "
-        f"meet {demanded} at any cut. {needed}. The samples held meet it at threshold "
-        f"{nearest.threshold!r}, the attribute nearest of this error; new rows may well not.",
+        f"meet {demanded} at any cut. {needed}",
         nearest,
-        None if more is None else int(more),
+        more_samples=None if more is None else int(more),
     )
 
 

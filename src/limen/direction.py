@@ -96,6 +96,4 @@ def _(found: RocHull) -> RocHull:
 
 @turned.register
 def _(found: Infeasible) -> Infeasible:
-    nearest = turned(found.nearest)
-    words = str(found).replace(repr(found.nearest.threshold), repr(nearest.threshold))
-    return Infeasible(words, nearest, found.more_samples)
+    return Infeasible(found.problem, turned(found.nearest), found.rates, found.more_samples)

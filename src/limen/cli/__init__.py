@@ -19,20 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-# A command is the function of its name in its module, which is imported when it is needed.
-_HOMES = {
-    "fit": "fit",
-    "curve": "commands",
-    "compare": "commands",
-    "budget": "budget",
-    "watch": "watch",
-    "report": "report",
-    "merge": "saved",
-    "show": "saved",
-    "serve": "serve",
-    "demo": "commands",
-    "completion": "completion",
-}
+# A command is the function of its name in the module of its name, which is imported when it is
+# needed. These share one:
+_HOMES = {"merge": "saved", "show": "saved"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,18 +33,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ...
     0
     """
-    from limen.cli.options import parser
+    from limen.cli.options import options_of
 
     _stand_in_for_closed_streams()
     try:
         try:
-            limen = parser()
-            options = limen.parse_args(arguments)
-            options.arguments = sys.argv[1:] if arguments is None else arguments
+            given = sys.argv[1:] if arguments is None else arguments
+            options = options_of(given)
             if options.command is None:
-                limen.print_help()
                 return 0
-            module = import_module(f"limen.cli.{_HOMES[options.command]}")
+            options.arguments = given
+            home = _HOMES.get(options.command, options.command)
+            module = import_module(f"limen.cli.{home}")
             code: int = getattr(module, options.command)(options)
             return code
         finally:  # also after --help, which ends the process

@@ -6,98 +6,112 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from limen import metrics
+from limen.aim import Aim
 from limen.cli.exits import USAGE, Failure
+from limen.cli.parsing import option_name
 from limen.cli.rows import Columns
-from limen.metrics import Metric, cost, fbeta, net_benefit
-from limen.reporting.aim import DEMANDS, OUTCOMES, Aim
+from limen.metrics import from_text
+from limen.names import DEMANDS, OUTCOMES
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-__all__ = ["DEMANDS", "Aim", "aim_of", "columns_of", "costs_of", "metric_of", "option_text"]
+__all__ = ["aim_of", "columns_of", "option_text"]
 
 
 def columns_of(options: Namespace) -> Columns:
     """Collect the options about columns."""
+    given = vars(options)
     return Columns(
         options.score_column,
-        getattr(options, "label_column", None),
-        getattr(options, "weight_column", None),
-        getattr(options, "group_column", None),
-        getattr(options, "positive", None),
+        given.get("label_column"),
+        given.get("weight_column"),
+        given.get("group_column"),
+        given.get("positive"),
         options.delimiter,
-        getattr(options, "unit", None),
-        getattr(options, "id_column", None),
-        getattr(options, "time_column", None),
-        "<=" if getattr(options, "lower_is_positive", False) else ">=",
-        getattr(options, "prevalence", None),
-        tuple(
-            (outcome, name)
-            for outcome in OUTCOMES
-            if (name := getattr(options, f"{outcome}_column", None)) is not None
-        ),
-        getattr(options, "decimal_comma", False),
-        "files" in options and getattr(options, "skip_malformed", False),
+        given.get("unit"),
+        given.get("id_column"),
+        given.get("time_column"),
+        "<=" if given.get("lower_is_positive") else ">=",
+        given.get("prevalence"),
+        tuple(_cost_columns(given).items()),
+        given.get("decimal_comma", False),
+        "files" in given and given.get("skip_malformed", False),
     )
 
 
-def prices_of(options: Namespace) -> dict[str, Any]:
-    """Collect what each outcome costs; empty where right answers cost nothing in every row."""
-    prices: dict[str, Any] = {"false_positive": 1, "false_negative": 1}
-    prices |= {"true_positive": 0, "true_negative": 0}
-    for outcome in OUTCOMES:
-        cost, column = (getattr(options, name, None) for name in (outcome, f"{outcome}_column"))
-        if cost is not None and column is not None:
+def _cost_columns(given: dict[str, Any]) -> dict[str, str]:
+    """Return the column of each outcome whose cost stands in the rows."""
+    return {
+        outcome: column
+        for outcome in OUTCOMES
+        if (column := given.get(f"{outcome}_column")) is not None
+    }
+
+
+def aim_of(options: Namespace) -> Aim:
+    """Read the aim out of the options of a command, which need not have metrics or demands.
+
+    Its unit, and the costs that stand in columns, come with the rows: see `aim_on`.
+    """
+    given = vars(options)
+    by_row, metric = _cost_columns(given), given.get("metric")
+    costs = {name: cost for name in OUTCOMES if (cost := given.get(name)) is not None}
+    demands = {name: bound for name in DEMANDS if (bound := given.get(name)) is not None}
+    for name, column in by_row.items():
+        if name in costs:
             raise Failure(
-                f"{option_text(outcome, cost)} and {option_text(f'{outcome}_column', column)} are "
+                f"{option_text(name, costs[name])} and {option_text(f'{name}_column', column)} are "
                 "two costs of one thing. Give one of them.",
                 USAGE,
             )
-        if cost is not None or column is not None:
-            prices[outcome] = cost if column is None else column
-    by_column = any(isinstance(price, str) for price in prices.values())
-    return prices if by_column or prices["true_positive"] or prices["true_negative"] else {}
+    gains = [name for name in ("true_positive", "true_negative") if costs.get(name)]
+    extra = [f"{option_name(name)}-column" for name in by_row] + [
+        option_name(name) for name in gains
+    ]
+    costs_given = bool(extra or "false_positive" in costs or "false_negative" in costs)
+    if metric is not None and costs_given:
+        raise Failure("--metric and costs are two aims. Give one of them.", USAGE)
+    if by_row:
+        costs = {name: usual.cost for name, usual in OUTCOMES.items()} | costs
+        costs = {name: cost for name, cost in costs.items() if name not in by_row}
+    else:
+        _require_dearer_mistakes(costs)
+    if demands and extra:
+        raise Failure(
+            "demands work only with --false-positive and --false-negative. Leave out "
+            f"{' and '.join(extra)}, or the demands.",
+            USAGE,
+        )
+    if demands and metric is None and not costs_given:
+        metric = "precision" if "min_recall" in demands else "recall"
+    aimed = None if metric is None else from_text(metric)
+    return Aim.of(**costs, by_row=by_row or None, metric=aimed, **demands)
 
 
-def costs_of(options: Namespace) -> dict[str, Any]:
-    """Collect what a mistake costs more than a right answer; 1 where rows have their own costs."""
-    prices = prices_of(options)
-    if any(isinstance(price, str) for price in prices.values()):
-        return {"false_positive": 1, "false_negative": 1}
-    given = {"false_positive": options.false_positive, "false_negative": options.false_negative}
-    costs = {name: 1 if value is None else value for name, value in given.items()}
+def _require_dearer_mistakes(costs: dict[str, Any]) -> None:
+    """Refuse mistakes that cost no more than right answers, and costs too far apart."""
+    more = {}
     for wrong, right in (("false_positive", "true_negative"), ("false_negative", "true_positive")):
-        costs[wrong] -= prices.get(right, 0)
-        if costs[wrong] <= 0:
-            typed = option_text(wrong, 1 if given[wrong] is None else given[wrong])
-            if not prices:
+        cost, free = costs.get(wrong, 1), costs.get(right, 0)
+        more[wrong] = cost - free
+        if more[wrong] <= 0:
+            typed = option_text(wrong, cost)
+            if not (costs.get("true_positive") or costs.get("true_negative")):
                 raise Failure(f"{typed}: the cost of a mistake is not a positive number.", USAGE)
             raise Failure(
-                f"{typed} must be more than {option_text(right, prices[right])}: a mistake costs "
-                "more than a right answer.",
+                f"{typed} must be more than {option_text(right, free)}: a mistake costs more than "
+                "a right answer.",
                 USAGE,
             )
     try:
-        exact_costs(**costs)
+        exact_costs(**more)
     except OverflowError:
-        listed = " and ".join(option_text(name, value) for name, value in costs.items())
+        listed = " and ".join(option_text(name, value) for name, value in more.items())
         raise Failure(
             f"{listed} are too far apart. Choose costs with fewer digits.", USAGE
         ) from None
-    return costs
-
-
-def _extra(prices: dict[str, Any]) -> list[str]:
-    """Name the options that go beyond a cost of either mistake."""
-    dashed = {name: name.replace("_", "-") for name in prices}
-    return [
-        f"--{dashed[name]}-column" if isinstance(price, str) else f"--{dashed[name]}"
-        for name, price in prices.items()
-        if isinstance(price, str) or name.startswith("true_")
-        if price
-    ]
 
 
 def option_text(name: str, value: Any) -> str:
@@ -108,43 +122,4 @@ def option_text(name: str, value: Any) -> str:
         and Fraction(repr(float(value))) == value
     ):
         value = float(value)
-    return f"--{name.replace('_', '-')} {value}"
-
-
-def metric_of(name: str) -> Metric:
-    """Return the metric of a name, as the options have it."""
-    if name.startswith("net_benefit="):
-        return net_benefit(Fraction(name.partition("=")[2]))
-    if name[0] == "f" and name[1].isdigit() and name != "f1":
-        return fbeta(Fraction(name[1:]))
-    found: Metric = getattr(metrics, name)
-    return found
-
-
-def aim_of(options: Namespace) -> Aim:
-    """Read the aim out of the options of a command, which need not have metrics or demands."""
-    demands = {
-        name: bound for name in DEMANDS if (bound := getattr(options, name, None)) is not None
-    }
-    name = getattr(options, "metric", None)
-    prices = prices_of(options)
-    costs_given = bool(prices) or (
-        options.false_positive is not None or options.false_negative is not None
-    )
-    if name is not None and costs_given:
-        raise Failure("--metric and costs are two aims. Give one of them.", USAGE)
-    costs = costs_of(options)
-    if name is not None:
-        return Aim(costs, metric_of(name), name, demands)
-    if not demands:
-        return Aim(costs, prices=prices)
-    if prices:
-        raise Failure(
-            "demands are known with --false-positive and --false-negative alone. Leave out "
-            f"{' and '.join(_extra(prices))}, or the demands.",
-            USAGE,
-        )
-    if costs_given:
-        return Aim(costs, cost(**costs), "cost", demands)
-    name = "precision" if "min_recall" in demands else "recall"
-    return Aim(costs, metric_of(name), name, demands)
+    return f"{option_name(name)} {value}"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from limen.cli.inputs import read
 from limen.cli.output import as_json, bold, print_messages
 from limen.cli.sentences import skipped_lines
 from limen.digits import within
-from limen.direction import negated, turned
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,14 +26,13 @@ def budget(options: Namespace) -> int:
     if (options.max_positives is None) == (options.max_positive_rate is None):
         raise Failure("give --max-positives or --max-positive-rate, one of them.", USAGE)
     samples = read(options.files, options.format, columns_of(options), one_class=True)
-    falling = samples.direction == "<="
     model = Budget(max_positives=options.max_positives, max_positive_rate=options.max_positive_rate)
-    model.update_many(negated(samples.scores) if falling else samples.scores)
-    gap = turned(model.gap) if falling else model.gap
+    model.update_many(samples.scores)
+    gap = samples.present(model.gap)
     flagged = int(np.count_nonzero(samples.answers(gap.threshold)))
-    facts = {"threshold": gap.threshold, "lower": gap.lower, "upper": gap.upper}
+    facts: dict[str, Any] = {"threshold": gap.threshold, "lower": gap.lower, "upper": gap.upper}
     facts |= {"allowed": model.allowed, "flagged": flagged, "samples": len(samples)}
-    if falling:
+    if samples.direction == "<=":
         facts["direction"] = samples.direction
     if options.skip_malformed:
         facts["skipped"] = samples.skipped

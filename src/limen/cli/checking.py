@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limen.reporting.findings import confusion_at, losses_of, worth_at
+from limen.reporting.findings import judged_at
 from limen.trust.new_rows import (
     Saving,
     cost_of_answers,
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from limen.aim import Aim
     from limen.metrics import Confusion
-    from limen.reporting.aim import Aim
-    from limen.reporting.samples import Samples
+    from limen.reporting.samples import FileRows
+    from limen.samples import Samples
     from limen.trust.cross_fit import CrossFitted
 
 __all__ = ["Candidate", "Checked", "checked", "thresholds_of_groups"]
@@ -84,23 +85,26 @@ class Checked:
 
 
 def checked(
-    rows: Samples, candidates: Sequence[Candidate], aim: Aim, unit: Any, confidence: float
+    rows: Samples, candidates: Sequence[Candidate], aim: Aim, confidence: float
 ) -> Iterator[Checked]:
     """Yield what each candidate costs on rows, and what it saves against the first. O(n) each."""
     first = candidates[0]
-    given: dict[str, Any] = {**aim.costs, "confidence": confidence}
+    given: dict[str, Any] = {**aim.mistakes, "confidence": confidence}
     before = rows.answers(first.threshold)
     for candidate in candidates:
-        confusion = confusion_at(rows, candidate.threshold, unit)
-        worth = worth_at(rows, candidate.threshold, aim, unit)
-        about = candidate, confusion, worth, "loss" if aim.metric is None else "value"
-        if aim.metric is not None and aim.measure.scale is None:
+        confusion, worth = judged_at(rows, candidate.threshold, aim)
+        about = candidate, confusion, worth, "loss" if aim.by_cost else "value"
+        if aim.metric is not None:
             yield Checked(*about, None, None, None)
             continue
         answers = rows.answers(candidate.threshold)
-        if aim.prices:
-            before_cost, cost = (_rows_cost(rows, each, aim) for each in (before, answers))
-            price = cost_of_rows(cost, confidence, _mistakes(rows, answers, aim))
+        if aim.priced:
+            below, above = aim.losses(rows)
+            before_cost, cost = (
+                np.where(each, above, below).astype(np.float64) for each in (before, answers)
+            )
+            dearer = np.where(answers, above > below, below > above)  # than the other answer
+            price = cost_of_rows(cost, confidence, int(np.count_nonzero(dearer)))
             saved = saving_of_rows(before_cost, cost, before != answers, confidence)
         else:
             price = cost_of_answers(rows.labels, answers, rows.weights, **given)
@@ -111,21 +115,8 @@ def checked(
             yield Checked(*about, price, first, saved)
 
 
-def _rows_cost(rows: Samples, answers: NDArray[np.bool_], aim: Aim) -> NDArray[np.float64]:
-    """Return what each row costs, its weight included. O(n)."""
-    below, above = losses_of(rows, aim)
-    costs: NDArray[np.float64] = np.where(answers, above, below).astype(np.float64)
-    return costs
-
-
-def _mistakes(rows: Samples, answers: NDArray[np.bool_], aim: Aim) -> int:
-    """Count the rows that the other answer would have been cheaper for. O(n)."""
-    below, above = losses_of(rows, aim)
-    return int(np.count_nonzero(np.where(answers, above > below, below > above)))
-
-
 def thresholds_of_groups(
-    rows: Samples, thresholds: dict[str, float], otherwise: float
+    rows: FileRows, thresholds: dict[str, float], otherwise: float
 ) -> NDArray[np.float64]:
     """Return the threshold for each row by its group; another one for groups never seen."""
     of_names = [thresholds.get(name, otherwise) for name in rows.names]

@@ -17,8 +17,8 @@ from limen.cli.duckdb_reader import (
 )
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, Failure
 from limen.cli.rows import MANY_LABELS, SHOWN, Columns, Malformed, refuse_column, which_labels
-from limen.reporting.aim import OUTCOMES
-from limen.reporting.samples import Samples
+from limen.names import OUTCOMES
+from limen.reporting.samples import FileRows
 
 __all__ = ["is_arrow", "parquet_query", "read_arrow", "read_parquet"]
 
@@ -41,12 +41,12 @@ def is_arrow(begin: bytes) -> bool:
     return begin.startswith((_FILE, _STREAM))
 
 
-def read_parquet(path: str, columns: Columns) -> Samples:
+def read_parquet(path: str, columns: Columns) -> FileRows:
     """Read a Parquet file. O(n)."""
     return _read(connected(), _parquet(path), columns)
 
 
-def read_arrow(path: str, columns: Columns) -> Samples:
+def read_arrow(path: str, columns: Columns) -> FileRows:
     """Read an Arrow or Feather file, all of the columns needed at once. O(n)."""
     connection = connected()
     try:
@@ -96,7 +96,7 @@ def _query(source: _Source, parts: dict[str, str], columns: Columns) -> tuple[st
     return f"{select} FROM {source.sql}", [*given, *source.given]
 
 
-def _read(connection: Any, source: _Source, columns: Columns) -> Samples:
+def _read(connection: Any, source: _Source, columns: Columns) -> FileRows:
     import duckdb
 
     try:

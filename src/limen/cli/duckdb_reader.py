@@ -19,8 +19,8 @@ from limen.cli.line_reader import csv_header
 from limen.cli.packing import packed_by
 from limen.cli.progress import on_terminal, polling
 from limen.cli.rows import Columns
-from limen.reporting.aim import OUTCOMES
-from limen.reporting.samples import Samples
+from limen.names import OUTCOMES
+from limen.reporting.samples import FileRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +116,7 @@ def select_sql(parts: dict[str, str], positive: str | None) -> tuple[str, list[A
     return f"SELECT {', '.join(taken)}", given
 
 
-def read_table(path: str, format: str, columns: Columns) -> Samples:
+def read_table(path: str, format: str, columns: Columns) -> FileRows:
     """Read a file of CSV or NDJSON, or raise `NeedsLineReader`. O(n)."""
     sql, given = text_query(path, format, columns)
     import duckdb
@@ -226,7 +226,7 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> Samples:
+def fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Columns) -> FileRows:
     """Run the query, or raise `NeedsLineReader` if a value is missing, nan or would be lost."""
     with polling(path, connection.query_progress):
         names: list[str] = []
@@ -265,4 +265,4 @@ def fetch(connection: Any, sql: str, given: list[Any], path: str, columns: Colum
     codes = arrays.get("code")
     if codes is not None:
         codes = codes.astype(np.min_scalar_type(len(names)))  # small ones are sorted faster
-    return Samples(scores, arrays["label"], weights, codes, tuple(names), costs=costs)
+    return FileRows(scores, arrays["label"], weights, codes=codes, names=tuple(names), costs=costs)

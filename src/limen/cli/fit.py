@@ -8,7 +8,6 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from limen.calibrator import OnlineCalibrator
 from limen.cli.aims import aim_of, columns_of
 from limen.cli.checking import Candidate, checked, thresholds_of_groups
 from limen.cli.exits import BAD_INPUT, FAILED, INFEASIBLE, USAGE, Failure
@@ -25,21 +24,20 @@ from limen.cli.sentences import (
 )
 from limen.falling import LowerIsPositive
 from limen.groups import Grouped
-from limen.online import OnlineCut, OnlineThreshold
 from limen.reporting.advice import advice_on, thresholds_by_group
-from limen.reporting.findings import band_of, best_of, findings_by_group, losses_of, near_of
-from limen.reporting.samples import unit_of
+from limen.reporting.findings import band_of, best_of, findings_by_group, groups_of, near_of
+from limen.reporting.samples import aim_on
 from limen.reporting.wording import as_typed
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
+    from limen.aim import Aim
     from limen.groups import GroupThreshold
     from limen.reporting.advice import Advice
-    from limen.reporting.aim import Aim
     from limen.reporting.findings import Finding, GroupFinding
-    from limen.reporting.samples import Samples
+    from limen.reporting.samples import FileRows
 
 __all__ = ["fit"]
 
@@ -51,30 +49,29 @@ def fit(options: Namespace) -> int:
     aim = aim_of(options)
     _require_options(options, aim)
     narrowed = None
-    few_will_do = aim.metric is None and options.save is None and options.within is None
+    columns = columns_of(options)
+    few_will_do = aim.by_cost and options.save is None and options.within is None
     if few_will_do and options.asking is None and options.max_questions is None:
-        narrowed = read_narrowed(options.files, options.format, columns_of(options), aim.costs)
-    if narrowed is None:
-        samples = read(options.files, options.format, columns_of(options))
-        options.unit = unit_of(samples, options.unit)
-        each_group = samples.by_group()
-    else:
-        samples, each_group = narrowed
-    of_groups = aim, options.unit, options.at_least
+        narrowed = read_narrowed(options.files, options.format, columns, aim.mistakes)
+    samples = read(options.files, options.format, columns) if narrowed is None else narrowed[0]
     with failing():
-        finding = best_of(samples, aim, options.unit)
-        groups = findings_by_group(each_group, finding, *of_groups)
-        band = band_of(samples, aim, options.unit, options.asking, options.max_questions)
-    shrunk = thresholds_by_group(samples, *of_groups)
+        aim = aim_on(samples, aim, options.unit)
+        finding = best_of(samples, aim)
+        each = groups_of(samples, aim)
+        if narrowed is not None:
+            each = ((name, members, aim) for name, members in narrowed[1])
+        groups = findings_by_group(each, finding, options.at_least)
+        band = band_of(samples, aim, options.asking, options.max_questions)
+    shrunk = thresholds_by_group(samples, aim, options.at_least)
     facts = {**aim.facts(), **finding.facts()}
-    near = near_of(samples, aim, options.unit, options.within)
+    near = near_of(samples, aim, options.within)
     if options.within is not None:
         facts["near"] = [list(run) for run in near]
     if band is not None:
         facts["band"] = {**asdict(band), "confusion": band.confusion._asdict()}
     lines: list[str] = []
     if options.json or options.recommended or options.check or not options.quiet:
-        given = options.unit, options.confidence, options.current
+        given = options.confidence, options.current
         advice = advice_on(samples, aim, *given, narrowed=narrowed is not None)
         facts |= advice.facts()
         lines += summary(finding, aim, advice, samples.shares)
@@ -84,9 +81,10 @@ def fit(options: Namespace) -> int:
             code = FAILED if narrowed else INFEASIBLE if aim.demands else BAD_INPUT
             raise Failure(advice.reason, code)
         if options.check is not None:
-            rows = read([options.check], options.format, columns_of(options), one_class=True)
+            rows = read([options.check], options.format, columns, one_class=True)
             candidates = list(_candidates(rows, finding, advice, groups, shrunk))
-            checks = list(checked(rows, candidates, aim, options.unit, options.confidence))
+            on_rows = aim_on(rows, aim, aim.unit)
+            checks = list(checked(rows, candidates, on_rows, options.confidence))
             counts = {"samples": len(rows), "positives": rows.positives}
             checks_by_key = {check.candidate.key: check.facts() for check in checks}
             facts["check"] = {"file": options.check, **counts, **checks_by_key}
@@ -119,15 +117,16 @@ def _require_options(options: Namespace, aim: Aim) -> None:
     require_writable(options.save, options.force)
     require_confidence(options.confidence)
     require_one_aim_for_a_band(options, aim)
-    if options.within is not None and aim.prices:
+    if options.within is not None and aim.priced:
         raise Failure(
-            "--within is known for metrics and for --false-positive and --false-negative: a share "
-            "of a gain says little. Leave it out.",
+            "--within works only with metrics and with --false-positive and --false-negative: a "
+            "share of a gain says little. Leave it out.",
             USAGE,
         )
-    if options.recommended and aim.metric is not None and not aim.demands:
+    if options.recommended and not aim.by_cost and not aim.demands:
         raise Failure(
-            f"--recommended is for costs and demands, not for --metric {aim.name}. Leave it out.",
+            f"--recommended works only with costs and demands, not with --metric {aim.name}. Leave "
+            "it out.",
             USAGE,
         )
     if options.group_column is not None and options.confidence != _OF_GROUPS:
@@ -140,7 +139,7 @@ def _require_options(options: Namespace, aim: Aim) -> None:
 
 
 def _candidates(
-    rows: Samples,
+    rows: FileRows,
     finding: Finding,
     advice: Advice,
     groups: dict[str, GroupFinding],
@@ -180,20 +179,13 @@ def _print_groups(
         table.writerow([name, *found, *cells, facts["basis"] or "", int(part.few)])
 
 
-def _model_of(samples: Samples, options: Namespace, aim: Aim) -> Any:
+def _model_of(rows: FileRows, options: Namespace, aim: Aim) -> Any:
     """Hold all samples, for these costs where costs are the aim, else for all; also by group."""
-    model: Any = (
-        OnlineThreshold(**aim.costs, unit=options.unit)
-        if aim.metric is None
-        else OnlineCalibrator(unit=options.unit)
-    )
-    columns: tuple[Any, ...] = samples.scores, samples.labels, samples.weights
-    if aim.prices:
-        model, columns = OnlineCut(unit=options.unit), (samples.scores, *losses_of(samples, aim))
-    if samples.codes is not None:
+    model, columns = aim.model(), (rows.given, *aim.columns_of(rows)[1:])
+    if rows.codes is not None:
         model = Grouped(model, at_least=options.at_least)
-        columns = ([samples.names[code] for code in samples.codes.tolist()], *columns)
-    if samples.direction == "<=":
+        columns = ([rows.names[code] for code in rows.codes.tolist()], *columns)
+    if rows.direction == "<=":
         model = LowerIsPositive(model)
     model.update_many(*columns)
     return model

@@ -26,7 +26,7 @@ from limen.cli.packing import packed_by, without_packing
 from limen.cli.progress import counting
 from limen.cli.rows import Columns, as_float
 from limen.columns import as_scores
-from limen.reporting.samples import Samples, concatenated, weighted_to
+from limen.reporting.samples import FileRows, concatenated, weighted_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ _COLUMNAR = {"parquet": "Parquet", "arrow": "Arrow"}
 
 def read(
     patterns: Sequence[str], format: str | None, columns: Columns, *, one_class: bool = False
-) -> Samples:
+) -> FileRows:
     """Read every file that is named, or raise `Failure`. O(n).
 
     Labels of both classes are needed, unless `one_class` is enough.
@@ -71,10 +71,9 @@ def read(
         parts = [replace(part, scores=as_scores(part.scores)) for part in parts]
     except ValueError as error:
         raise Failure(str(error), BAD_INPUT) from None
-    samples = replace(concatenated(parts), direction=columns.direction)
+    samples = concatenated(parts).with_direction(columns.direction)
     if samples.weights is not None and not samples.weights.all():
-        counted = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
-        samples = replace(counted, skipped=samples.skipped, examples=samples.examples)
+        samples = samples.rows(np.flatnonzero(samples.weights))  # 0 is the same as no row
     listed = patterns[0] if len(patterns) == 1 else f"{len(parts)} files"
     _require_classes(samples, name_of(listed), columns, one_class)
     if columns.prevalence is None:
@@ -95,7 +94,7 @@ def require_other_files(chosen_on: Sequence[str], checked_on: str) -> None:
 
 def read_narrowed(
     patterns: Sequence[str], format: str | None, columns: Columns, costs: dict[str, Any]
-) -> tuple[Samples, Iterator[tuple[str, Samples]]] | None:
+) -> tuple[FileRows, Iterator[tuple[str, FileRows]]] | None:
     """Read files of more rows than memory holds, as few rows with the same cheapest cut.
 
     The groups and their samples come with them, a few at once. None where all rows fit, or where
@@ -126,7 +125,7 @@ def read_narrowed(
         if columns.direction == "<=":
             sql = f"SELECT * REPLACE (-CAST(score AS DOUBLE) AS score) FROM ({sql})"
         given = [value for _, values in queries for value in values]
-        each_group: Iterator[tuple[str, Samples]] = iter(())
+        each_group: Iterator[tuple[str, FileRows]] = iter(())
         if columns.group is not None:
             each_group = groups(connection, sql, given, columns, most=most, **costs)
         weights = {"weighted": columns.weight is not None, "unit": columns.unit}
@@ -135,14 +134,10 @@ def read_narrowed(
         return None
     counted, ones = narrowed.counts
     if columns.direction == "<=":
-        narrowed = _turned(narrowed)
-        each_group = ((name, _turned(samples)) for name, samples in each_group)
+        # The query negated the scores, as the core has them.
+        narrowed = replace(narrowed, direction="<=")
+        each_group = ((name, replace(part, direction="<=")) for name, part in each_group)
     return (narrowed, each_group) if 0 < ones < counted else None
-
-
-def _turned(samples: Samples) -> Samples:
-    """Give samples that were read with scores negated their own scores back."""
-    return replace(samples, scores=-samples.scores, direction="<=")
 
 
 def _most_rows() -> int:
@@ -211,7 +206,7 @@ def _format_of(path: str) -> str | None:
     return "arrow" if is_arrow(begin) else None if kind == "arrow" else kind
 
 
-def _read_lines(path: str, kind: str | None, columns: Columns) -> Samples:
+def _read_lines(path: str, kind: str | None, columns: Columns) -> FileRows:
     """Read text by duckdb where that is faster, and else line by line."""
     large = is_regular(path) and os.path.getsize(path) > _SMALL
     if kind is not None and large and duckdb_is_installed():
@@ -223,7 +218,7 @@ def _read_lines(path: str, kind: str | None, columns: Columns) -> Samples:
         return read_text(path, kind, columns, tick)
 
 
-def _require_classes(samples: Samples, listed: str, columns: Columns, one_class: bool) -> None:
+def _require_classes(samples: FileRows, listed: str, columns: Columns, one_class: bool) -> None:
     counted = "" if columns.weight is None else f" of a {columns.weight} above 0"
     if len(samples) == 0:
         needed = "Some are needed" if one_class else "A threshold needs samples of both classes"

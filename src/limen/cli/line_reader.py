@@ -38,7 +38,7 @@ from limen.cli.rows import (
     refuse_long_line,
     values_of,
 )
-from limen.reporting.samples import Samples
+from limen.reporting.samples import FileRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -153,7 +153,7 @@ def read_text(
     format: str | None,
     columns: Columns,
     tick: Callable[[int], None] = lambda rows: None,
-) -> Samples:
+) -> FileRows:
     """Read the samples of a file; `tick` gets the count of rows now and then. O(n)."""
     with opened(path) as stream:
         lines = _Lines(stream, name_of(path))
@@ -229,17 +229,17 @@ class _Collected:
         except BadRow as bad:
             raise Failure(str(bad), BAD_INPUT) from None
 
-    def samples(self, malformed: Malformed) -> Samples:
+    def samples(self, malformed: Malformed) -> FileRows:
         """Return them all as arrays. O(n)."""
         codes = None
         if self.grouped:
             codes = np.array(self.codes, np.min_scalar_type(len(self.names)))  # to sort them fast
-        return Samples(
+        return FileRows(
             np.frombuffer(self.scores, dtype=np.float64),
             np.frombuffer(self.labels, dtype=np.uint8),
             np.frombuffer(self.weights, dtype=np.float64) if self.weighted else None,
-            codes,
-            tuple(self.names),
+            codes=codes,
+            names=tuple(self.names),
             costs={what: np.frombuffer(values, np.float64) for _, what, _, values in self.costs},
             skipped=malformed.count,
             examples=tuple(malformed.first),
@@ -251,7 +251,7 @@ def _collect(
     lines: _Lines,
     columns: Columns,
     tick: Callable[[int], None],
-) -> Samples:
+) -> FileRows:
     collected, malformed = _Collected(columns, lines), Malformed()
     add = collected.add
     for count, record in enumerate(records):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from limen.cli.option_values import cost, count, delimiter, level, metric, number, share, threshold
-from limen.cli.parsing import Parser, filled
-from limen.names import METRIC_NAMES
+from limen.cli.parsing import Parser, filled, option_name
+from limen.names import DEMANDS, METRIC_NAMES, OUTCOMES
 
 __all__ = [
     "aims",
@@ -59,7 +59,7 @@ def columns(command: Parser, files: bool = True, labels: bool = True) -> None:
     group.add_argument(
         "--lower-is-positive",
         action="store_true",
-        help="a lower score means rather 1, as with an age, a distance or a p-value: answer 1 "
+        help="lower scores mean label 1, as with an age, a distance or a p-value: answer 1 "
         "when score <= threshold",
     )
     if files and labels:
@@ -109,19 +109,16 @@ def costs(command: Parser, unit: bool = True, gains: bool = False) -> None:
     """Add what outcomes cost; with `gains` also right answers, and costs of rows."""
     group = command.add_argument_group("costs")
     given: dict[str, Any] = {"type": cost if gains else number, "metavar": "COST"}
-    group.add_argument("--false-positive", help="cost of answering 1 to a 0 (default 1)", **given)
-    group.add_argument("--false-negative", help="cost of answering 0 to a 1 (default 1)", **given)
-    if gains:
+    for name, outcome in OUTCOMES.items():
+        if gains or outcome.cost:
+            usual = f" (default {outcome.cost})" if outcome.cost else "; a gain is negative"
+            group.add_argument(option_name(name), help=f"cost of {outcome.text}{usual}", **given)
+    for name in OUTCOMES if gains else ():
         group.add_argument(
-            "--true-positive", help="cost of answering 1 to a 1; a gain is negative", **given
+            f"{option_name(name)}-column",
+            metavar="NAME",
+            help="a cost for each row instead, in this column",
         )
-        group.add_argument("--true-negative", help="cost of answering 0 to a 0", **given)
-        for outcome in ("false-positive", "false-negative", "true-positive", "true-negative"):
-            group.add_argument(
-                f"--{outcome}-column",
-                metavar="NAME",
-                help="a cost for each row instead, in this column",
-            )
     if unit:
         group.add_argument(
             "--unit",
@@ -165,19 +162,9 @@ def aims(command: Parser, several: bool = False) -> None:
         )
     else:
         group.add_argument("--metric", type=metric, metavar="NAME", help=names)
-    given: dict[str, Any] = {"type": share, "metavar": "SHARE"}
-    group.add_argument("--min-precision", **given)
-    group.add_argument("--min-recall", **given)
-    group.add_argument("--max-false-positive-rate", **given)
-    group.add_argument(
-        "--max-positive-rate", help="share of all samples that are answered 1", **given
-    )
-    group.add_argument(
-        "--max-positives",
-        type=count,
-        metavar="N",
-        help="how many samples may be answered 1: the 500 most suspicious",
-    )
+    for name, bound in DEMANDS.items():
+        read, metavar = (count, "N") if bound.counts else (share, "SHARE")
+        group.add_argument(option_name(name), type=read, metavar=metavar, help=bound.text)
 
 
 def confidence(command: Any) -> None:

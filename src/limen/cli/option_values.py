@@ -10,7 +10,7 @@ import re
 from argparse import ArgumentTypeError
 from typing import Any
 
-from limen.names import METRIC_NAMES
+from limen.names import METRIC_NAMES, did_you_mean
 
 __all__ = [
     "ALERTS",
@@ -116,8 +116,8 @@ def metric(text: str) -> str:
     if benefit and float(benefit[1]) > 0:
         return name
     raise ArgumentTypeError(
-        f"{text!r} is none of {', '.join(METRIC_NAMES)}, or f2, f0.5 and the like, or "
-        "net_benefit=0.2 for a threshold probability of 0.2"
+        f"{text!r} must be one of {', '.join(METRIC_NAMES)}, or f2, f0.5 and the like, or "
+        f"net_benefit=0.2 for a threshold probability of 0.2.{did_you_mean(name, METRIC_NAMES)}"
     )
 
 
@@ -129,7 +129,7 @@ def alert(text: str) -> tuple[str, Any]:
     """
     name, given, value = text.replace("_", "-").partition("=")
     if name not in ALERTS:
-        raise ArgumentTypeError(f"{text!r} is none of {_ALERTS_WRITTEN}")
+        raise ArgumentTypeError(f"{text!r} must be one of {_ALERTS_WRITTEN}")
     read = _LIMITS[ALERTS[name]]
     if (read is None) is bool(given):
         raise ArgumentTypeError(f"{text!r} is not written so: it is one of {_ALERTS_WRITTEN}")

@@ -7,16 +7,18 @@ Nothing here imports NumPy, so that help and completion come at once.
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from limen import __version__
 from limen.cli import option_groups as add
 from limen.cli.option_values import alert, count, period, share, threshold
-from limen.cli.parsing import Parser, filled
+from limen.cli.parsing import Alone, Parser, filled
 from limen.cli.parsing import command as new_command
-from limen.cli.serve_options import serve_options
 
-__all__ = ["parser"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["options_of", "parser"]
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -50,18 +52,27 @@ def parser() -> argparse.ArgumentParser:
     )
     limen.add_argument("--version", action="version", version=f"limen {__version__}")
     commands = limen.add_subparsers(metavar="COMMAND", title="commands", dest="command")
-    _fit(commands)
-    _curve(commands)
-    _compare(commands)
-    _budget(commands)
-    _watch(commands)
-    _report(commands)
-    _merge(commands)
-    _show(commands)
-    _serve(commands)
-    _demo(commands)
-    _completion(commands)
+    for add_command in _COMMANDS.values():
+        add_command(commands)
     return limen
+
+
+def options_of(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the words after ``limen``; the options of other commands are not even made.
+
+    >>> options_of(["fit", "scores.csv", "--false-negative", "5"]).false_negative
+    5
+    """
+    add_command = _COMMANDS.get(arguments[0]) if arguments else None
+    if add_command is None:
+        limen = parser()
+        options = limen.parse_args(arguments)
+        if options.command is None:
+            limen.print_help()
+        return options
+    alone = Alone("limen")
+    add_command(alone)
+    return alone.made.parse_args(arguments[1:])
 
 
 def _fit(commands: Any) -> None:
@@ -219,8 +230,8 @@ def _watch(commands: Any) -> None:
         "--capacity",
         type=count,
         metavar="N",
-        help="hold at most N scores and runs of scores, from 8 to 65536: each line then says by "
-        "how much the threshold can at most be missed",
+        help="hold at most N scores and runs of scores, from 8 to 65536: each line then has "
+        "an upper bound on the excess loss",
     )
     output = command.add_argument_group("when to write a line, instead of at each change")
     output.add_argument("--every", type=count, metavar="N", help="after every N rows")
@@ -327,6 +338,8 @@ def _report(commands: Any) -> None:
 
 
 def _serve(commands: Any) -> None:
+    from limen.cli.serve_options import serve_options
+
     serve_options(
         new_command(
             commands,
@@ -363,3 +376,18 @@ def _completion(commands: Any) -> None:
         "limen completion fish > ~/.config/fish/completions/limen.fish",
     )
     command.add_argument("shell", choices=SHELLS)
+
+
+_COMMANDS = {
+    "fit": _fit,
+    "curve": _curve,
+    "compare": _compare,
+    "budget": _budget,
+    "watch": _watch,
+    "report": _report,
+    "merge": _merge,
+    "show": _show,
+    "serve": _serve,
+    "demo": _demo,
+    "completion": _completion,
+}

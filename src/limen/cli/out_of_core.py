@@ -23,7 +23,7 @@ from limen.narrowing.sql import (
     steps_of,
     units_of,
 )
-from limen.reporting.samples import Samples
+from limen.reporting.samples import FileRows
 from limen.units import exact_unit
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def narrow(
     buckets: int = BUCKETS,
     weighted: bool = False,
     unit: Cost | None = None,
-) -> Samples:
+) -> FileRows:
     """Reduce the rows of a query to about `most` samples with the same cheapest cut. O(n).
 
     The weight of a sample is that of the rows that it stands for.
@@ -171,12 +171,12 @@ def narrow(
         buckets=buckets,
     )
     size = source.unit if weighted else Fraction(1)
-    return Samples(*weighing(represented(narrowed), size).columns, stands_for=source.counted)
+    return FileRows(*weighing(represented(narrowed), size).columns, stands_for=source.counted)
 
 
 def groups(
     connection: Any, sql: str, given: list[Any], columns: Columns, *, most: int, **costs: Any
-) -> Iterator[tuple[str, Samples]]:
+) -> Iterator[tuple[str, FileRows]]:
     """Yield each group and its samples, in the order of their names, at most about `most` at once.
 
     A group that is larger by itself is narrowed. O(n) for each so many rows.
@@ -198,7 +198,7 @@ def _groups(
     *,
     most: int,
     **costs: Any,
-) -> Iterator[tuple[str, Samples]]:
+) -> Iterator[tuple[str, FileRows]]:
     while counted:
         sums = np.cumsum([rows for _, rows in counted])
         together = int(np.searchsorted(sums, most, side="right"))
@@ -207,7 +207,8 @@ def _groups(
         if together:
             chosen = f"SELECT * FROM {held} WHERE name BETWEEN ? AND ?"
             ends = [*given, names[0], names[-1]]
-            yield from fetch(connection, chosen, ends, "groups", columns).by_group()
+            rows = fetch(connection, chosen, ends, "groups", columns)
+            yield from ((name, rows.rows(places)) for name, places in rows.groups())
         else:
             chosen = f"SELECT * EXCLUDE (name) FROM {held} WHERE name = ?"
             weights = {"weighted": columns.weight is not None, "unit": columns.unit}

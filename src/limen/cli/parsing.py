@@ -10,7 +10,7 @@ from typing import Any
 
 from limen.cli.exits import USAGE
 
-__all__ = ["Parser", "command", "filled"]
+__all__ = ["Alone", "Parser", "command", "filled", "option_name"]
 
 _NEGATIVE = re.compile(r"-((\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[-+]?\d+)?|inf|infinity|nan)$", re.I)
 
@@ -30,9 +30,10 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Read options as typed, or else by the environment."""
         kept = {}
-        for action in self._actions:
-            name = "LIMEN_" + _long(action).upper().replace("-", "_")
-            if action.option_strings and action.nargs is None and (typed := os.environ.get(name)):
+        for name in [name for name in os.environ if name.startswith("LIMEN_")]:
+            option = f"--{name.removeprefix('LIMEN_').replace('_', '-')}".swapcase()
+            action = self._option_string_actions.get(option)
+            if action is not None and action.nargs is None and (typed := os.environ[name]):
                 kept[action.dest] = self._from_environment(action, name, typed)
                 action.default, action.required = None, False
         found, rest = super().parse_known_args(args, namespace)
@@ -86,9 +87,32 @@ class Parser(argparse.ArgumentParser):
         self.error(f"{command} does not expect the word {word!r}. Name all files in one place.")
 
 
+class Alone:
+    """In the place of the commands of a parser: makes the parser of one of them alone."""
+
+    made: Parser
+
+    def __init__(self, prog: str) -> None:
+        self.prog = prog
+
+    def add_parser(self, name: str, *, help: str, **given: Any) -> Parser:
+        """Make the parser of a command."""
+        self.made = Parser(prog=f"{self.prog} {name}", **given)
+        return self.made
+
+
 def _long(action: argparse.Action) -> str:
     """Name an option without its dashes."""
     return action.option_strings[-1].lstrip("-") if action.option_strings else ""
+
+
+def option_name(name: str) -> str:
+    """Write the name of an option as it is typed.
+
+    >>> option_name("min_recall")
+    '--min-recall'
+    """
+    return f"--{name.replace('_', '-')}"
 
 
 def filled(text: str) -> str:
@@ -104,7 +128,7 @@ def command(commands: Any, name: str, description: str, example: str) -> Parser:
         name,
         help=description[0].lower() + description[1:].split(".")[0],
         description=filled(description),
-        epilog="example:\n" + "".join(f"  {line}\n" for line in example.splitlines()),
+        epilog="\n  ".join(["example:", *example.splitlines()]) + "\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from limen.cli.exits import BAD_INPUT, INFEASIBLE, USAGE, Failure
+from limen.confidence import reach_of
 from limen.digits import within
 from limen.errors import Infeasible
-from limen.trust.intervals import reach_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from limen.reporting.aim import Aim
+    from limen.aim import Aim
 
 __all__ = ["as_failure", "failing", "require_confidence", "require_one_aim_for_a_band"]
 
@@ -34,10 +34,12 @@ def failing() -> Iterator[None]:
 def as_failure(infeasible: Infeasible, where: str = "") -> Failure:
     """Word what no cut meets, with the nearest cut, for the command line."""
     near = infeasible.nearest
-    problem = str(infeasible).split("; ask for less")[0]
     text = within(near.threshold, near.lower, near.upper, direction=near.direction)
-    problem = problem.replace(repr(near.threshold), text)
-    return Failure(f"{where}{problem}. Ask for less.", INFEASIBLE)
+    return Failure(
+        f"{where}{infeasible.problem}. The nearest, at threshold {text}, has {infeasible.rates}. "
+        "Ask for less.",
+        INFEASIBLE,
+    )
 
 
 def require_confidence(confidence: float) -> None:
@@ -51,7 +53,7 @@ def require_confidence(confidence: float) -> None:
 def require_one_aim_for_a_band(options: Namespace, aim: Aim) -> None:
     """Refuse a review band beside another aim than two costs, before any work is done."""
     asked = options.asking is not None or options.max_questions is not None
-    if asked and (aim.metric is not None or aim.prices or (options.asking or 0) < 0):
+    if asked and (not aim.by_cost or aim.priced or (options.asking or 0) < 0):
         raise Failure(
             "--asking and --max-questions go with --false-positive and --false-negative, and are "
             "not negative. Leave out metrics, demands and other costs.",

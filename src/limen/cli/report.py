@@ -14,7 +14,7 @@ from limen.cli.refusals import failing, require_one_aim_for_a_band
 from limen.cli.sentences import skipped_lines
 from limen.reporting import Report
 from limen.reporting.origin import Origin
-from limen.reporting.samples import unit_of
+from limen.reporting.samples import aim_on
 from limen.reporting.study import Question, Study
 from limen.reporting.wording import Words
 
@@ -30,9 +30,10 @@ def report(options: Namespace) -> int:
     require_one_aim_for_a_band(options, aim)
     require_writable(options.output, options.force)
     samples = read(options.files, options.format, columns_of(options))
+    with failing():
+        aim = aim_on(samples, aim, options.unit)
     question = Question(
         aim,
-        unit_of(samples, options.unit),
         options.thresholds,
         options.asking,
         options.max_questions,

@@ -21,7 +21,7 @@ from limen.units import exact_costs
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from limen.reporting.aim import Aim
+    from limen.aim import Aim
 
 __all__ = ["merge", "show"]
 
@@ -42,7 +42,7 @@ def show(options: Namespace) -> int:
     """Print what saved models hold."""
     aim = aim_of(options)
     costs_given = (options.false_positive, options.false_negative) != (None, None)
-    asked = aim if aim.metric is not None or costs_given else None
+    asked = aim if not aim.by_cost or costs_given else None
     for path in options.files:
         model = loaded(path)
         try:
@@ -153,7 +153,7 @@ def _cut(model: Any, aim: Aim | None) -> dict[str, Any]:
     """Return the best cut of a model; nothing where it holds samples for any aim, and has none."""
     found: dict[str, Any] = {}
     if not model.takes_costs:
-        if aim is not None and (aim.metric is not None or not _has(model, aim.costs)):
+        if aim is not None and not (aim.by_cost and _has(model, aim.mistakes)):
             raise _OtherCosts
         best = model.optimum
     elif aim is None:
@@ -161,9 +161,7 @@ def _cut(model: Any, aim: Aim | None) -> dict[str, Any]:
     else:
         found = aim.facts()
         best = (
-            model.optimum(**aim.costs)
-            if aim.metric is None
-            else model.best(aim.metric, **aim.demands)
+            model.optimum(**aim.mistakes) if aim.by_cost else model.best(aim.measure, **aim.demands)
         )
     found |= {"threshold": best.threshold, "lower": best.lower, "upper": best.upper}
     return found | ({"loss": best.loss} if hasattr(best, "loss") else {"value": best.value})

@@ -7,12 +7,12 @@ import shlex
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from limen.best_cut import demands_of
-from limen.cli.aims import DEMANDS, option_text
+from limen.cli.aims import option_text
 from limen.cli.output import bold
 from limen.cli.rows import SHOWN
 from limen.digits import plain
 from limen.metrics import Confusion
+from limen.names import DEMANDS, OUTCOMES
 from limen.reporting.findings import FEW, FEW_OF_LABEL
 from limen.reporting.wording import as_typed, reversed_scores, zones_of
 from limen.trust.new_rows import Saving
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
+    from limen.aim import Aim
     from limen.cli.checking import Checked
     from limen.reporting.advice import Advice
-    from limen.reporting.aim import Aim
     from limen.reporting.findings import Finding, GroupFinding
-    from limen.reporting.samples import Samples
+    from limen.reporting.samples import FileRows
     from limen.review import ReviewBand
 
 __all__ = [
@@ -50,7 +50,7 @@ def summary(
 ) -> Iterator[str]:
     """Yield the lines about the cut for new rows and the best cut of the samples."""
     negatives = finding.samples - finding.positives
-    yield f"{finding.samples:,} samples: {finding.positives:,} count as 1, {negatives:,} as 0"
+    yield f"{finding.samples:,} rows: {finding.positives:,} positive, {negatives:,} negative"
     if shares is not None:
         zero, one = (f"{float(share):.4g}" for share in shares)
         yield f"  weighted to the prevalence asked for: each 1 counts {one}, each 0 {zero}"
@@ -59,17 +59,19 @@ def summary(
     if finding.same_answers is not None:
         yield f"  any {finding.same_answers} gives the same answers"
     confusion = finding.confusion
-    if aim.prices:
+    if aim.priced:
         yield from _prices(finding, aim)
-    elif aim.metric is None:
-        fp, fn = map(float, (aim.costs["false_positive"], aim.costs["false_negative"]))
+    elif aim.by_cost:
+        fp, fn = map(float, aim.mistakes.values())
         none = fn * (confusion.tp + confusion.fn)
         every = fp * (confusion.fp + confusion.tn)
         yield (
             f"  cost {plain(finding.loss or 0.0)}: false positives {plain(confusion.fp)} at "
             f"{plain(fp)}, false negatives {plain(confusion.fn)} at {plain(fn)}"
         )
-        yield f"  answering 0 to all costs {plain(none)}, 1 to all {plain(every)}"
+        yield (
+            f"  for comparison: never positive costs {plain(none)}, always positive {plain(every)}"
+        )
     else:
         yield f"  {aim.name} {plain(finding.value or 0.0)}"
     yield (
@@ -108,9 +110,9 @@ def _prices(finding: Finding, aim: Aim) -> Iterator[str]:
     """Yield what the cut costs, and how that comes about."""
     gain = " (a gain)" if (finding.loss or 0.0) < 0 else ""
     yield f"  cost {plain(finding.loss or 0.0)}{gain}:"
-    for outcome, price in aim.prices.items():
-        counted = getattr(finding.confusion, "".join(word[0] for word in outcome.split("_")))
-        each = f"as {price} says" if isinstance(price, str) else f"at {plain(float(price))}"
+    for outcome, price in aim.facts().items():
+        counted = getattr(finding.confusion, OUTCOMES[outcome].short)
+        each = f"as {price} says" if isinstance(price, str) else f"at {plain(price)}"
         yield f"    {outcome.replace('_', ' ')}s {plain(counted)} {each}"
 
 
@@ -139,7 +141,7 @@ def _rule(finding: Finding) -> str:
 
 
 def check_lines(
-    name: str, rows: Samples, checks: list[Checked], aim: Aim, confidence: float
+    name: str, rows: FileRows, checks: list[Checked], aim: Aim, confidence: float
 ) -> Iterator[str]:
     """Yield what thresholds cost on rows that they were not chosen on."""
     yield f"on {name}, {len(rows):,} rows that had no part in the choice:"
@@ -154,7 +156,7 @@ def check_lines(
             yield f"    {saving_text(check.saving, check.against.name, confidence)}"
 
 
-def skipped_lines(samples: Samples) -> Iterator[str]:
+def skipped_lines(samples: FileRows) -> Iterator[str]:
     """Yield how many malformed rows were left out, and what is wrong with the first of them."""
     if samples.skipped:
         rows = (
@@ -192,7 +194,7 @@ def saving_text(saving: Saving, other: str, confidence: float) -> str:
 
 
 def remarks(
-    samples: Samples,
+    samples: FileRows,
     groups: dict[str, GroupFinding],
     options: Namespace,
     aim: Aim,
@@ -218,7 +220,7 @@ def remarks(
             f"limen: {few:,} of {len(groups):,} groups rest on few samples (fewer than {FEW}, or "
             f"{FEW_OF_LABEL} of a label)."
         )
-    if options.save is not None and aim.metric is not None:
+    if options.save is not None and not aim.by_cost:
         given = [
             option_text(name, value)
             for name in ("metric", "false_positive", "false_negative", *DEMANDS)
@@ -233,7 +235,7 @@ def remarks(
 def demands_met(confusion: Confusion, aim: Aim) -> Iterator[tuple[str, bool, str]]:
     """Yield each demand, whether it is met, and that in words."""
     total = Fraction(sum(confusion))
-    for demand in (each.of(total) for each in demands_of(**aim.demands)):
+    for demand in (each.of(total) for each in aim.limits):
         met, rate = bool(demand.met(confusion)), f"{getattr(confusion, demand.rate):.2%}"
         if demand.count is not None:
             rate = plain(confusion.tp + confusion.fp)

@@ -27,7 +27,7 @@ def serve_options(command: Any) -> None:
     command.add_argument(
         "--retention", metavar="PERIOD", help="delete events of this age, such as 365d"
     )
-    command.add_argument("--tick", metavar="PERIOD", help="how often time goes by (60s)")
+    command.add_argument("--tick", metavar="PERIOD", help="how often expiry and policies run (60s)")
     command.add_argument(
         "--access-log", action="store_true", default=None, help="a line for every request"
     )

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 from limen.cli.aims import columns_of
 from limen.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, USAGE, Failure
 from limen.cli.output import print_messages
+from limen.cli.parsing import option_name
 from limen.cli.rows import LONGEST_LINE, as_utf8, heading_of, refuse_kind, refuse_long_line
 from limen.cli.watch_model import Watched
-from limen.cli.watch_options import model_of, option_name, require_consistent, settings_of
+from limen.cli.watch_options import model_of, require_consistent, settings_of
 from limen.cli.watch_output import Output
 from limen.cli.watch_rows import Rows, StreamPlace, as_bytes
 from limen.digits import within
@@ -41,7 +42,7 @@ _CHUNK = 2**20
 _STDIN = 0
 _ROWS, _HEADER = b"R", b"H"
 _PARTS = ("score", "label", "weight", "group", "id", "time", "costs")
-_PATIENCE = 1.0  # seconds without a row, after which a person at a terminal is told so
+_PATIENCE = 1.0  # seconds without a row, after which a message says so at a terminal
 
 
 def watch(options: Namespace) -> int:
@@ -240,7 +241,7 @@ class _Stream:
                 return 0
 
     def _patience(self) -> float | None:
-        """How long to wait for rows before a person is told what is awaited; None: for ever."""
+        """How long to wait for rows before a message says what is awaited; None: for ever."""
         if self.options.quiet or sys.stderr is None or not sys.stderr.isatty():
             return None
         return 0.0 if os.isatty(_STDIN) else _PATIENCE

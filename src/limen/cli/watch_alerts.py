@@ -166,7 +166,7 @@ class _Floors:
 
     def __init__(self, options: Namespace, watched: Watched) -> None:
         self._age = options.age if options.age is not None else options.maturity
-        costs = watched.aim.costs
+        costs = watched.aim.mistakes
         self._terms = [options.current, period_text(self._age), options.confidence]
         self._terms += [str(cost) for cost in costs.values()]
         self.alarms = {

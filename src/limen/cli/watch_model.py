@@ -81,10 +81,10 @@ class Watched:
         return [] if self.groups is None else [str(key) for key in self.groups._models.held if key]
 
     def value(self, group: str | None) -> Any:
-        """Return the threshold to be told, not yet turned; None where samples are too few."""
+        """Return the threshold to write, not yet turned; None where samples are too few."""
         if self.at_least and self.samples(group) < self.at_least:
             return None
-        if self.aim.metric is None:
+        if self.aim.by_cost:
             return self.model(group).threshold
         best = self.best(group)
         return None if isinstance(best, Infeasible | None) else best.threshold
@@ -96,7 +96,7 @@ class Watched:
         model, aim = self.model(group), self.aim
         found: Any
         try:
-            found = model.optimum if aim.metric is None else model.best(aim.metric, **aim.demands)
+            found = aim.best_of(model)
         except Infeasible as infeasible:
             found = infeasible
         return turned(found) if self.falling else found
@@ -104,7 +104,7 @@ class Watched:
     def facts(self, group: str | None) -> dict[str, Any]:
         """Return what a line says about the best cut of a group, or of all samples."""
         best = self.best(group)
-        worth = "loss" if self.aim.metric is None else "value"
+        worth = "loss" if self.aim.by_cost else "value"
         if isinstance(best, Infeasible):
             return {**dict.fromkeys(("threshold", "lower", "upper", worth)), "reason": str(best)}
         facts = {name: getattr(best, name, None) for name in ("threshold", "lower", "upper")}
@@ -121,7 +121,7 @@ class Watched:
         if ledger is None:
             return {"refused": self._all.refused} if self._refuses else {}
         facts: dict[str, Any] = {}
-        if self.aim.metric is None:
+        if self.aim.by_cost:
             facts = {"cost": ledger.cost, "regret": ledger.regret}
         return facts | {name: getattr(ledger, name) for name in ("expired", "refused", "pending")}
 

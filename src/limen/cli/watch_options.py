@@ -6,18 +6,21 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from limen.cli.aims import DEMANDS, Aim, aim_of, option_text
+from limen.cli.aims import aim_of, option_text
 from limen.cli.exits import USAGE, Failure
 from limen.cli.option_values import period_text
+from limen.cli.parsing import option_name
 from limen.falling import LowerIsPositive
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
 from limen.memory.windows import LastN, LastPeriod
+from limen.names import DEMANDS, OUTCOMES
 from limen.online import OnlineCut, OnlineThreshold
-from limen.reporting.aim import OUTCOMES
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from limen.aim import Aim
 
 __all__ = [
     "PERIODS",
@@ -26,7 +29,6 @@ __all__ = [
     "floors_of",
     "given",
     "model_of",
-    "option_name",
     "require_consistent",
     "settings_of",
     "typed",
@@ -83,14 +85,14 @@ def _require_periods(options: Namespace) -> None:
 def _require_aim(options: Namespace, aim: Aim) -> None:
     """Refuse aims that cannot be followed, and sureness where it is not known."""
     rhythm = options.every is not None or options.each_period is not None
-    if aim.metric is not None and not rhythm:
+    if not aim.by_cost and not rhythm:
         asked = f"--metric {aim.name}" if options.metric is not None else "demands"
         raise Failure(
             f"{asked}: the best cut is found by a pass over all cuts, too slow after each row. "
             "Say how often it is looked for: --every 1000, or --each-period.",
             USAGE,
         )
-    if options.weight_column and aim.prices and options.id_column:
+    if options.weight_column and aim.priced and options.id_column:
         raise Failure(
             "--weight-column, --id-column and gains, or costs in columns: put the weight into the "
             "costs of each row.",
@@ -99,19 +101,21 @@ def _require_aim(options: Namespace, aim: Aim) -> None:
     if not (options.recommended or options.current is not None):
         return
     asked = "--recommended" if options.recommended else "--current"
-    if aim.metric is not None:
-        raise Failure(f"{asked} is known for costs, not for metrics and demands.", USAGE)
+    if not aim.by_cost:
+        raise Failure(f"{asked} works only with costs, not with metrics and demands.", USAGE)
     if options.capacity is not None:
         raise Failure(
             f"{asked} needs all samples, and --capacity does not keep them. Give one of them.",
             USAGE,
         )
-    if any(isinstance(price, str) for price in aim.prices.values()):
-        raise Failure(f"{asked} is known for one pair of costs, not for costs in columns.", USAGE)
-    if aim.prices:
-        same = " ".join(option_text(name, cost) for name, cost in aim.costs.items())
+    if aim.by_row:
         raise Failure(
-            f"{asked} is known for the costs of mistakes. The same thresholds follow from {same}, "
+            f"{asked} works only with one pair of costs, not with costs in columns.", USAGE
+        )
+    if aim.priced:
+        same = " ".join(option_text(name, cost) for name, cost in aim.mistakes.items())
+        raise Failure(
+            f"{asked} works only with costs of mistakes. The same thresholds follow from {same}, "
             "what a mistake costs more than a right answer: give these instead.",
             USAGE,
         )
@@ -155,8 +159,8 @@ def _require_alerts(options: Namespace) -> None:
             raise Failure(
                 f"--alert {name} counts rows, which --weight-column does not. Leave one out.", USAGE
             )
-    if "regret" in names and aim_of(options).metric is not None:
-        raise Failure("--alert regret is known for costs, not for metrics and demands.", USAGE)
+    if "regret" in names and not aim_of(options).by_cost:
+        raise Failure("--alert regret works only with costs, not with metrics and demands.", USAGE)
 
 
 def alert_value(options: Namespace, name: str) -> Any:
@@ -167,11 +171,6 @@ def alert_value(options: Namespace, name: str) -> Any:
 def floors_of(options: Namespace) -> dict[str, Any]:
     """Return the floors and ceilings among the conditions of --alert."""
     return {name: value for name, value in options.alerts if name in _FLOORS}
-
-
-def option_name(name: str) -> str:
-    """Write the name of an option as it is typed."""
-    return f"--{name.replace('_', '-')}"
 
 
 def given(options: Namespace, names: tuple[str, ...]) -> list[str]:
@@ -218,15 +217,15 @@ def model_of(options: Namespace) -> Any:
 def _plain_model(options: Namespace, aim: Aim) -> Any:
     """Make the model that holds the samples."""
     bounded = {} if options.capacity is None else {"capacity": options.capacity}
-    if aim.metric is not None:
+    if not aim.by_cost:
         if bounded:
-            raise TypeError("--capacity is known for costs, not for metrics and demands.")
+            raise TypeError("--capacity works only with costs, not with metrics and demands.")
         from limen.calibrator import OnlineCalibrator
 
         return OnlineCalibrator(unit=options.unit)
-    if aim.prices:
+    if aim.priced:
         return OnlineCut(unit=options.unit, **bounded)
-    return OnlineThreshold(**aim.costs, unit=options.unit, **bounded)
+    return OnlineThreshold(**aim.mistakes, unit=options.unit, **bounded)
 
 
 def settings_of(options: Namespace) -> dict[str, str | None]:

@@ -115,7 +115,7 @@ class Output:
         return names
 
     def add_changed(self, group: str, ahead: int = 0) -> None:
-        """Add a line about a group if its threshold is not the one told."""
+        """Add a line about a group if its threshold is not the one last written."""
         value, last = self._watched.value(group), self.told.get(group)
         if value != last and (value == value or last == last):
             self.add(group, ahead)

@@ -13,6 +13,7 @@ from limen.cli.aims import columns_of
 from limen.cli.exits import USAGE, Failure
 from limen.cli.option_values import period_text
 from limen.cli.output import print_messages
+from limen.cli.parsing import option_name
 from limen.cli.rows import (
     Place,
     as_cost,
@@ -26,7 +27,7 @@ from limen.cli.rows import (
     refuse_label,
     values_of,
 )
-from limen.cli.watch_options import PERIODS, given, option_name
+from limen.cli.watch_options import PERIODS, given
 from limen.memory.fading import Fading
 from limen.memory.windows import LastPeriod
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterable
 
+    from limen.aim import Aim
     from limen.cli.watch_model import Watched
     from limen.cli.watch_output import Output
 
@@ -73,7 +75,7 @@ class Rows:
         output: Output,
     ) -> None:
         self._options, self._watched, self._place, self._output = options, watched, place, output
-        self._model, self._prices = watched.core, _prices(watched.aim.prices)
+        self._model, self._prices = watched.core, _prices(watched.aim)
         self._columns = columns = replace(columns_of(options), **heading["columns"])
         self.blanks = blanks_of(heading)
         self._skips = heading["skips"]
@@ -388,18 +390,19 @@ class _Members:
         return self._names.get(number)
 
 
-def _prices(prices: dict[str, Any]) -> dict[int, Any] | None:
+def _prices(aim: Aim) -> dict[int, Any] | None:
     """Return what a row of each label costs below and above the cut; None for plain costs.
 
-    >>> _prices({"false_positive": 1, "false_negative": 5, "true_positive": -2, "true_negative": 0})
+    >>> from limen.aim import Aim
+    >>> _prices(Aim.of(false_negative=5, true_positive=-2))
     {0: (('true_negative', 0), ('false_positive', 1)), \
 1: (('false_negative', 5), ('true_positive', -2))}
     """
-    if not prices:
+    if not aim.priced:
         return None
     each = {
         outcome: price if isinstance(price, str | int) else float(price)
-        for outcome, price in prices.items()
+        for outcome, price in (aim.costs | aim.by_row).items()
     }
     sides = {0: ("true_negative", "false_positive"), 1: ("false_negative", "true_positive")}
     return {

@@ -264,7 +264,8 @@ class Fading(Window[Held_co], _core.Fading, kind="Fading"):
 
             def lighten(found: BestCut | Infeasible, scale: float) -> BestCut:
                 if isinstance(found, Infeasible):
-                    raise Infeasible(str(found), lighten(found.nearest, scale)) from None
+                    lighter = lighten(found.nearest, scale)
+                    raise Infeasible(found.problem, lighter, found.rates) from None
                 value = found.value / scale if counts else found.value
                 confusion = _lighter_weights(found.confusion, scale)
                 return replace(found, value=value, confusion=confusion)

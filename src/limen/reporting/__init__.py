@@ -9,32 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.aim import Aim
 from limen.arrays import as_array
-from limen.best_cut import demands_of
-from limen.columns import (
-    as_labels,
-    as_numbers,
-    as_scores,
-    ordered_scores,
-    require_same_length,
-)
-from limen.direction import is_falling
-from limen.metrics import Metric, as_metric, cost
-from limen.reporting.aim import OUTCOMES, Aim
+from limen.columns import as_labels, ordered_scores, require_same_length
+from limen.metrics import Metric
+from limen.names import OUTCOMES
 from limen.reporting.origin import Origin, now
 from limen.reporting.page import page_of
-from limen.reporting.samples import Samples, unit_of, weighted_to
+from limen.reporting.samples import FileRows, aim_on, weighted_to
 from limen.reporting.study import Question, Study
 from limen.reporting.wording import Words
+from limen.samples import Samples
 from limen.storage.files import replacing
-from limen.units import exact_costs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
     from typing import Unpack
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from limen.best_cut import Demands
     from limen.optimum import Direction
@@ -160,15 +153,15 @@ rows 0.385269, cost 280 of 1,250 samples>
     >>> page.save("report.html")  # doctest: +SKIP
     """
     given = {name: value for name, value in locals().items() if name not in ("scores", "labels")}
-    demands_of(**demands)  # refuses what is none
-    prices = {outcome: given[outcome] for outcome in OUTCOMES}
-    by_row = {outcome: each for outcome, each in prices.items() if np.ndim(each)}
-    samples = _samples(scores, labels, weights, groups, direction, positive, by_row)
+    costs = {outcome: given[outcome] for outcome in OUTCOMES}
+    aim = Aim.of(**costs, metric=metric, **demands)
+    if not isinstance(aim.measure, Metric):
+        raise TypeError(f"metric must be a name or one of limen.metrics, got {metric!r}.")
+    rows = _rows(scores, _labels(labels, positive), weights, groups, direction, aim)
     if prevalence is not None:
-        samples = weighted_to(samples, prevalence)
+        rows = weighted_to(rows, prevalence)
     question = Question(
-        _aim(prices, metric, dict(demands)),
-        unit_of(samples, unit),
+        aim_on(rows, aim, unit),
         thresholds,
         asking,
         max_questions,
@@ -176,89 +169,52 @@ rows 0.385269, cost 280 of 1,250 samples>
         at_least,
         Words(None if positive is None else str(positive)),
     )
-    return Report(Study(samples, question), title, Origin(now(), _call(given)))
+    return Report(Study(rows, question), title, Origin(now(), _call(given)))
 
 
-def _samples(
+def _rows(
     scores: ArrayLike,
     labels: ArrayLike,
     weights: ArrayLike | None,
     groups: ArrayLike | None,
     direction: Direction,
-    positive: Any,
-    costs: dict[str, Any],
-) -> Samples:
-    """Read arrays as samples, or raise ValueError. O(n)."""
-    is_falling(direction)  # or raises
-    xs = ordered_scores(as_scores(scores))
-    ys = _labels(labels, xs, positive)
-    ws = None if weights is None else as_numbers(weights, "weights")
-    each = {
-        outcome: np.asarray(as_numbers(values, outcome), np.float64)
-        for outcome, values in costs.items()
-    }
+    aim: Aim,
+) -> FileRows:
+    """Read arrays as rows, with the costs of each, or raise ValueError. O(n)."""
+    samples = Samples.of(scores, labels, weights, direction)
+    ordered_scores(samples.scores)  # or raises
     keys = None if groups is None else as_array(groups, "groups")
-    require_same_length(scores=xs, labels=ys, weights=ws, groups=keys, **each)
-    for outcome, values in each.items():
-        if not np.isfinite(values).all():
-            at = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise ValueError(f"{outcome}[{at}] is {values[at]}; a cost must be finite.")
+    each = {outcome: aim.costs[outcome] for outcome in aim.by_row}
+    require_same_length(scores=samples.scores, groups=keys, **each)
     names: dict[str, int] = {}
     codes = None
     if keys is not None:
         codes = np.array(
             [names.setdefault(str(key), len(names)) for key in keys.tolist()], np.int64
         )
-    samples = Samples(xs, ys, ws, codes, tuple(names), direction, costs=each)
-    if ws is not None and not np.all(ws):
-        samples = samples.rows(np.flatnonzero(ws))  # 0 is the same as no row
-    if samples.positives in (0, len(samples)):
+    rows = FileRows(*samples.columns, direction, codes, tuple(names), costs=each)
+    if rows.weights is not None and not rows.weights.all():
+        rows = rows.rows(np.flatnonzero(rows.weights))  # 0 is the same as no row
+    if rows.positives in (0, len(rows)):
         raise ValueError(
-            f"every label counts as {int(samples.positives > 0)}. A report needs samples of both "
+            f"every label counts as {int(rows.positives > 0)}. A report needs samples of both "
             "labels."
         )
-    return samples
+    return rows
 
 
-def _labels(labels: ArrayLike, scores: NDArray[np.float64], positive: Any) -> NDArray[np.uint8]:
-    """Read labels, of which `positive` may be one, or only the word for label 1. O(n)."""
-    if positive is None or positive in as_array(labels, "labels").tolist():
-        return as_labels(labels, scores, "labels", positive)
+def _labels(labels: ArrayLike, positive: Any) -> ArrayLike:
+    """Read labels where `positive` is one of them, and not only the word for label 1. O(n)."""
+    if positive is None:
+        return labels
+    if positive in as_array(labels, "labels").tolist():
+        return as_labels(labels, None, "labels", positive)
     try:
-        return as_labels(labels, scores)
+        return as_labels(labels)
     except ValueError:
         raise ValueError(
-            f"positive={positive!r} is none of the labels, and these are not 0 and 1 either."
+            f"positive={positive!r} must be one of the labels, or these must be 0 and 1."
         ) from None
-
-
-def _aim(prices: dict[str, Any], metric: str | Metric | None, demands: dict[str, Any]) -> Aim:
-    """Read what makes a cut the best one, or raise ValueError."""
-    demands = {name: bound for name, bound in demands.items() if bound is not None}
-    if any(np.ndim(price) for price in prices.values()):
-        costs: dict[str, Any] = {"false_positive": 1, "false_negative": 1}
-        priced = {name: name if np.ndim(price) else price for name, price in prices.items()}
-    else:
-        costs = {
-            "false_positive": prices["false_positive"] - prices["true_negative"],
-            "false_negative": prices["false_negative"] - prices["true_positive"],
-        }
-        gains = prices["true_positive"] != 0 or prices["true_negative"] != 0
-        priced = prices if gains else {}
-    exact_costs(**costs)  # or raises
-    if priced and (metric is not None or demands):
-        raise ValueError(
-            "a metric and demands are known with one false_positive and one false_negative cost. "
-            "Leave out costs of right answers and of each sample, or the metric and the demands."
-        )
-    if metric is None:
-        return Aim(costs, cost(**costs), "cost", demands) if demands else Aim(costs, prices=priced)
-    if tuple(prices.values()) != (1, 1, 0, 0):
-        raise ValueError("a metric and costs are two aims. Give one of them.")
-    found = as_metric(metric)
-    if not isinstance(found, Metric):
-        raise TypeError(f"metric must be a name or one of limen.metrics, got {metric!r}.")
-    return Aim(costs, found, found.name, demands)
 
 
 def _call(given: dict[str, Any]) -> str:

@@ -11,15 +11,16 @@ import numpy as np
 
 from limen.errors import Infeasible
 from limen.groups import GroupThreshold, by_group
-from limen.reporting.findings import calibrator_of, finding_at, finding_of, losses_of
+from limen.reporting.findings import finding_at, finding_of
 from limen.trust.recommended import Recommendation, recommend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limen.reporting.aim import Aim
+    from limen.aim import Aim
     from limen.reporting.findings import Finding
-    from limen.reporting.samples import Samples
+    from limen.reporting.samples import FileRows
+    from limen.samples import Samples
 
 __all__ = ["Advice", "advice_on", "interval_text", "thresholds_by_group"]
 
@@ -58,9 +59,8 @@ class Advice:
 
 
 def advice_on(
-    samples: Samples,
+    rows: FileRows,
     aim: Aim,
-    unit: Any,
     confidence: float,
     current: float | None = None,
     *,
@@ -69,7 +69,7 @@ def advice_on(
     """Recommend a threshold for new rows, or say why not. O(n log n).
 
     By costs, as `limen.recommend` does; under demands, the best cut that new rows meet them at,
-    with this confidence. `narrowed` samples stand for more rows than memory holds.
+    with this confidence. `narrowed` rows stand for more than memory holds.
     """
     try:
         if narrowed:
@@ -78,98 +78,79 @@ def advice_on(
                 "exact optimum is as good."
             )
         if aim.demands:
-            return _guaranteed(samples, aim, confidence, current)
-        if aim.metric is not None:
+            return _guaranteed(rows, aim, confidence, current)
+        if not aim.by_cost:
             raise ValueError(
-                f"no threshold is recommended by {aim.name}; that is known for costs and demands."
+                f"no threshold is recommended by {aim.name}: that works only with costs and "
+                "demands."
             )
-        judged, costs = _priced(samples, aim), aim.costs
-        if samples.shares is not None and not samples.costs:
-            judged = replace(samples, weights=None)  # to count more and to cost more is the same
-            each = zip(aim.costs.items(), samples.shares, strict=True)
-            costs = {name: cost * share for (name, cost), share in each}
-        found = recommend(
-            judged.scores,
-            judged.labels,
-            weights=_weights_in_units(judged, unit),
-            current=current,
-            confidence=confidence,
-            direction=samples.direction,
-            **costs,
-        )
+        found = _recommended(rows, aim, confidence, current)
     except (ValueError, OverflowError) as error:
         return Advice(confidence, str(error), current=current)
     except MemoryError:  # which sufficed for the exact optimum
         reason = "no threshold is recommended, as memory does not suffice for it."
         return Advice(confidence, reason, current=current)
-    return Advice(
-        confidence,
-        found.reason,
-        finding_at(samples, found.threshold, aim, unit),
-        found.interval,
-        found.regret,
-        current,
-        found.keep,
-        found,
+    finding = finding_at(rows, found.threshold, aim)
+    about = found.interval, found.regret, current, found.keep, found
+    return Advice(confidence, found.reason, finding, *about)
+
+
+def _recommended(
+    rows: FileRows, aim: Aim, confidence: float, current: float | None
+) -> Recommendation:
+    """Recommend a threshold by costs, or raise ValueError. O(n log n)."""
+    judged, by_mistakes = aim.reduced(rows)
+    costs = by_mistakes.mistakes
+    if rows.shares is not None and not aim.by_row:
+        judged = replace(rows, weights=None)  # to count more and to cost more is the same
+        each = zip(costs.items(), rows.shares, strict=True)
+        costs = {name: cost * share for (name, cost), share in each}
+    return recommend(
+        judged.given,
+        judged.labels,
+        weights=_weights_in_units(judged, aim.unit),
+        current=current,
+        confidence=confidence,
+        direction=rows.direction,
+        **costs,
     )
 
 
-def _priced(samples: Samples, aim: Aim) -> Samples:
-    """Return samples whose mistakes cost as much as the rows say, by labels and weights. O(n).
-
-    A row costs one thing if it is answered 0 and another if it is answered 1: the cheaper answer is
-    its label, and the difference its weight. What it costs in any case does not move the threshold.
-    """
-    if not samples.costs:
-        return samples
-    below, above = losses_of(samples, aim)
-    labels = (below > above).view(np.uint8)
-    return replace(samples, labels=labels, weights=np.abs(below - above), costs={})
-
-
-def _guaranteed(samples: Samples, aim: Aim, confidence: float, current: float | None) -> Advice:
+def _guaranteed(rows: FileRows, aim: Aim, confidence: float, current: float | None) -> Advice:
     """Find the best cut at which new rows meet the demands, or raise ValueError."""
-    if samples.weights is not None:
+    if rows.weights is not None:
         raise ValueError(
             "no threshold is recommended: demands hold on new rows only where all rows weigh 1."
         )
-    calibrator = calibrator_of(samples, None)
+    sure = replace(aim, confidence=confidence, unit=None)
     try:
-        found = calibrator.best(aim.measure, **aim.demands, confidence=confidence)
+        found = sure.best(rows)
     except Infeasible as error:
-        raise ValueError(str(error).split(" The samples held meet it")[0]) from None
+        raise ValueError(f"{error.problem}.") from None
     demands = " and ".join(f"{name}={float(bound)!r}" for name, bound in aim.demands.items())
     reason = f"With {confidence * 100:g} % confidence new rows meet {demands}."
-    return Advice(confidence, reason, finding_of(found, samples), current=current)
+    return Advice(confidence, reason, finding_of(found, rows, aim), current=current)
 
 
-def thresholds_by_group(
-    samples: Samples, aim: Aim, unit: Any, at_least: int
-) -> dict[str, GroupThreshold]:
+def thresholds_by_group(rows: FileRows, aim: Aim, at_least: int) -> dict[str, GroupThreshold]:
     """Return the threshold for new rows of each group; none where none can be recommended."""
-    if samples.codes is None or aim.metric is not None:
+    if rows.codes is None or not aim.by_cost:
         return {}
     try:
-        return _group_thresholds(_priced(samples, aim), aim.costs, unit, at_least)
+        judged, by_mistakes = aim.reduced(rows)
+        found = by_group(
+            rows.codes,
+            judged.given,
+            judged.labels,
+            weights=_weights_in_units(judged, aim.unit),
+            at_least=at_least,
+            shrink=True,
+            direction=rows.direction,
+            **by_mistakes.mistakes,
+        )
+        return {name: found.recommendation(code) for code, name in enumerate(rows.names)}
     except (ValueError, OverflowError, MemoryError):  # which `advice_on` puts into words
         return {}
-
-
-def _group_thresholds(
-    samples: Samples, costs: dict[str, Any], unit: Any, at_least: int
-) -> dict[str, GroupThreshold]:
-    """Return the threshold for new rows of each group. O(n log n)."""
-    found = by_group(
-        samples.codes,
-        samples.scores,
-        samples.labels,
-        weights=_weights_in_units(samples, unit),
-        at_least=at_least,
-        shrink=True,
-        direction=samples.direction,
-        **costs,
-    )
-    return {name: found.recommendation(code) for code, name in enumerate(samples.names)}
 
 
 def _weights_in_units(samples: Samples, unit: Any) -> Any:

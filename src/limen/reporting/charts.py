@@ -20,8 +20,8 @@ from limen.reporting.wording import flagged
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from limen.reporting.aim import Aim
-    from limen.reporting.samples import Samples
+    from limen.aim import Aim
+    from limen.samples import Samples
 
 __all__ = ["Charts"]
 
@@ -32,16 +32,14 @@ _STRETCHES = 1000  # of a chart, each with its lowest and its highest point
 class Charts:
     """The cuts of samples as numbers, texts and places on the axis of a chart."""
 
-    def __init__(self, calibrator: Any, samples: Samples, aim: Aim, unit: Any = None) -> None:
+    def __init__(self, calibrator: Any, samples: Samples, aim: Aim) -> None:
         self.calibrator = calibrator
         self.direction = samples.direction
-        self.word, self.lowest = "cost" if aim.metric is None else aim.name, aim.measure.lowest
+        self.word, self.lowest = aim.name, aim.measure.lowest
         self.curve = (
-            loss_curve_of(samples, aim, unit)
-            if aim.metric is None
-            else _values(calibrator, samples, aim)
+            loss_curve_of(samples, aim) if aim.by_cost else _values(calibrator, samples, aim)
         )
-        self.distinct = np.unique(samples.scores)
+        self.distinct = np.unique(samples.given)
         finite = self.distinct[np.isfinite(self.distinct)]
         self.low, self.high = (float(finite[0]), float(finite[-1])) if len(finite) else (0.0, 1.0)
         self.shares = bool(np.all((self.distinct >= 0) & (self.distinct <= 1)))

@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limen import losses
-from limen.batch import exact_best, loss_curve, optimal_cut
 from limen.best_cut import Cuts, exact_worth
 from limen.calibrator import OnlineCalibrator
 from limen.digits import gap, within
 from limen.errors import Infeasible
 from limen.falling import LowerIsPositive
-from limen.metrics import Confusion, Metric
+from limen.metrics import BestCut, Confusion
 from limen.online import OnlineCut
+from limen.optimum import Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from numpy.typing import NDArray
+
+    from limen.aim import Aim
     from limen.best_cut import Weights
-    from limen.metrics import BestCut
-    from limen.optimum import Direction, LossCurve
-    from limen.reporting.aim import Aim
-    from limen.reporting.samples import Samples
+    from limen.optimum import Direction, LossCurve, Optimum
+    from limen.reporting.samples import FileRows
     from limen.review import ReviewBand
+    from limen.samples import Samples
 
 __all__ = [
     "FEW",
@@ -41,10 +42,10 @@ __all__ = [
     "finding_at",
     "finding_of",
     "findings_by_group",
+    "groups_of",
+    "judged_at",
     "loss_curve_of",
-    "losses_of",
     "near_of",
-    "worth_at",
 ]
 
 FEW = 300  # samples of a group
@@ -129,161 +130,141 @@ class GroupFinding(NamedTuple):
     own: bool  # False: the threshold is that of all samples
 
 
-def best_of(samples: Samples, aim: Aim, unit: Any) -> Finding:
+def best_of(rows: FileRows, aim: Aim) -> Finding:
     """Find the best cut by the aim; raise `Infeasible` where no cut meets its demands."""
-    if aim.prices:
-        columns = samples.scores, *losses_of(samples, aim)
-        cheapest = optimal_cut(*columns, unit=unit, direction=samples.direction)
-        return finding_at(samples, cheapest.threshold, aim, unit)
-    if aim.metric is not None:
-        return finding_of(calibrator_of(samples, unit).best(aim.metric, **aim.demands), samples)
-    best = exact_best(
-        samples.scores,
-        samples.labels,
-        weights=samples.weights,
-        unit=unit,
-        direction=samples.direction,
-        **aim.costs,
-    )
-    confusion = confusion_at(samples, best.threshold, unit)
-    ends = best.threshold, best.lower, best.upper
-    return Finding(*ends, best.loss, None, confusion, *samples.counts, samples.direction)
+    return finding_of(aim.best(rows), rows, aim)
 
 
-def finding_of(found: BestCut, samples: Samples) -> Finding:
-    """Describe the best cut of samples by a metric."""
+def finding_of(found: Optimum | BestCut, rows: FileRows, aim: Aim) -> Finding:
+    """Describe the best cut of rows."""
     ends = found.threshold, found.lower, found.upper
-    counts = samples.counts
-    return Finding(*ends, None, found.value, found.confusion, *counts, found.direction)
+    if isinstance(found, BestCut):
+        worth = None, found.value, found.confusion
+        return Finding(*ends, *worth, *rows.counts, found.direction)
+    confusion = confusion_at(rows, found.threshold, aim)
+    return Finding(*ends, found.loss, None, confusion, *rows.counts, found.direction)
 
 
-def finding_at(samples: Samples, threshold: float, aim: Aim, unit: Any) -> Finding:
+def finding_at(rows: FileRows, threshold: float, aim: Aim) -> Finding:
     """Describe the cut at any threshold. O(n)."""
-    above = samples.answers(threshold) == (samples.direction == ">=")
-    lower = None if above.all() else float(samples.scores[~above].max())
-    upper = float(samples.scores[above].min()) if above.any() else None
-    confusion = confusion_at(samples, threshold, unit)
-    worth = worth_at(samples, threshold, aim, unit)
-    loss, value = (worth, None) if aim.metric is None else (None, worth)
-    counts = samples.counts
-    return Finding(threshold, lower, upper, loss, value, confusion, *counts, samples.direction)
+    answers = rows.answers(threshold)
+    lower = None if answers.all() else float(rows.scores[~answers].max())
+    upper = float(rows.scores[answers].min()) if answers.any() else None
+    confusion, worth = judged(rows, answers, aim)
+    gap = rows.present(Gap(lower, upper))
+    loss, value = (worth, None) if aim.by_cost else (None, worth)
+    ends = threshold, gap.lower, gap.upper
+    return Finding(*ends, loss, value, confusion, *rows.counts, rows.direction)
+
+
+def groups_of(rows: FileRows, aim: Aim) -> Iterator[tuple[str, FileRows, Aim]]:
+    """Yield each group with its rows and the aim on these, in the order of their names. O(n)."""
+    for name, places in rows.groups():
+        yield name, rows.rows(places), aim.rows(places)
 
 
 def findings_by_group(
-    each: Iterable[tuple[str, Samples]], finding: Finding, aim: Aim, unit: Any, at_least: int
+    each: Iterable[tuple[str, FileRows, Aim]], finding: Finding, at_least: int
 ) -> dict[str, GroupFinding]:
     """Find the best cut of each group; a smaller one than `at_least` gets that of all samples."""
     groups = {}
-    for name, members in each:
+    for name, members, aim in each:
         rows, ones = members.counts
         if rows >= at_least:
             try:
-                groups[name] = GroupFinding(best_of(members, aim, unit), own=True)
+                groups[name] = GroupFinding(best_of(members, aim), own=True)
             except Infeasible as error:
-                words = f"group {name}: {error}"
-                raise Infeasible(words, error.nearest, error.more_samples) from None
+                problem = f"group {name}: {error.problem}"
+                raise Infeasible(problem, error.nearest, error.rates) from None
             continue
-        confusion = confusion_at(members, finding.threshold, unit)
-        value = worth_at(members, finding.threshold, aim, unit)
-        worth: dict[str, Any] = {"loss" if aim.metric is None else "value": value}
+        confusion, worth = judged_at(members, finding.threshold, aim)
+        loss, value = (worth, None) if aim.by_cost else (None, worth)
         counts: dict[str, Any] = {"samples": rows, "positives": ones}
-        groups[name] = GroupFinding(
-            replace(finding, confusion=confusion, **worth, **counts), own=False
-        )
+        common = replace(finding, confusion=confusion, loss=loss, value=value, **counts)
+        groups[name] = GroupFinding(common, own=False)
     return groups
 
 
-def calibrator_of(samples: Samples, unit: Any) -> Any:
+def calibrator_of(rows: Samples, unit: Any) -> Any:
     """Hold all samples in an `OnlineCalibrator`, turned round where lower scores mean positive."""
     calibrator: Any = OnlineCalibrator(unit=unit)
-    if samples.direction == "<=":
+    if rows.direction == "<=":
         calibrator = LowerIsPositive(calibrator)
-    calibrator.update_many(samples.scores, samples.labels, samples.weights)
+    calibrator.update_many(rows.given, rows.labels, rows.weights)
     return calibrator
 
 
-def near_of(samples: Samples, aim: Aim, unit: Any, within: Any) -> list[tuple[float, float]]:
+def near_of(rows: Samples, aim: Aim, within: Any) -> list[tuple[float, float]]:
     """Find the thresholds that are at most a share worse than the best; none for None. O(n)."""
     if within is None:
         return []
-    found: list[tuple[float, float]] = calibrator_of(samples, unit).near_best(
+    found: list[tuple[float, float]] = calibrator_of(rows, aim.unit).near_best(
         aim.measure, within=within, **aim.demands
     )
     return found
 
 
-def band_of(
-    samples: Samples, aim: Aim, unit: Any, asking: Any, max_questions: int | None
-) -> ReviewBand | None:
+def band_of(rows: Samples, aim: Aim, asking: Any, max_questions: int | None) -> ReviewBand | None:
     """Find the review band for a cost of asking or a number of questions; None for neither."""
     if asking is None and max_questions is None:
         return None
-    if aim.metric is not None or aim.prices or (asking or 0) < 0:
+    if not aim.by_cost or aim.priced or (asking or 0) < 0:
         raise ValueError(
             "asking and max_questions go with one false_positive and one false_negative cost, and "
             "are not negative. Leave out metrics, demands and other costs."
         )
-    found: ReviewBand = calibrator_of(samples, unit).review_band(
-        asking=asking or 0, max_questions=max_questions, **aim.costs
+    found: ReviewBand = calibrator_of(rows, aim.unit).review_band(
+        asking=asking or 0, max_questions=max_questions, **aim.mistakes
     )
     return found
 
 
-def loss_curve_of(samples: Samples, aim: Aim, unit: Any) -> LossCurve:
+def loss_curve_of(rows: Samples, aim: Aim) -> LossCurve:
     """Return what every cut costs, also where rows have costs of their own. O(n log n)."""
-    if not aim.prices:
-        given: Any = {"weights": samples.weights, "direction": samples.direction, **aim.costs}
-        return loss_curve(samples.scores, samples.labels, unit=unit, **given)
-    cut: Any = OnlineCut(unit=unit)
-    if samples.direction == "<=":
-        cut = LowerIsPositive(cut)
-    cut.update_many(samples.scores, *losses_of(samples, aim))
-    curve: LossCurve = cut.curve()
+    model = replace(aim, metric=None, demands={}).model()
+    model.update_many(*aim.columns_of(rows))
+    curve: LossCurve = rows.present(model.curve())
     return curve
 
 
-def losses_of(samples: Samples, aim: Aim) -> tuple[Any, Any]:
-    """Return what each row costs if it is answered 0, and if it is answered 1. O(n)."""
-    each = {
-        outcome: samples.costs[outcome] if isinstance(price, str) else price
-        for outcome, price in aim.prices.items()
-    }
-    short = {"".join(word[0] for word in outcome.split("_")): each[outcome] for outcome in each}
-    below, above = losses.cost_matrix(samples.labels, **short)
-    return losses.weighed(below, samples.weights), losses.weighed(above, samples.weights)
+def judged_at(rows: Samples, threshold: Any, aim: Aim) -> tuple[Confusion, float]:
+    """Return right and wrong answers at a threshold, or one for each row, and their worth. O(n)."""
+    return judged(rows, rows.answers(threshold), aim)
 
 
-def worth_at(samples: Samples, threshold: Any, aim: Aim, unit: Any) -> float:
-    """Return what a threshold, or one for each row, costs, or its value by a metric. O(n)."""
-    if not aim.prices:
-        units, size = _counted(samples, threshold, unit)
-        if isinstance(aim.measure, Metric):
-            return exact_worth(aim.measure, units, size)
-        return float(aim.measure(*confusion_at(samples, threshold, unit)))
-    answers = samples.answers(threshold)
-    below, above = losses_of(samples, aim)
-    cut = OnlineCut(unit=unit)  # which adds up without rounding
-    cut.update_many(np.zeros(len(samples)), np.where(answers, above, below), np.zeros(len(samples)))
-    return float(cut.curve().losses[-1])
+def judged(rows: Samples, answers: NDArray[np.bool_], aim: Aim) -> tuple[Confusion, float]:
+    """Return right and wrong answers, and what they cost or their value by a metric. O(n)."""
+    units, size = _counted(rows, answers, aim.unit)
+    if aim.priced:
+        below, above = aim.losses(rows)
+        none = np.zeros(len(rows))
+        cut = OnlineCut(unit=aim.unit)  # which adds up without rounding
+        cut.update_many(none, np.where(answers, above, below), none)
+        worth = float(cut.curve().losses[-1])
+    else:
+        worth = exact_worth(aim.measure, units, size)
+    return _confusion(units, size), worth
 
 
-def confusion_at(samples: Samples, threshold: Any, unit: Any) -> Confusion:
+def confusion_at(rows: Samples, threshold: Any, aim: Aim) -> Confusion:
     """Count right and wrong answers at a threshold, or one for each row, exactly. O(n)."""
-    units, size = _counted(samples, threshold, unit)
-    return Confusion(*(whole * size.numerator / size.denominator for whole in units))
+    return _confusion(*_counted(rows, rows.answers(threshold), aim.unit))
 
 
-def _counted(samples: Samples, threshold: Any, unit: Any) -> tuple[Weights, Fraction]:
+def _confusion(units: Weights, size: Fraction) -> Confusion:
+    return Confusion(*[whole * size.numerator / size.denominator for whole in units])
+
+
+def _counted(rows: Samples, answers: NDArray[np.bool_], unit: Any) -> tuple[Weights, Fraction]:
     """Return the whole units of tp, fp, fn and tn, and what one of them weighs. O(n)."""
-    answers = samples.answers(threshold)
-    if samples.weights is not None:
+    if rows.weights is not None:
         calibrator = OnlineCalibrator(unit=unit)
-        calibrator.update_many(answers, samples.labels, samples.weights)
+        calibrator.update_many(answers, rows.labels, rows.weights)
         cuts = Cuts(*calibrator._cuts())
         between = [int(np.searchsorted(cuts.upper, 0.5))]  # the answers 0 and the answers 1
         tp, fp, fn, tn = (int(units[0]) for units in cuts.exactly(between))
         return (tp, fp, fn, tn), Fraction(*cuts.unit)
-    tp = int(np.count_nonzero(answers & samples.labels.view(bool)))
+    tp = int(np.count_nonzero(answers & rows.labels.view(bool)))
     fp = int(np.count_nonzero(answers)) - tp
-    positives = samples.positives
-    return (tp, fp, positives - tp, len(samples) - positives - fp), Fraction(1)
+    positives = rows.positives
+    return (tp, fp, positives - tp, len(rows) - positives - fp), Fraction(1)

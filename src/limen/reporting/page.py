@@ -147,13 +147,13 @@ def _new_cost(study: Study) -> Iterator[str]:
     row = "row" if study.samples.weights is None else "row of weight 1"
     mean, low, high = (plain(value, 4) for value in (cost.mean, *cost.interval))
     what = f"A new {row} is expected to cost", "on average"
-    if study.by_row:  # where the weight of a row is what it has at stake
+    if study.aim.by_row:  # where the weight of a row is what it has at stake
         mean, low, high = (f"{value:.2%}" for value in (cost.mean, *cost.interval))
         what = (
             "Mistakes on new rows are expected to cost",
             ("of what is at stake, the difference between both answers to each row"),
         )
-    elif study.aim.prices:
+    elif study.aim.priced:
         what = what[0], "more on average than with right answers only"
     errors = "1 error" if cost.errors == 1 else f"{cost.errors:,} errors"
     yield (
@@ -195,7 +195,7 @@ def _charts(study: Study, words: Words) -> Iterator[str]:
         f"{sentence(study.word)} on these rows against threshold; {'; '.join(shown)}.",
         "Move over the curve to read it.",
     )
-    yield '<div class="pair">\n<div>\n<h2>What can be found at which price</h2>\n'
+    yield '<div class="pair">\n<div>\n<h2>Caught against false alarms</h2>\n'
     yield figure(
         "roc",
         f"ROC curve and its hull; {'; '.join(mark['text'] for mark in marks)}.",

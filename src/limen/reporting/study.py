@@ -6,17 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from limen.aim import Aim
 from limen.digits import apart, plain
 from limen.reporting.advice import Advice, advice_on, interval_text
-from limen.reporting.aim import Aim
 from limen.reporting.charts import Charts
-from limen.reporting.findings import (
-    band_of,
-    best_of,
-    calibrator_of,
-    confusion_at,
-    worth_at,
-)
+from limen.reporting.findings import band_of, best_of, calibrator_of, judged_at
 from limen.reporting.wording import Words, reversed_scores
 
 if TYPE_CHECKING:
@@ -24,7 +18,7 @@ if TYPE_CHECKING:
 
     from limen.metrics import Confusion
     from limen.reporting.findings import Finding
-    from limen.reporting.samples import Samples
+    from limen.reporting.samples import FileRows
 
 __all__ = ["CONFIDENCE", "Question", "Study"]
 
@@ -35,8 +29,7 @@ CONFIDENCE = 0.95
 class Question:
     """What a report is asked for."""
 
-    aim: Aim
-    unit: Any = None
+    aim: Aim  # on the samples at hand
     thresholds: Sequence[float] | None = None  # to compare with; None for 0.5 among probabilities
     asking: Any = None
     max_questions: int | None = None
@@ -49,21 +42,20 @@ class Question:
 class Study:
     """Everything a report says about some samples. O(n log n)."""
 
-    def __init__(self, samples: Samples, asked: Question) -> None:
-        aim, unit = asked.aim, asked.unit
+    def __init__(self, samples: FileRows, asked: Question) -> None:
+        aim = asked.aim
         self.samples = samples
         self.asked = asked
         self.aim = aim
-        self.cheapest = best_of(samples, aim, unit)
+        self.cheapest = best_of(samples, aim)
         self.lowest = self.worth(self.cheapest.threshold)
-        self.by_cost = aim.metric is None
-        self.by_row = any(isinstance(price, str) for price in aim.prices.values())
+        self.by_cost = aim.by_cost
         self.word, self.best = ("cost", "cheapest") if self.by_cost else (aim.name, "best")
-        self.calibrator = calibrator_of(samples, unit)
-        self.charts = Charts(self.calibrator, samples, aim, unit)
+        self.calibrator = calibrator_of(samples, aim.unit)
+        self.charts = Charts(self.calibrator, samples, aim)
         self.remark = reversed_scores(samples, typed=asked.typed)
-        self.band = band_of(samples, aim, unit, asked.asking, asked.max_questions)
-        advice = advice_on(samples, aim, unit, CONFIDENCE)
+        self.band = band_of(samples, aim, asked.asking, asked.max_questions)
+        advice = advice_on(samples, aim, CONFIDENCE)
         self.advice = advice if advice.interval is not None else None
         self.sure = advice if aim.demands else None  # a cut at which new rows meet the demands
         self.refusal = "" if self.advice is not None else advice.reason
@@ -81,18 +73,18 @@ class Study:
         digits = apart(interval)
         return interval_text(interval, lambda end: self.charts.name(end, digits))
 
-    def worth(self, threshold: float, samples: Samples | None = None) -> float:
-        """Return what a threshold costs, or its value by a metric, also on other samples. O(n)."""
-        return worth_at(samples or self.samples, threshold, self.aim, self.asked.unit)
+    def judged(self, threshold: float) -> tuple[Confusion, float]:
+        """Count right and wrong answers at a threshold, and what they are worth. O(n)."""
+        return judged_at(self.samples, threshold, self.aim)
 
-    def confusion(self, threshold: float) -> Confusion:
-        """Count right and wrong answers at a threshold. O(n)."""
-        return confusion_at(self.samples, threshold, self.asked.unit)
+    def worth(self, threshold: float) -> float:
+        """Return what a threshold costs, or its value by a metric. O(n)."""
+        return self.judged(threshold)[1]
 
     def advice_at(self, ratio: Any) -> Advice:
         """Recommend a threshold for another cost of a false negative, in false positives."""
-        aim = Aim({"false_positive": 1, "false_negative": ratio})
-        return advice_on(self.samples, aim, self.asked.unit, CONFIDENCE)
+        aim = Aim.of(false_negative=ratio, unit=self.aim.unit)
+        return advice_on(self.samples, aim, CONFIDENCE)
 
     def advice_on_band(self) -> dict[str, Advice] | None:
         """Say how sure both thresholds of the review band are, or None where that is not known.
@@ -101,7 +93,7 @@ class Study:
         false negative less that of the question; between "ask" and "yes" it is the other way
         round. So each is the cheapest threshold of two other costs, unless questions are limited.
         """
-        asking, costs = self.asked.asking, self.aim.costs
+        asking, costs = self.asked.asking, self.aim.mistakes
         if self.band is None or not asking or self.asked.max_questions is not None:
             return None
         first = {"false_positive": asking, "false_negative": costs["false_negative"] - asking}
@@ -110,8 +102,8 @@ class Study:
             return None
         rising = self.samples.direction == ">="
         ends = {"low": first, "high": second} if rising else {"low": second, "high": first}
-        given = self.asked.unit, CONFIDENCE
-        found = {end: advice_on(self.samples, Aim(each), *given) for end, each in ends.items()}
+        aims = {end: Aim.of(**each, unit=self.aim.unit) for end, each in ends.items()}
+        found = {end: advice_on(self.samples, aim, CONFIDENCE) for end, aim in aims.items()}
         known = all(advice.interval is not None for advice in found.values())
         return found if known and self.band.low < self.band.high else None
 

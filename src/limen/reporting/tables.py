@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from limen.digits import difference, plain, within
 from limen.reporting.advice import thresholds_by_group
-from limen.reporting.findings import FEW, FEW_OF_LABEL, findings_by_group
+from limen.reporting.findings import (
+    FEW,
+    FEW_OF_LABEL,
+    findings_by_group,
+    groups_of,
+    judged_at,
+)
 from limen.reporting.html import precision_of, table
 from limen.reporting.wording import Words, as_typed, flagged, zones_of
 
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
 
     from limen.groups import GroupThreshold
     from limen.reporting.findings import Finding
-    from limen.reporting.samples import Samples
+    from limen.reporting.samples import FileRows
     from limen.reporting.study import Study
 
 __all__ = ["alternatives", "every_cost", "groups", "named", "zones"]
@@ -63,7 +69,7 @@ def alternatives(study: Study, words: Words) -> Iterator[str]:
 
 
 def _alternative(study: Study, name: str, threshold: float) -> Iterator[str]:
-    worth, confusion = study.worth(threshold), study.confusion(threshold)
+    confusion, worth = study.judged(threshold)
     yield name
     yield plain(worth)
     share = _relative(worth, study.lowest) if study.by_cost else ""
@@ -116,14 +122,14 @@ def zones(study: Study) -> Iterator[str]:
 
 def every_cost(study: Study, words: Words) -> Iterator[str]:
     """Yield the thresholds for other costs of a false negative."""
-    costs = study.aim.costs
+    costs = study.aim.mistakes
     asked = Fraction(costs["false_negative"]) / Fraction(costs["false_positive"])
-    one_cost = study.by_cost and not study.by_row
+    one_cost = study.by_cost and not study.aim.by_row
     ratios = sorted({*_RATIOS, asked} if one_cost else _RATIOS)
     advised = study.advice is not None
     chosen = {ratios.index(asked): "chosen"} if one_cost else {}
     title = "If mistakes cost something else" if one_cost else "If mistakes have a cost"
-    if study.by_row:
+    if study.aim.by_row:
         title = "If mistakes cost the same in all rows"
     yield f"<h2>{title}</h2>\n"
     yield (
@@ -176,14 +182,13 @@ def groups(study: Study, words: Words) -> Iterator[str]:
         "grey: theirs is mostly chance.</p>\n"
     )
     rows, classes = [], {}
-    unit, least = study.asked.unit, study.asked.at_least
-    found = thresholds_by_group(study.samples, study.aim, unit, least) if advised else {}
-    each = study.samples.by_group()
-    cheapest = findings_by_group(each, study.cheapest, study.aim, unit, least)
-    for place, (group, part) in enumerate(study.samples.by_group()):
+    least, each = study.asked.at_least, list(groups_of(study.samples, study.aim))
+    found = thresholds_by_group(study.samples, study.aim, least) if advised else {}
+    cheapest = findings_by_group(each, study.cheapest, least)
+    for place, (group, part, aim) in enumerate(each):
         best, own = cheapest[group]
-        common = study.worth(study.chosen.threshold, part)
-        worth = study.worth(best.threshold, part) if own else common
+        common = judged_at(part, study.chosen.threshold, aim)[1]
+        worth = judged_at(part, best.threshold, aim)[1] if own else common
         few = _rests_on(part, words)
         if few:
             classes[place] = "few"
@@ -231,7 +236,7 @@ def _relative(loss: float, base: float) -> str:
     return f" ({abs(loss - base) / base:.1%})" if base > 0 else ""
 
 
-def _rests_on(part: Samples, words: Words) -> str:
+def _rests_on(part: FileRows, words: Words) -> str:
     """Say that a group rests on few samples; nothing where they are many."""
     if len(part) < FEW:
         return f"rests on {_counted(len(part))}"

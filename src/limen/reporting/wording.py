@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limen.best_cut import demands_of
 from limen.digits import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from limen.reporting.aim import Aim
-    from limen.reporting.samples import Samples
+    from limen.aim import Aim
     from limen.review import ReviewBand
+    from limen.samples import Samples
 
 __all__ = ["Words", "aim_text", "as_typed", "flagged", "reversed_scores", "zones_of"]
 
@@ -30,7 +29,7 @@ class Words:
     """How a page speaks of label 1 and of answering it: in the user's own word where there is one.
 
     >>> Words("fraud").all, Words().all
-    ('calling all fraud', 'answering 1 to all')
+    ('calling all fraud', 'always positive')
     """
 
     positive: str | None = None
@@ -63,12 +62,12 @@ class Words:
     @property
     def all(self) -> str:
         """The answer to every row."""
-        return "answering 1 to all" if self.positive is None else f"calling all {self.positive}"
+        return "always positive" if self.positive is None else f"calling all {self.positive}"
 
     @property
     def none(self) -> str:
         """The other answer to every row."""
-        return "answering 0 to all" if self.positive is None else f"calling none {self.positive}"
+        return "never positive" if self.positive is None else f"calling none {self.positive}"
 
     @property
     def mistakes(self) -> tuple[str, str]:
@@ -99,16 +98,16 @@ _USUAL = Words()
 def aim_text(aim: Aim, words: Words = _USUAL) -> str:
     """Say what makes a threshold the best one."""
     wrong = dict(zip(("false_positive", "false_negative"), words.mistakes, strict=True))
-    if aim.prices:
+    if aim.priced:
         each = [
             f"a {outcome.replace('_', ' ')}{f' ({wrong[outcome]})' if outcome in wrong else ''} "
-            + (f"what {price} says" if isinstance(price, str) else plain(float(price)))
-            for outcome, price in aim.prices.items()
+            + (f"what {price} says" if isinstance(price, str) else plain(price))
+            for outcome, price in aim.facts().items()
             if price or outcome in wrong
         ]
         text = f"What a row costs: {', '.join(each)}. A gain is a negative cost."
-    elif aim.metric is None or aim.measure.scale is not None:
-        fp, fn = (plain(float(value)) for value in aim.costs.values())
+    elif aim.measure.scale is not None:
+        fp, fn = (plain(float(value)) for value in aim.mistakes.values())
         text = (
             f"Each false positive ({wrong['false_positive']}) costs {fp}, each false negative "
             f"({wrong['false_negative']}) costs {fn}."
@@ -116,7 +115,7 @@ def aim_text(aim: Aim, words: Words = _USUAL) -> str:
     else:
         best = "lowest" if aim.measure.lowest else "highest"
         text = f"The aim is the {best} {aim.name.replace('_', ' ')}."
-    for demand in demands_of(**aim.demands):
+    for demand in aim.limits:
         if demand.count is not None:
             text += f" At most {plain(float(demand.count))} rows may be {words.called}."
             continue
@@ -147,8 +146,6 @@ def reversed_scores(samples: Samples, *, typed: bool = True) -> str | None:
     """
     rows = slice(None, None, max(1, len(samples) // _LOOKED_AT))
     scores, ones = samples.scores[rows], samples.labels[rows] == 1
-    if samples.direction == "<=":
-        scores = -scores
     weights = np.ones(len(scores)) if samples.weights is None else samples.weights[rows]
     positives, negatives = int(np.count_nonzero(ones)), int(np.count_nonzero(~ones))
     if not weights[ones].sum() or not weights[~ones].sum():
