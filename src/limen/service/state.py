@@ -20,9 +20,8 @@ from limen.service.versions import Version
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["SCOPES", "State", "Token", "refolded"]
+__all__ = ["State", "Token", "refolded"]
 
-SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")
 _MAGIC = b"limen snapshot 4"
 _OLDER = tuple(b"limen snapshot %d" % each for each in (1, 2, 3))  # which have fewer fields
 
