@@ -188,10 +188,6 @@ bool is_refilled(const Keeper& keeper) {
     return settings.keep == Keep::last_n || settings.keep == Keep::last_period ||
            (settings.keep == Keep::all && !settings.correctable);
 }
-// Earlier bytes tell what the model of a ledger holds also where its entries do.
-bool tells_state(const Keeper& keeper, nb::handle state) {
-    return !is_refilled(keeper) || (keeper.settings().keep == Keep::all && !state.is_none());
-}
 
 // All that a window or a ledger knows, copied while it is locked.
 struct Copied {
@@ -347,8 +343,11 @@ void columns_in(nb::handle self, nb::dict parts) {
         const auto bytes = nb::cast<nb::bytes>(given);
         states.emplace_back(bytes.c_str(), bytes.size());
     };
-    const bool told = tells_state(keeper, parts["state"]);
-    if (told) take_state(parts["state"]);
+    const bool told = !is_refilled(keeper);
+    if (told)
+        take_state(parts["state"]);
+    else if (!nb::object(parts["state"]).is_none())
+        refuse(PyExc_ValueError, "samples that are in the entries already");
     if (keeper.grouped()) {
         std::vector<std::int64_t> entries;
         take_column(parts, "groups", entries);
