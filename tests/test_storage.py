@@ -671,7 +671,7 @@ def test_a_window_whose_model_holds_samples_of_its_own_is_refused():
         limen.from_bytes(Written("LastN", parts).to_bytes())
 
 
-def test_a_ledger_stores_its_samples_once_and_reads_what_told_them_twice():
+def test_a_ledger_stores_its_samples_once():
     whole, held = Ledger(OnlineThreshold()), OnlineThreshold()
     for id, score, label in [("a", 0.5, 1), ("b", 0.5, 0), ("c", 0.75, 1)]:
         whole.score(id, score, weight=0.5)
@@ -681,7 +681,8 @@ def test_a_ledger_stores_its_samples_once_and_reads_what_told_them_twice():
     twice = Written("Ledger", {**parts, "state": held._state()}).to_bytes()
 
     assert parts["state"] is None
-    assert whole.to_bytes() == limen.from_bytes(twice).to_bytes()
+    with pytest.raises(ValueError, match="samples that are in the entries already"):
+        limen.from_bytes(twice)
     assert held._state() == limen.from_bytes(whole.to_bytes()).model._state()
 
 
@@ -837,12 +838,6 @@ def test_a_file_of_before_the_first_release_is_refused_in_one_sentence(make, tmp
     ) == str(refused.value)
 
 
-def test_a_ledger_that_tells_its_samples_twice_is_refused():
-    parts = ledger_of_a_service().snapshot() | {"state": threshold()._state()}
-    with pytest.raises(ValueError, match="samples that are in the entries already"):
-        Ledger.from_snapshot(parts)
-
-
 class Lying(Storable):
     """A group that says what no group is."""
 
@@ -868,7 +863,6 @@ class Lying(Storable):
         {"groups": ("any", (), "b", "c", "d")},
         {"groups": ("any", "a", ("a",), "c", "d")},
         {"groups": ("any", None, "b", "c", "d")},
-        {"models": ()},
         {"states": b""},
         {"sizes": np.array([-8, 136, 96, 64])},
     ],

@@ -253,7 +253,8 @@ nb::dict columns_out(Window& window) {
 
 // The same of a ledger over groups: `order` are their numbers in the order in which they are to
 // be stored, and `used` becomes which of them are. None where another one came meanwhile.
-nb::object grouped_columns(nb::handle self, Array<std::uint32_t> order) {
+nb::typed<nb::object, std::optional<nb::dict>> grouped_columns(nb::handle self,
+                                                               Array<std::uint32_t> order) {
     Keeper& keeper = keeper_of(checked<LedgerBook>(self));
     Copied all = copied(keeper, {order.data(), order.data() + order.shape(0)});
     if (!all.complete) return nb::none();
