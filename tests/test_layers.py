@@ -16,7 +16,7 @@ PACKAGE = Path(limen.__file__).parent
 # stands for all that is in it, and a layer is one sentence:
 LAYERS = (
     # numbers and bytes, which know nothing of samples
-    ("_core", "digits", "metric_names", "storage", "units"),
+    ("_core", "digits", "names", "storage", "units"),
     # what callers hand in, and values that are handed out
     (
         "arrays",
@@ -32,10 +32,11 @@ LAYERS = (
         "metrics",
         "optimum",
         "review",
+        "samples",
         "times",
     ),
     # samples held, answers out
-    ("batch", "bounded", "calibrator", "isotonic_fit", "model", "online"),
+    ("aim", "batch", "bounded", "calibrator", "isotonic_fit", "model", "online"),
     # for how long they are held, how sure the answers are, for which groups and which way round,
     # of how many rows
     ("budget", "falling", "groups", "memory", "narrowing", "trust"),

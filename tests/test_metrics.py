@@ -33,7 +33,7 @@ from streams import HUGE, INF, as_typed
 
 import limen
 from limen import Infeasible, OnlineCalibrator, metrics
-from limen.metric_names import METRIC_NAMES
+from limen.names import METRIC_NAMES
 
 NAN = math.nan
 

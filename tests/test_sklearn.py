@@ -1098,11 +1098,11 @@ def test_rows_that_were_scored_twice_are_remembered_in_a_stream() -> None:
 
 def test_a_recommended_batch_that_cannot_be_learned_changes_nothing() -> None:
     model = ThresholdClassifier(Fails(), recommended=True).fit(X[:100], Y[:100])
-    before = model.best_threshold_, model.best_threshold_interval_, len(model._held.samples()[0])
+    before = model.best_threshold_, model.best_threshold_interval_, len(model._held.samples())
     with pytest.raises(RuntimeError, match="no room"):
         model.partial_fit(X[100:], Y[100:])
 
-    after = model.best_threshold_, model.best_threshold_interval_, len(model._held.samples()[0])
+    after = model.best_threshold_, model.best_threshold_interval_, len(model._held.samples())
     assert before == after
 
 

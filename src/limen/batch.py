@@ -9,23 +9,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from limen import _core, losses
-from limen.best_cut import Cuts, best_cut, demands_of
+from limen import _core
+from limen.aim import Aim
 from limen.calibrator import OnlineCalibrator
-from limen.columns import (
-    Numbers,
-    as_labels,
-    as_numbers,
-    require_same_length,
-    samples_with_labels,
-    samples_with_losses,
-)
+from limen.columns import samples_with_losses
 from limen.direction import is_falling, negated, turned
-from limen.errors import Infeasible
-from limen.metrics import BestCut, Metric, as_metric, cost
-from limen.online import OnlineCut, OnlineThreshold
+from limen.metrics import BestCut, Metric
 from limen.optimum import Direction, LossCurve, Optimum
-from limen.units import cost_parts, exact_costs, exact_positive, exact_unit, unit_parts
+from limen.samples import Samples
+from limen.units import exact_unit, unit_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,28 +139,37 @@ confusion Confusion(tp=1.0, fp=0.0, fn=1.0, tn=2.0)>
     >>> optimal_threshold([0.1, 0.2, 0.5], [0, 1, 1], false_positive=10, false_negative=amounts)
     <Optimum: threshold 0.15000000000000002, lower 0.1, upper 0.2, loss 0.0>
     """
-    best: Optimum | BestCut = exact_best(
-        scores,
-        labels,
+    aim = Aim.of(
         false_positive=false_positive,
         false_negative=false_negative,
-        weights=weights,
-        unit=unit,
-        direction=direction,
-        prevalence=prevalence,
         metric=metric,
+        prevalence=prevalence,
+        unit=unit,
         **demands,
     )
+    found: Any = None
+    # Plain arrays of the usual types need no conversion, which takes longer than a small search.
+    if (
+        aim.parts is not None
+        and weights is None
+        and direction == ">="
+        and type(scores) is np.ndarray
+        and type(labels) is np.ndarray
+    ):
+        found = _core.select_arrays(scores, labels, *aim.parts)
+    if found is None:
+        samples = Samples.of(scores, labels, weights, direction)
+        best = aim.best(samples)
+    else:
+        best = Optimum(*found)
     if best.lower is None or best.upper is None:
-        warn_of_one_class(labels, weights)
-    return best
+        warn_of_one_class(samples if found is None else Samples.of(scores, labels))
+    return best  # type: ignore[no-any-return]
 
 
-def warn_of_one_class(labels: ArrayLike, weights: ArrayLike | None) -> None:
+def warn_of_one_class(samples: Samples) -> None:
     """Warn the caller of our caller where labels are missing or all the same. O(n)."""
-    ys = as_labels(labels)
-    if weights is not None:
-        ys = ys[np.asarray(as_numbers(weights, "weights")) != 0]
+    ys = samples.labels if samples.weights is None else samples.labels[samples.weights != 0]
     ones = int(np.count_nonzero(ys))
     if 0 < ones < len(ys):
         return
@@ -184,49 +185,12 @@ def exact_best(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
-    false_positive: Cost | ArrayLike = 1,
-    false_negative: Cost | ArrayLike = 1,
     weights: ArrayLike | None = None,
-    unit: Cost | None = None,
     direction: Direction = ">=",
-    prevalence: Cost | None = None,
-    metric: str | Metric | Callable[..., ArrayLike] | None = None,
-    **demands: Unpack[Demands],
+    **asked: Any,
 ) -> Any:
     """Do what `optimal_threshold` does, without a warning where there is one class. O(n)."""
-    if direction != ">=" and is_falling(direction):
-        given: Any = {"false_positive": false_positive, "false_negative": false_negative}
-        given |= {"weights": weights, "unit": unit, "metric": metric, **demands}
-        given["prevalence"] = prevalence
-        try:
-            return turned(exact_best(negated(scores), labels, **given))
-        except Infeasible as infeasible:
-            raise turned(infeasible) from None
-    if prevalence is not None:
-        costs = false_positive, false_negative
-        aim = {"unit": unit, "metric": metric, **demands}
-        return _at_prevalence((scores, labels, weights), costs, prevalence, aim)
-    if metric is not None or demands:
-        calibrator = OnlineCalibrator(unit=unit)
-        measured = _measure(metric, false_positive, false_negative)
-        demands_of(**demands)  # refuses what is none
-        calibrator.update_many(scores, labels, weights)
-        return calibrator.best(measured, **demands)
-    try:
-        parts = cost_parts(false_positive, false_negative, unit)  # type: ignore[arg-type]
-    except ValueError:
-        each: tuple[Any, Any] = false_positive, false_negative
-        if not any(np.ndim(cost) for cost in each):
-            raise
-        below, above = _losses_per_sample(labels, each, weights)
-        return optimal_cut(scores, below, above, unit=unit)
-    # Plain arrays of the usual types need no conversion, which takes longer than a small search.
-    if weights is None and type(scores) is np.ndarray and type(labels) is np.ndarray:
-        best = _core.select_arrays(scores, labels, *parts)
-        if best is not None:
-            return Optimum(*best)
-    samples = samples_with_labels(scores, labels, weights)
-    return Optimum(*_core.select_threshold(*samples, *parts))
+    return Aim.of(**asked).best(Samples.of(scores, labels, weights, direction))
 
 
 def optimal_cut(
@@ -257,11 +221,10 @@ def optimal_cut(
     >>> optimal_cut([0.2, 0.6, 0.9], *losses.linear([3, -2, -1]))
     <Optimum: threshold 0.4, lower 0.2, upper 0.6, loss -3.0>
     """
-    if is_falling(direction):
-        found = optimal_cut(negated(scores), below, above, unit=unit)
-        return turned(found)  # type: ignore[no-any-return]
-    parts = unit_parts(exact_unit(unit), Fraction(1))
-    return Optimum(*_core.select_losses(*samples_with_losses(scores, below, above), *parts))
+    falling = is_falling(direction)
+    columns = samples_with_losses(negated(scores) if falling else scores, below, above)
+    found = Optimum(*_core.select_losses(*columns, *unit_parts(exact_unit(unit), Fraction(1))))
+    return turned(found) if falling else found
 
 
 def review_band(
@@ -291,16 +254,16 @@ def review_band(
     >>> review_band(scores, labels, asking=0, max_questions=1).loss
     1.0
     """
-    falling = is_falling(direction)
+    samples = Samples.of(scores, labels, weights, direction)
     calibrator = OnlineCalibrator(unit=unit)
-    calibrator.update_many(negated(scores) if falling else scores, labels, weights)
+    calibrator.update_many(*samples.columns)
     band = calibrator.review_band(
         asking=asking,
         false_positive=false_positive,
         false_negative=false_negative,
         max_questions=max_questions,
     )
-    return turned(band) if falling else band
+    return samples.present(band)
 
 
 def loss_curve(
@@ -326,83 +289,9 @@ def loss_curve(
     >>> curve.losses
     array([2., 1., 2., 1., 2.])
     """
-    given: Any = {"false_positive": false_positive, "false_negative": false_negative}
-    falling = is_falling(direction)
-    columns = negated(scores) if falling else scores, labels, weights
-    cut: Any
-    if any(np.ndim(cost) for cost in given.values()):
-        cut = OnlineCut(unit=unit)
-        each = false_positive, false_negative
-        columns = columns[0], *_losses_per_sample(labels, each, weights)
-    else:
-        cut = OnlineThreshold(**given, unit=unit)
-    cut.update_many(*columns)
-    curve: LossCurve = cut.curve()
-    return turned(curve) if falling else curve
-
-
-def _at_prevalence(
-    columns: tuple[Any, Any, Any], costs: tuple[Any, Any], prevalence: Cost, aim: Any
-) -> Optimum | BestCut:
-    """Find the best cut where each label counts as at another prevalence."""
-    scores, labels, weights = columns
-    shares = losses.at_prevalence(labels, prevalence, weights=weights)
-    named = dict(zip(("false_positive", "false_negative"), costs, strict=True))
-    if any(np.ndim(each) for each in costs):
-        raise ValueError(
-            "prevalence is known for one cost of each mistake. For costs of each sample, multiply "
-            "them by what limen.losses.at_prevalence returns, and leave prevalence out."
-        )
-    if len(aim) == 2 and aim["metric"] is None:
-        # To count more and to cost more is the same.
-        priced: Any = {
-            name: exact_positive(cost, name) * share
-            for (name, cost), share in zip(named.items(), shares, strict=True)
-        }
-        cheapest: Optimum = exact_best(scores, labels, weights=weights, unit=aim["unit"], **priced)
-        return cheapest
-    metric = as_metric(_measure(aim.pop("metric"), *costs))
-    calibrator = OnlineCalibrator(unit=aim.pop("unit"))
-    demands = demands_of(**aim)
-    zero, one, scale = exact_costs(*shares)
-    counts = losses.weighed(np.where(as_labels(labels) == 1, one, zero), weights)
-    calibrator.update_many(scores, labels, counts)
-    cuts = Cuts(*calibrator._cuts())
-    # Counts are whole numbers of `scale` rows each; functions and max_positives are about rows.
-    rows = scale * Fraction(*cuts.unit)
-    return best_cut(cuts._replace(unit=rows.as_integer_ratio()), metric, demands)
-
-
-def _measure(metric: Any, false_positive: Any, false_negative: Any) -> Any:
-    """Return the metric, or the cost where there is none; both at once are refused."""
-    if metric is None:
-        return cost(false_positive=false_positive, false_negative=false_negative)
-    if not (np.ndim(false_positive) == np.ndim(false_negative) == 0) or (
-        (false_positive, false_negative) != (1, 1)
-    ):
-        raise ValueError(
-            "metric and costs are two aims. Give one of them, or a function of tp, fp, fn, tn."
-        )
-    return metric
-
-
-def _losses_per_sample(
-    labels: ArrayLike, wrong: tuple[Any, Any], weights: ArrayLike | None
-) -> tuple[Numbers, Numbers]:
-    """Return what each sample costs if it is answered 0 and 1, by costs of its own. O(n)."""
-    costs, answers = {}, as_labels(labels)
-    names = {"fp": "false_positive", "fn": "false_negative"}
-    for (short, name), given in zip(names.items(), wrong, strict=True):
-        each = as_numbers(given if np.ndim(given) else [given], name)
-        bad = np.flatnonzero(~(each >= 0))
-        if len(bad):
-            where = f"{name}[{bad[0]}]" if np.ndim(given) else name
-            raise ValueError(
-                f"{where} is {each[bad[0]]}; a mistake costs 0 or more. For gains of right answers "
-                "use limen.optimal_cut with limen.losses.cost_matrix."
-            )
-        if np.ndim(given):
-            require_same_length(labels=answers, **{name: each})
-        costs[short] = each if np.ndim(given) else each[0]
-    below, above = losses.cost_matrix(answers, **costs)
-    return losses.weighed(below, weights), losses.weighed(above, weights)
+    aim = Aim.of(false_positive=false_positive, false_negative=false_negative, unit=unit)
+    samples = Samples.of(scores, labels, weights, direction)
+    model = aim.model()
+    model.update_many(*aim.columns_of(samples))
+    curve: LossCurve = samples.present(model.curve())
+    return curve

@@ -24,6 +24,7 @@ from limen.metrics import (
     quotients,
     recall,
 )
+from limen.names import DEMANDS, did_you_mean
 from limen.units import Cost, as_weights, exact_bound, exact_positive
 
 if TYPE_CHECKING:
@@ -96,14 +97,12 @@ class Demand:
     @property
     def is_floor(self) -> bool:
         """Whether the rate must be at least the bound; else it must be at most that."""
-        return self.name.startswith("min_")
+        return DEMANDS[self.name].is_floor
 
     @property
     def rate(self) -> str:
         """The name of the rate, as `Confusion` has it."""
-        if self.count is not None:
-            return "positive_rate"
-        return self.name.removeprefix("min_").removeprefix("max_")
+        return DEMANDS[self.name].rate
 
     def met(self, weights: Weights) -> NDArray[np.bool_]:
         """Where it holds. A floor, even of 0, does not where nothing has a share."""
@@ -142,7 +141,7 @@ class Demand:
 
 
 class Demands(TypedDict, total=False):
-    """What may be demanded of a cut."""
+    """What may be demanded of a cut: the names of `limen.names.DEMANDS`, for signatures."""
 
     min_precision: Cost | None
     min_recall: Cost | None
@@ -152,11 +151,10 @@ class Demands(TypedDict, total=False):
 
 
 _RATES: dict[str, Ratio] = {
-    "min_precision": precision.ratio,
-    "min_recall": recall.ratio,
-    "max_false_positive_rate": lambda tp, fp, fn, tn: (fp, fp + tn),
-    "max_positive_rate": lambda tp, fp, fn, tn: (tp + fp, tp + fp + fn + tn),
-    "max_positives": lambda tp, fp, fn, tn: (tp + fp, tp + fp + fn + tn),
+    "precision": precision.ratio,
+    "recall": recall.ratio,
+    "false_positive_rate": lambda tp, fp, fn, tn: (fp, fp + tn),
+    "positive_rate": lambda tp, fp, fn, tn: (tp + fp, tp + fp + fn + tn),
 }
 
 
@@ -174,10 +172,11 @@ _MEANT = {
 def demands_of(**bounds: Unpack[Demands]) -> list[Demand]:
     """Read what is demanded of a cut; None demands nothing."""
     for name in bounds:
-        if name not in _RATES:
+        if name not in DEMANDS:
             other = _MEANT.get(name)
             raise TypeError(
-                f"{name!r} is no demand. There are: {', '.join(_RATES)}."
+                f"{name!r} is no demand. There are: {', '.join(DEMANDS)}."
+                f"{did_you_mean(name, DEMANDS)}"
                 if other is None
                 else f"there is no argument {name!r} here. Give {other}."
             )
@@ -187,10 +186,11 @@ def demands_of(**bounds: Unpack[Demands]) -> list[Demand]:
 
 
 def _demand(name: str, bound: Cost) -> Demand:
-    if name != "max_positives":
-        return Demand(name, exact_bound(bound, name), _RATES[name])
+    ratio = _RATES[DEMANDS[name].rate]
+    if not DEMANDS[name].counts:
+        return Demand(name, exact_bound(bound, name), ratio)
     count = Fraction(0) if bound == 0 else exact_positive(bound, name)
-    return Demand(name, Fraction(1), _RATES[name], count)
+    return Demand(name, Fraction(1), ratio, count)
 
 
 def _settled(demands: list[Demand], cuts: Cuts) -> list[Demand]:

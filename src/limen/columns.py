@@ -23,12 +23,13 @@ __all__ = ["Columns", "from_frame"]  # what users need; the rest is for limen it
 Numbers: TypeAlias = "NDArray[np.int64] | NDArray[np.float64]"
 
 _EXACT = 2**53
+_SEQUENCES = (list, tuple, Sequence)  # the common ones first, which are quick to know
 _LABEL_TYPES = (np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64)
 
 
 def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
     """Make an array of one dimension and any type; a single column, of shape (n, 1), is one too."""
-    array = as_array(values, name)
+    array = np.asarray(values) if isinstance(values, list) else as_array(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         return array[:, 0]
     if array.ndim != 1:
@@ -96,7 +97,7 @@ def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
     array = _numbers(scores, name)
     # Look at the values as given: in an array, an integer next to a float has become a float.
     objects = isinstance(scores, np.ndarray) and scores.dtype.kind == "O"
-    given: Any = scores if objects or isinstance(scores, Sequence) else array
+    given: Any = scores if objects or isinstance(scores, _SEQUENCES) else array
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         with np.errstate(over="ignore"):
             converted = _in_one_piece(array, np.float64)
@@ -105,8 +106,10 @@ def as_scores(scores: ArrayLike, name: str = "scores") -> NDArray[np.float64]:
         converted = _in_one_piece(array, np.float64)
         if given is array and array.dtype.kind not in "iu":
             return converted
-        with np.errstate(invalid="ignore"):
-            large = (np.abs(converted) >= _EXACT) & np.isfinite(converted)
+        sizes = np.abs(converted)
+        if not objects and not np.fmax.reduce(sizes, initial=0.0) >= _EXACT:
+            return converted
+        large = (sizes >= _EXACT) & np.isfinite(converted)
         suspects = np.flatnonzero(large | objects)  # a long double among objects may be small
     for at in suspects.tolist():
         if _is_rounded(given[at], converted[at]):

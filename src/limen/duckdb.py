@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.batch import exact_best
+from limen.aim import Aim
 from limen.confidence import LEAST
+from limen.samples import Samples
 from limen.trust.recommended import recommend
 
 if TYPE_CHECKING:
@@ -112,14 +113,14 @@ def _by_list(
 
     def answers(lists: Any, false_positive: Any, false_negative: Any) -> Any:
         lists = lists.combine_chunks() if isinstance(lists, pyarrow.ChunkedArray) else lists
-        samples = lists.flatten()  # leaves out the lists that are NULL
+        flat = lists.flatten()  # leaves out the lists that are NULL
         scores, labels, weights = (
-            _column(name, samples, field) for field in ("score", "label", "weight")
+            _column(name, flat, field) for field in ("score", "label", "weight")
         )
         if not ((labels == 0) | (labels == 1)).all():
             raise ValueError(f"{name}: a label is not 0 or 1. Pass a condition: outcome = 'bad'.")
-        labels = labels.astype(np.uint8)
         weighted = bool((weights != 1).any())  # a search without weights is faster
+        samples = Samples(scores, labels.astype(np.uint8), weights if weighted else None)
         rows: list[tuple[float | None, ...]] = []
         first = 0
         for length, positive, negative in zip(
@@ -131,13 +132,8 @@ def _by_list(
             if positive is None or negative is None:
                 raise ValueError(f"{name}: a cost is NULL. Give it as a number above 0.")
             part = slice(first, first := first + (length or 0))
-            found = length and answer(
-                scores[part],
-                labels[part],
-                false_positive=positive,
-                false_negative=negative,
-                weights=weights[part] if weighted else None,
-            )
+            aim = Aim.of(false_positive=positive, false_negative=negative)
+            found = length and answer(samples.rows(part), aim)
             rows.append(found or nothing)
         columns = [pyarrow.array(column, pyarrow.float64()) for column in zip(*rows, strict=True)]
         missing = pyarrow.array([row is nothing for row in rows])
@@ -161,14 +157,14 @@ def _column(name: str, samples: Any, field: str) -> NDArray[np.float64]:
     return values
 
 
-def _optimum(scores: Any, labels: Any, **options: Any) -> tuple[float | None, ...]:
-    found = exact_best(scores, labels, **options)
+def _optimum(samples: Samples, aim: Aim) -> tuple[float | None, ...]:
+    found = aim.best(samples)
     return found.threshold, found.lower, found.upper, found.loss
 
 
-def _recommended(scores: Any, labels: Any, **options: Any) -> tuple[float | None, ...] | None:
-    ones = np.count_nonzero(labels)
-    if min(ones, len(labels) - ones) < LEAST:
+def _recommended(samples: Samples, aim: Aim) -> tuple[float | None, ...] | None:
+    if min(samples.positives, len(samples) - samples.positives) < LEAST:
         return None
-    found = recommend(scores, labels, **options)
+    scores, labels, weights = samples.columns
+    found = recommend(scores, labels, weights=weights, **aim.mistakes)
     return (found.threshold, *found.interval)

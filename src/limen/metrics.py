@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from inspect import signature
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from limen.metric_names import METRIC_NAMES
+from limen.names import METRIC_NAMES, did_you_mean
 from limen.optimum import Gap
 from limen.units import Cost, exact_costs, exact_positive
 
@@ -340,7 +341,7 @@ def as_metric(metric: str | Metric | Callable[..., Any]) -> Metric | Callable[..
             raise ValueError(
                 f"metric must be one of {', '.join(map(repr, _NAMED))}, limen.metrics.fbeta(beta), "
                 "limen.metrics.net_benefit(p), limen.metrics.cost(...) or a function of "
-                f"tp, fp, fn, tn; got {metric!r}."
+                f"tp, fp, fn, tn; got {metric!r}.{did_you_mean(metric.lower(), _NAMED)}"
             )
         return _NAMED[metric.lower()]
     if not callable(metric):
@@ -348,6 +349,19 @@ def as_metric(metric: str | Metric | Callable[..., Any]) -> Metric | Callable[..
     if not isinstance(metric, Metric):
         _require_function_of_four(metric)
     return metric
+
+
+def from_text(name: str) -> Metric:
+    """Return the metric of a name as one types it, which may end in a number, under that name.
+
+    >>> from_text("f1"), from_text("f0.5")(tp=3, fp=1, fn=2, tn=4), from_text("net_benefit=0.2")
+    (limen.metrics.f1, 0.7142857142857143, limen.metrics.net_benefit=0.2)
+    """
+    found = re.fullmatch(r"(f|net_benefit=)(\d{0,99}\.?\d{1,99})", name)
+    if found is None or name in _NAMED:
+        return _NAMED[name]
+    made = (fbeta if found[1] == "f" else net_benefit)(Fraction(found[2]))
+    return replace(made, name=name, _made_by=(from_text, (name,)))
 
 
 def _require_function_of_four(metric: Callable[..., Any]) -> None:

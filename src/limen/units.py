@@ -26,6 +26,7 @@ __all__ = [
     "cost_parts",
     "exact_bound",
     "exact_costs",
+    "exact_number",
     "exact_positive",
     "exact_unit",
     "unequal",
@@ -47,6 +48,18 @@ def exact_positive(value: Any, name: str) -> Fraction:
     number = _as_typed(value, name)
     if number is None or number <= 0:
         raise ValueError(f"{name} must be a positive, finite number, got {value!r}.")
+    return number
+
+
+def exact_number(value: Any, name: str) -> Fraction:
+    """Read any finite number exactly; a float is the decimal that it prints as.
+
+    >>> exact_number(-0.1, "true_positive")
+    Fraction(-1, 10)
+    """
+    number = _as_typed(value, name)
+    if number is None:
+        raise ValueError(f"{name} must be a finite number, got {value!r}.")
     return number
 
 

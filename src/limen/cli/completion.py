@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from limen.cli.exits import FAILED, Failure
 from limen.cli.options import parser
-from limen.metric_names import METRIC_NAMES
+from limen.names import METRIC_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import Any
 
 from limen.cli.option_values import cost, count, delimiter, level, metric, number, share, threshold
 from limen.cli.parsing import Parser, filled
-from limen.metric_names import METRIC_NAMES
+from limen.names import METRIC_NAMES
 
 __all__ = [
     "aims",

@@ -10,7 +10,7 @@ import re
 from argparse import ArgumentTypeError
 from typing import Any
 
-from limen.metric_names import METRIC_NAMES
+from limen.names import METRIC_NAMES
 
 __all__ = [
     "ALERTS",

@@ -171,7 +171,7 @@ def narrow(
         buckets=buckets,
     )
     size = source.unit if weighted else Fraction(1)
-    return Samples(*weighing(*represented(narrowed), size), stands_for=source.counted)
+    return Samples(*weighing(represented(narrowed), size).columns, stands_for=source.counted)
 
 
 def groups(

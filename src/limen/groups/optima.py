@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
-from limen.batch import exact_best, warn_of_one_class
-from limen.columns import as_numbers, require_same_length, samples_with_labels
+from limen.aim import Aim
+from limen.batch import warn_of_one_class
+from limen.columns import require_same_length
 from limen.confidence import LEAST
-from limen.direction import is_falling, negated, turned
+from limen.direction import turned
 from limen.groups.paths import (
     EVERYTHING,
     Answers,
@@ -23,6 +24,7 @@ from limen.groups.paths import (
     rows_by_group,
 )
 from limen.model import refuse_costs
+from limen.samples import Samples
 from limen.trust.ranked import height
 from limen.trust.recommended import recommend
 
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from limen.units import Cost
 
 __all__ = ["GroupOptima", "GroupThreshold", "GroupThresholds", "Own", "by_group", "shrunk"]
-
-Samples: TypeAlias = tuple[Any, Any, Any]  # scores, labels, and weights or None
 
 
 class GroupOptima(Answers):
@@ -254,44 +254,31 @@ def by_group(
     array([1, 0])
     """
     require_count(at_least)
-    if falling := is_falling(direction):
-        scores = negated(scores)
-    columns = xs, ys, ws = samples_with_labels(scores, labels, weights)
-    costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
-    by_row = {name: as_numbers(each, name) for name, each in costs.items() if np.ndim(each)}
-    require_same_length(scores=xs, **by_row)
-    rows_of = {EVERYTHING: np.arange(len(xs)), **dict(rows_by_group(*coded(groups, len(xs))))}
-
-    def samples(path: Path) -> Samples:
-        first, second, third = (None if each is None else each[rows_of[path]] for each in columns)
-        return first, second, third
-
+    aim = Aim.of(false_positive=false_positive, false_negative=false_negative, unit=unit)
+    samples = Samples.of(scores, labels, weights, direction)
+    require_same_length(scores=samples.scores, **{name: aim.costs[name] for name in aim.by_row})
+    each = dict(rows_by_group(*coded(groups, len(samples))))
+    rows_of = {EVERYTHING: np.arange(len(samples)), **each}
     if shrink:
         if unit is not None:
             raise ValueError("shrink takes no unit: an interval knows weights, not their unit.")
-        if by_row:
+        if aim.by_row:
             raise ValueError(
-                f"{next(iter(by_row))} is an array, and shrink takes one cost of each mistake. "
+                f"{next(iter(aim.by_row))} is an array, and shrink takes one cost of each mistake. "
                 "Give one number, or leave shrink out."
             )
-        moved = shrunk(
-            rows_of, lambda path: _own(samples(path), costs, path == EVERYTHING), at_least
-        )
-        return turned(moved) if falling else moved
+        rising = replace(samples, direction=">=")  # thresholds are turned round once all are found
+
+        def own_of(path: Path) -> Own:
+            return _own(rising.rows(rows_of[path]), aim, path == EVERYTHING)
+
+        return samples.present(shrunk(rows_of, own_of, at_least))
     optima, counts = {}, {}
-    for path in rows_of:
-        xs, ys, ws = samples(path)
-        of_rows = costs | {name: each[rows_of[path]] for name, each in by_row.items()}
-        optima[path] = exact_best(xs, ys, weights=ws, unit=unit, **of_rows)
-        counts[path] = len(xs) if ws is None else int(np.count_nonzero(ws))
-    warn_of_one_class(*columns[1:])
-    found = GroupOptima(optima, counts, at_least)
-    return turned(found) if falling else found
-
-
-@turned.register
-def _(found: GroupOptima) -> GroupOptima:
-    return GroupOptima(turned(found._optima), found._counts, found.at_least, "<=")
+    for path, chosen in rows_of.items():
+        members = samples.rows(chosen)
+        optima[path], counts[path] = aim.rows(chosen).best(members), members.held
+    warn_of_one_class(samples)
+    return GroupOptima(optima, counts, at_least, direction)
 
 
 @turned.register
@@ -332,16 +319,15 @@ def shrunk(paths: Iterable[Path], own_of: Callable[[Path], Own], at_least: int) 
     return GroupThresholds(found, at_least)
 
 
-def _own(columns: Samples, costs: dict[str, Any], required: bool) -> Own:
-    """Say what samples in columns tell of a group. O(n log n)."""
-    xs, ys, ws = columns
-    samples = len(xs) if ws is None else int(np.count_nonzero(ws))
-    ones = int(np.count_nonzero(ys))
+def _own(samples: Samples, aim: Aim, required: bool) -> Own:
+    """Return what the samples of a group say. O(n log n)."""
+    ones = samples.positives
     try:
-        if required or min(ones, len(ys) - ones) >= LEAST:
-            own = recommend(xs, ys, weights=ws, **costs)
-            return (own.threshold, own.interval), own.optimum, samples
-    except ValueError:  # weights that tell too little; all else was found sound with all rows
+        if required or min(ones, len(samples) - ones) >= LEAST:
+            xs, ys, ws = samples.columns
+            own = recommend(xs, ys, weights=ws, **aim.mistakes)
+            return (own.threshold, own.interval), own.optimum, samples.held
+    except ValueError:  # weights that say too little; all else was found sound with all rows
         if required:
             raise
-    return None, exact_best(xs, ys, weights=ws, **costs), samples
+    return None, aim.best(samples), samples.held

@@ -11,12 +11,13 @@ that come in pieces; `limen.spark` is one, and so is the command line.
 """
 
 from limen.narrowing.answers import LossSource, isotonic, optimal_cut, optimal_threshold
-from limen.narrowing.buckets import Counts, Rows
+from limen.narrowing.buckets import Counts
 from limen.narrowing.chunks import Chunks, added, count_rows
 from limen.narrowing.maps import Level, Root
 from limen.narrowing.recommended import CountedRecommendation, recommend
 from limen.narrowing.rules import cheapest_cuts, hull_vertices
 from limen.narrowing.search import Kept, Narrowed, Source, search
+from limen.samples import Samples as Rows
 
 __all__ = [
     "Chunks",

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from limen import _core
-from limen.batch import exact_best
+from limen.aim import Aim
 from limen.hull import Blocks
 from limen.isotonic_fit import isotonic as isotonic_of_arrays
 from limen.narrowing.rules import cheapest_cuts, hull_vertices
 from limen.narrowing.search import BUCKETS, Source, search
 from limen.optimum import Optimum
+from limen.samples import Samples
 from limen.units import as_weights, exact_costs, unit_parts
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from limen.narrowing.search import Narrowed
     from limen.units import Cost
 
@@ -45,41 +44,34 @@ def with_cheapest_cut(
     return search(source, lambda found: cheapest_cuts(found, *costs), **tuning)
 
 
-def represented(
-    narrowed: Narrowed,
-) -> tuple[NDArray[np.float64], NDArray[np.uint8], NDArray[np.int64]]:
+def represented(narrowed: Narrowed) -> Samples:
     """Return few samples of whole weights that have the same cheapest cut.
 
     A bucket that was not looked into stands at its highest score.
     """
     near, rest = narrowed.near, narrowed.rest
     one, zero = rest.ones > 0, rest.zeros > 0
-    units = np.ones(len(near.scores), np.int64) if near.units is None else near.units
-    return (
+    labels = np.repeat(np.array([1, 0], np.uint8), [one.sum(), zero.sum()])
+    return Samples(
         np.concatenate([near.scores, rest.last[one], rest.last[zero]]),
-        np.concatenate(
-            [near.labels, np.repeat(np.array([1, 0], np.uint8), [one.sum(), zero.sum()])]
-        ),
-        np.concatenate([units, rest.ones[one], rest.zeros[zero]]),
+        np.concatenate([near.labels, labels]),
+        np.concatenate([near.zeros + near.ones, rest.ones[one], rest.zeros[zero]]),
     )
 
 
-def weighing(
-    scores: NDArray[np.float64],
-    labels: NDArray[np.uint8],
-    units: NDArray[np.int64],
-    unit: Fraction,
-) -> tuple[NDArray[np.float64], NDArray[np.uint8], NDArray[Any]]:
+def weighing(samples: Samples, unit: Fraction) -> Samples:
     """Return samples with their weights instead of whole units.
 
     A double holds each weight when it is parted into pieces of less than 2**52 units.
     """
+    units: Any = samples.weights
     if unit == 1:
-        return scores, labels, units
+        return samples
     pieces = 1 + units // _WHOLE
     each = np.repeat(units // pieces, pieces)
     each[np.cumsum(pieces) - 1] += units - units // pieces * pieces
-    return np.repeat(scores, pieces), np.repeat(labels, pieces), as_weights(each, unit)
+    scores, labels = np.repeat(samples.scores, pieces), np.repeat(samples.labels, pieces)
+    return Samples(scores, labels, as_weights(each, unit))
 
 
 def _finer(rows: int) -> int:
@@ -109,10 +101,9 @@ def optimal_threshold(
     """
     positive, negative, scale = exact_costs(false_positive, false_negative)
     costs = {"false_positive": positive, "false_negative": negative}
-    narrowed = with_cheapest_cut(source, **costs, **tuning)
-    scores, labels, units = represented(narrowed)
+    samples = represented(with_cheapest_cut(source, **costs, **tuning))
     exact: Any = {name: cost * scale * unit for name, cost in costs.items()}
-    found: Optimum = exact_best(scores, labels, weights=units, **exact)
+    found: Optimum = Aim.of(**exact).best(samples)
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows counted by bucket, and the rows that were fetched."""
+"""Rows counted by bucket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Buckets", "Counts", "Rows", "in_order", "merged"]
+__all__ = ["Buckets", "Counts", "in_order", "merged"]
 
 
 class Counts(NamedTuple):
@@ -26,24 +26,6 @@ class Counts(NamedTuple):
     n: NDArray[np.int64]
     zeros: NDArray[np.int64]
     ones: NDArray[np.int64]
-
-
-class Rows(NamedTuple):
-    """Rows that a source fetches, in any order; without `units` all weigh 1."""
-
-    scores: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    units: NDArray[np.int64] | None = None
-
-    @property
-    def zeros(self) -> NDArray[np.int64]:
-        """The whole weight of each row of label 0, and 0 of the others."""
-        return np.where(self.labels == 0, 1 if self.units is None else self.units, 0)
-
-    @property
-    def ones(self) -> NDArray[np.int64]:
-        """The whole weight of each row of label 1, and 0 of the others."""
-        return np.where(self.labels == 1, 1 if self.units is None else self.units, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from limen.columns import as_labels, as_numbers, ordered_scores, require_same_length
-from limen.narrowing.buckets import Counts, Rows
+from limen.columns import ordered_scores
+from limen.narrowing.buckets import Counts
 from limen.narrowing.search import DRAWN
+from limen.samples import Samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,18 +26,19 @@ __all__ = ["Chunks", "added", "count_rows"]
 Chunk: TypeAlias = "tuple[Any, ...]"
 
 
-def count_rows(number: NDArray[np.int64], rows: Rows) -> Counts:
+def count_rows(number: NDArray[np.int64], rows: Samples) -> Counts:
     """Count the rows of each bucket, given the number of each row. O(n log n)."""
     order = np.argsort(number, kind="stable")
     n = np.ones(len(number), np.int64)
-    scores, zeros, ones = rows.scores[order], rows.zeros[order], rows.ones[order]
+    scores = rows.scores[order]
+    zeros, ones = (each[order].astype(np.int64, copy=False) for each in (rows.zeros, rows.ones))
     return _by_number(Counts(number[order], scores, scores, n, zeros, ones))
 
 
 def added(parts: Iterable[Counts]) -> Counts:
     """Add the counts of several parts of the rows.
 
-    >>> one = count_rows(np.array([1, 1]), Rows(np.array([0.25, 0.5]), np.array([0, 1])))
+    >>> one = count_rows(np.array([1, 1]), Samples(np.array([0.25, 0.5]), np.array([0, 1])))
     >>> added([one, one]).n
     array([4])
     """
@@ -89,18 +92,13 @@ class Chunks:
         self._read = read
         self._path: list[Any] = []  # the maps so far
 
-    def _pieces(self) -> Iterable[Rows]:
+    def _pieces(self) -> Iterable[Samples]:
         for scores, labels, *weights in self._read():
-            xs = ordered_scores(scores) + 0.0
-            ys = as_labels(labels, xs)
-            units: Any = as_numbers(weights[0], "weights") if weights else None
-            require_same_length(scores=xs, labels=ys, weights=units)
-            if units is not None:
-                units = _whole(units)
-            if units is not None:
-                held = units > 0
-                xs, ys, units = xs[held], ys[held], units[held]
-            yield Rows(xs, ys, units)
+            piece = Samples.of(ordered_scores(scores) + 0.0, labels, *weights)
+            if piece.weights is not None:
+                whole = replace(piece, weights=_whole(piece.weights))
+                piece = whole.rows(whole.weights != 0)
+            yield piece
 
     def draw(self) -> NDArray[np.float64]:
         """Return the first scores."""
@@ -111,12 +109,12 @@ class Chunks:
                 break
         return np.concatenate([*scores, np.zeros(0)])
 
-    def _numbered(self, rows: Rows) -> tuple[NDArray[np.int64], Rows]:
+    def _numbered(self, rows: Samples) -> tuple[NDArray[np.int64], Samples]:
         root, *levels = self._path
         numbers = root.numbers(rows.scores)
         for level in levels:
             numbers, inside = level.numbers(rows.scores, numbers)
-            rows = _chosen(rows, inside)
+            rows = rows.rows(inside)
         return numbers, rows
 
     def count(self, root: Root) -> Counts:
@@ -130,26 +128,22 @@ class Chunks:
         return self._count()
 
     def _count(self) -> Counts:
-        empty = Rows(np.zeros(0), np.zeros(0, np.uint8))
+        empty = Samples(np.zeros(0), np.zeros(0, np.uint8))
         nothing = count_rows(np.zeros(0, np.int64), empty)
         each = (count_rows(*self._numbered(piece)) for piece in self._pieces())
         return added(chain([nothing], each))
 
-    def collect(self, kept: Kept) -> Rows:
+    def collect(self, kept: Kept) -> Samples:
         """Fetch the rows to keep."""
-        found = [Rows(np.zeros(0), np.zeros(0, np.uint8), np.zeros(0, np.int64))]
+        found: list[Any] = [(np.zeros(0), np.zeros(0, np.uint8), np.zeros(0, np.int64))]
         for piece in self._pieces():
             if kept.number is None:
                 at = np.minimum(np.searchsorted(kept.last, piece.scores), len(kept.last) - 1)
                 inside = (kept.first[at] <= piece.scores) & (piece.scores <= kept.last[at])
-                rows = _chosen(piece, inside)
+                rows = piece.rows(inside)
             else:
                 numbers, piece = self._numbered(piece)
-                rows = _chosen(piece, np.isin(numbers, kept.number))
-            found.append(rows._replace(units=rows.zeros + rows.ones))
-        return Rows(*(np.concatenate(column) for column in zip(*found, strict=True)))
-
-
-def _chosen(rows: Rows, mask: NDArray[np.bool_]) -> Rows:
-    units = None if rows.units is None else rows.units[mask]
-    return Rows(rows.scores[mask], rows.labels[mask], units)
+                rows = piece.rows(np.isin(numbers, kept.number))
+            found.append((rows.scores, rows.labels, rows.zeros + rows.ones))
+        scores, labels, weights = map(np.concatenate, zip(*found, strict=True))
+        return Samples(scores, labels, weights)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from limen import trust
-from limen.batch import exact_best
+from limen.aim import Aim
 from limen.narrowing.answers import represented
 from limen.narrowing.rules import cheapest_cuts
 from limen.narrowing.search import MOST, search
@@ -16,7 +16,6 @@ from limen.trust.intervals import Costs, ends_near, reach_of, regret
 from limen.trust.ranked import Below, Ranked, as_threshold
 from limen.trust.recommended import Recommendation
 from limen.trust.rule import recommended_place
-from limen.units import exact_costs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +73,8 @@ def recommend(
         As for `search`.
     """
     reach = reach_of(confidence)
-    positive, negative, scale = exact_costs(false_positive, false_negative)
+    aim = Aim.of(false_positive=false_positive, false_negative=false_negative)
+    positive, negative, scale = aim.exact
 
     def rule(found: Buckets) -> NDArray[np.bool_]:
         if found.rows <= most:
@@ -83,14 +83,14 @@ def recommend(
 
     narrowed = search(source, rule, most=most, **tuning)
     given: dict[str, Any] = {"current": current, "confidence": confidence}
-    costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
-    scores, labels, units = represented(narrowed)
+    samples = represented(narrowed)
     if narrowed.rows <= most:
-        rows, ones = np.repeat(scores, units), np.repeat(labels, units)
-        return trust.recommend(rows, ones, **costs, **given)
+        units: Any = samples.weights
+        rows, ones = np.repeat(samples.scores, units), np.repeat(samples.labels, units)
+        return trust.recommend(rows, ones, **aim.mistakes, **given)
     if current is not None:
         current = as_threshold(current, "current")
-    optimum = exact_best(scores, labels, weights=units, **costs)
+    optimum = aim.best(samples)
     ranked, priced = _ranked(narrowed), Costs(positive, negative)
     best = len(ranked) if optimum.upper is None else ranked.place(optimum.upper)
     low, high = ends_near(ranked, best, priced, reach)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from limen.narrowing.buckets import Buckets, Rows, in_order, merged
+from limen.narrowing.buckets import Buckets, in_order, merged
 from limen.narrowing.maps import level_of, root_of
+from limen.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,14 +58,14 @@ class Source(Protocol):
     def split(self, level: Level) -> Counts:
         """Count the rows of some buckets of the pass before by finer ones; forget the others."""
 
-    def collect(self, kept: Kept) -> Rows:
-        """Fetch the rows to keep."""
+    def collect(self, kept: Kept) -> Samples:
+        """Fetch the rows to keep, in any order; without weights all weigh 1."""
 
 
 class Narrowed(NamedTuple):
     """Few rows, and counts for all others."""
 
-    near: Rows
+    near: Samples
     rest: Buckets
     passes: int  # how often the rows were counted
 
@@ -116,7 +117,7 @@ def search(
         _require_same(chosen, found.last, found.n, found.zeros, found.ones)
         passes += 1
     if not len(chosen):
-        return Narrowed(Rows(np.zeros(0), np.zeros(0, np.uint8)), settled, passes)
+        return Narrowed(Samples(np.zeros(0), np.zeros(0, np.uint8)), settled, passes)
     kept, ranges = _ranges(both, kept, most)
     chosen, settled = both.take(kept), both.take(~kept)
     near = source.collect(Kept(*ranges, None if len(ranges[0]) <= _RANGES else chosen.numbers))

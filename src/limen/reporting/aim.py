@@ -7,17 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from limen.metrics import Metric, cost
+from limen.names import DEMANDS, OUTCOMES
 
 __all__ = ["DEMANDS", "OUTCOMES", "Aim"]
-
-OUTCOMES = ("false_positive", "false_negative", "true_positive", "true_negative")
-DEMANDS = (
-    "min_precision",
-    "min_recall",
-    "max_false_positive_rate",
-    "max_positive_rate",
-    "max_positives",
-)
 
 
 @dataclass(frozen=True, slots=True)

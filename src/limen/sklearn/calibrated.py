@@ -19,13 +19,15 @@ from limen.columns import as_numbers, require_same_length
 from limen.hull import Between
 from limen.sklearn.calibration import CalibratedPair, Calibration, both_columns, require_method
 from limen.sklearn.pool import Pool
-from limen.sklearn.wrapper import Samples, Wrapper, inner_has
+from limen.sklearn.wrapper import Pooled, Wrapper, inner_has
 from limen.units import Cost, unequal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
+
+    from limen.samples import Samples
 
 __all__ = ["CalibratedClassifier"]
 
@@ -274,27 +276,28 @@ class CalibratedClassifier(Wrapper):
         pool = Pool(OnlineCalibrator(unit=self.unit))
         self._conclude([(self.estimator_, self._calibration(pool.model, pool.samples()))], pool)
 
-    def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]:
+    def _found(self, pooled: Pooled, goes_on: bool) -> tuple[Any, ...]:
         if self._ensembled():
-            folds = zip(samples.classifiers, samples.folds(), strict=True)
-            return [(one, self._held_by(fold)[0]) for one, fold in folds], None
-        calibration, pool = self._held_by(samples)
+            folds = zip(pooled.classifiers, pooled.folds(), strict=True)
+            return [(one, self._held_by(fold.samples)[0]) for one, fold in folds], None
+        calibration, pool = self._held_by(pooled.samples)
         return [(None, calibration)], pool if goes_on else None
 
     def _held_by(self, samples: Samples) -> tuple[Calibration, Pool]:
         """Calibrate on some samples."""
         pool = Pool(OnlineCalibrator(unit=self.unit))
-        with pool.holding(samples[:3]) as model:
-            return self._calibration(model, samples[:3]), pool
+        with pool.holding(samples.columns) as model:
+            return self._calibration(model, samples), pool
 
-    def _calibration(self, model: OnlineCalibrator, columns: tuple[Any, ...]) -> Calibration:
-        return Calibration(model, columns, self.method, self.between, self.out_of_bounds)
+    def _calibration(self, model: OnlineCalibrator, samples: Samples) -> Calibration:
+        return Calibration(model, samples, self.method, self.between, self.out_of_bounds)
 
-    def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None:
-        with self._held.holding(samples[:3]) as model:
+    def _hold_more(self, pooled: Pooled, learn: Callable[[], Any]) -> None:
+        samples = pooled.samples
+        with self._held.holding(samples.columns) as model:
             # Only the sigmoid needs them all again.
-            columns = self._held.samples(samples[:3]) if self.method == "sigmoid" else samples[:3]
-            found = self._calibration(model, columns)
+            every = self._held.samples(samples.columns) if self.method == "sigmoid" else samples
+            found = self._calibration(model, every)
             learn()
         self._conclude([(None, found)], self._held)
 

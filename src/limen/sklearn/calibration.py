@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limen.calibrator import OnlineCalibrator
+    from limen.samples import Samples
 
 __all__ = ["CalibratedPair", "Calibration", "both_columns", "require_method"]
 
@@ -39,7 +40,7 @@ class Calibration:
     def __init__(
         self,
         model: OnlineCalibrator,
-        columns: tuple[Any, ...],
+        samples: Samples,
         method: str,
         between: Between,
         out_of_bounds: str,
@@ -48,7 +49,7 @@ class Calibration:
         self.method = method
         self.between = between
         self.out_of_bounds = out_of_bounds
-        self._sigmoid = _fitted_sigmoid(*columns) if method == "sigmoid" and len(model) else None
+        self._sigmoid = _fitted_sigmoid(samples) if method == "sigmoid" and len(model) else None
 
     def probability(
         self, scores: NDArray[Any], between: Between | None = None, out_of_bounds: str | None = None
@@ -83,10 +84,9 @@ class Calibration:
         return np.where(outside, np.nan, found)
 
 
-def _fitted_sigmoid(scores: Any, labels: Any, weights: Any) -> Any:
-    if weights is not None:
-        weights = weights.astype(np.float64)
-    return _SigmoidCalibration().fit(scores, labels.astype(np.float64), weights)
+def _fitted_sigmoid(samples: Samples) -> Any:
+    weights = None if samples.weights is None else samples.weights.astype(np.float64)
+    return _SigmoidCalibration().fit(samples.scores, samples.labels.astype(np.float64), weights)
 
 
 class CalibratedPair:

@@ -12,6 +12,7 @@ from limen.columns import as_numbers
 from limen.isotonic_fit import isotonic
 from limen.metrics import BestCut, Confusion
 from limen.optimum import Gap
+from limen.samples import Samples
 from limen.sklearn.pool import fine_unit
 
 if TYPE_CHECKING:
@@ -87,18 +88,16 @@ def sums_below(
 
 
 def counts_at(
-    columns: tuple[Any, ...], thresholds: NDArray[np.float64], unit: Cost | None
+    samples: Samples, thresholds: NDArray[np.float64], unit: Cost | None
 ) -> tuple[NDArray[np.float64], ...]:
     """Weigh tp, fp, fn and tn at each threshold. O(n log n).
 
-    >>> columns = np.array([0.2, 0.4]), np.array([1, 0]), None
-    >>> [weight.tolist() for weight in counts_at(columns, np.array([0.3, 0.5]), None)]
+    >>> samples = Samples(np.array([0.2, 0.4]), np.array([1, 0]))
+    >>> [weight.tolist() for weight in counts_at(samples, np.array([0.3, 0.5]), None)]
     [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
     """
-    scores, labels, weights = columns
-    weighing = np.ones(len(scores), np.int64) if weights is None else weights
-    both = [weighing * (labels == 1), weighing * (labels == 0)]
-    (fn, positive), (tn, negative) = sums_below(scores, both, thresholds, unit)
+    both = [samples.ones, samples.zeros]
+    (fn, positive), (tn, negative) = sums_below(samples.scores, both, thresholds, unit)
     return positive - fn, negative - tn, fn, tn
 
 
@@ -109,7 +108,7 @@ def highest_of_best(thresholds: NDArray[np.float64], values: NDArray[np.float64]
 
 
 def best_asked(
-    asked: Asked, columns: tuple[Any, ...], unit: Cost | None
+    asked: Asked, samples: Samples, unit: Cost | None
 ) -> tuple[BestCut, NDArray[np.float64], NDArray[np.float64]]:
     """Find the best cut by asking a scorer; return it, the thresholds asked and their values.
 
@@ -117,52 +116,49 @@ def best_asked(
     falls when an answer becomes right. Where there are more: the vertices of the ROC hull and
     some at even steps, and then those around the best of them.
     """
-    scores, labels, weights = columns
-    if weights is not None:
-        scores, labels, weights = (column[weights > 0] for column in columns)
-    distinct = np.unique(scores)
-    places = _corners(distinct, scores, labels)
+    held = samples if samples.weights is None else samples.rows(samples.weights > 0)
+    distinct = np.unique(held.scores)
+    places = _corners(distinct, held)
     first = places
     if len(places) > ALL_ASKED:
+        scores, labels, weights = held.columns
         if unit is None and weights is not None:
             unit = fine_unit([weights], 1)
         hull = np.searchsorted(distinct, isotonic(scores, labels, weights=weights, unit=unit).first)
         first = np.union1d(_spread(places), np.append(hull, len(distinct)))
-    values = dict(zip(first.tolist(), _ask(asked, columns, distinct, first), strict=True))
+    values = dict(zip(first.tolist(), _ask(asked, samples.scores, distinct, first), strict=True))
     if len(first) < len(places):
         known = np.nan_to_num(list(values.values()), nan=-np.inf)
         best = int(np.flatnonzero(known == known.max())[-1])
         low, high = first[max(best - 1, 0)], first[min(best + 1, len(first) - 1)]
         around = _spread(places[(places > low) & (places < high)])
         more = np.setdiff1d(around, first)
-        values |= zip(more.tolist(), _ask(asked, columns, distinct, more), strict=True)
+        values |= zip(more.tolist(), _ask(asked, samples.scores, distinct, more), strict=True)
     cuts = np.array(sorted(values))
     thresholds = np.array([_gap(distinct, at).threshold for at in cuts])
     found = np.array([values[at] for at in cuts.tolist()])
     if np.isnan(found).all():
         raise ValueError("scoring gives nan at every cut; it needs a number at one of them.")
     best = int(np.flatnonzero(found == np.nanmax(found))[-1])
-    return cut_at(columns, thresholds[best], float(found[best]), unit), thresholds, found
+    return cut_at(samples, thresholds[best], float(found[best]), unit), thresholds, found
 
 
-def cut_at(columns: tuple[Any, ...], threshold: float, value: float, unit: Cost | None) -> BestCut:
+def cut_at(samples: Samples, threshold: float, value: float, unit: Cost | None) -> BestCut:
     """Describe the cut of a threshold that is worth this much. O(n log n)."""
-    scores, _, weights = columns
+    scores, _, weights = samples.columns
     distinct = np.unique(scores if weights is None else scores[weights > 0])
     gap = _gap(distinct, np.searchsorted(distinct, threshold, "left"))
-    counts = counts_at(columns, np.array([threshold]), unit)
+    counts = counts_at(samples, np.array([threshold]), unit)
     return BestCut(gap.lower, gap.upper, value, Confusion(*(float(each[0]) for each in counts)))
 
 
-def _corners(
-    distinct: NDArray[np.float64], scores: NDArray[np.float64], labels: NDArray[np.uint8]
-) -> NDArray[np.intp]:
+def _corners(distinct: NDArray[np.float64], samples: Samples) -> NDArray[np.intp]:
     """Find the cuts that have a negative right below, if any score is, and a positive right above.
 
     From any other cut, moving to the next one makes answers right and none wrong.
     """
-    with_positive = np.isin(distinct, scores[labels == 1])
-    with_negative = np.isin(distinct, scores[labels == 0])
+    with_positive = np.isin(distinct, samples.scores[samples.labels == 1])
+    with_negative = np.isin(distinct, samples.scores[samples.labels == 0])
     return np.flatnonzero(np.append(True, with_negative) & np.append(with_positive, True))
 
 
@@ -180,7 +176,10 @@ def _gap(distinct: NDArray[np.float64], place: Any) -> Gap:
 
 
 def _ask(
-    asked: Asked, columns: tuple[Any, ...], distinct: NDArray[np.float64], places: NDArray[np.intp]
+    asked: Asked,
+    scores: NDArray[np.float64],
+    distinct: NDArray[np.float64],
+    places: NDArray[np.intp],
 ) -> list[float]:
     thresholds = [_gap(distinct, at).threshold for at in places]
-    return asked.values(columns[0], thresholds).tolist() if thresholds else []
+    return asked.values(scores, thresholds).tolist() if thresholds else []

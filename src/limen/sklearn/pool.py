@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.columns import Numbers
+from limen.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Pool", "fine_unit"]
+__all__ = ["Pool", "amounts_of", "fine_unit"]
 
 
 def fine_unit(columns: Sequence[Numbers], times: int) -> Fraction | None:
@@ -71,22 +72,22 @@ class Pool:
         self.model = model
         self._parts.append(kept)
 
-    def samples(self, *more: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return scores, labels and weights of all samples held, and of some more. O(n)."""
+    def samples(self, *more: tuple[Any, ...]) -> Samples:
+        """Return all samples held, and some more, where they have labels and no losses. O(n)."""
         parts = [*self._parts, *more]
         if not parts:
-            return np.empty(0), np.empty(0, np.uint8), None
+            return Samples(np.empty(0), np.empty(0, np.uint8))
         scores, labels, weights = zip(*parts, strict=True)
         weighing = None
         if any(each is not None for each in weights):
             pairs = zip(weights, scores, strict=True)
             weighing = np.concatenate([_or_ones(each, len(xs)) for each, xs in pairs])
-        return np.concatenate(scores), np.concatenate(labels), weighing
+        return Samples(np.concatenate(scores), np.concatenate(labels), weighing)
 
     def _joined(self, columns: tuple[Any, ...]) -> Any:
         """Add samples to the model, or to a new one that has another unit."""
         plain = self._follows and self.model.settings["unit"] is None
-        if not (plain and fine_unit(_amounts(columns), 1)):
+        if not (plain and fine_unit(amounts_of(columns), 1)):
             try:
                 self.model.update_many(*columns)
                 return self.model
@@ -94,7 +95,7 @@ class Pool:
                 if plain or not self._follows:
                     raise
         parts = [*self._parts, columns]
-        unit = fine_unit([column for part in parts for column in _amounts(part)], self._times)
+        unit = fine_unit([column for part in parts for column in amounts_of(part)], self._times)
         model = type(self.model)(**{**self.model.settings, "unit": unit})
         try:
             for part in parts:
@@ -108,7 +109,7 @@ class Pool:
         return model
 
 
-def _amounts(columns: tuple[Any, ...]) -> list[Numbers]:
+def amounts_of(columns: tuple[Any, ...]) -> list[Numbers]:
     """Weights, or losses below and above; without weights each sample counts 1."""
     scores, *amounts = columns
     if len(amounts) == 2 and amounts[0].dtype == np.uint8:  # labels and weights

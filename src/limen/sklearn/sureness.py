@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from limen.aim import Aim
+from limen.samples import Samples
 from limen.sklearn.pool import fine_unit
 from limen.trust import recommend
-from limen.units import Cost, exact_costs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["Sureness", "cost_at", "how_sure"]
 
@@ -31,36 +29,34 @@ class Sureness(NamedTuple):
         return cls(None, None, reason)
 
 
-def how_sure(columns: Sequence[Any], unit: Cost | None, costs: dict[str, Any]) -> Sureness:
+def how_sure(samples: Samples, aim: Aim) -> Sureness:
     """Ask `limen.recommend`, or keep the reason why it refuses. O(n log n).
 
     Only the ratio of weights matters, so they go in as whole numbers of the unit of the search.
     """
-    scores, labels, weights = columns
+    weights, unit = samples.weights, aim.unit
     if weights is not None:
         if unit is None:
-            unit = fine_unit([weights], max(exact_costs(**costs)[:2]))
+            unit = fine_unit([weights], max(aim.exact[:2]))
         if unit is not None:
             weights = np.rint(weights / float(unit)).astype(np.int64)
     try:
-        found = recommend(scores, labels, weights=weights, **costs)
+        found = recommend(samples.scores, samples.labels, weights=weights, **aim.mistakes)
     except ValueError as error:
         return Sureness.refused(f"{error} Label 1 is the positive class.")
     return Sureness(found.threshold, found.interval, found.reason)
 
 
-def cost_at(columns: Sequence[Any], threshold: float, costs: dict[str, Any]) -> float:
+def cost_at(samples: Samples, threshold: float, aim: Aim) -> float:
     """Add up what the mistakes of a threshold cost. O(n).
 
-    >>> columns = np.array([0.2, 0.4]), np.array([1, 0]), None
-    >>> cost_at(columns, 0.3, {"false_positive": 0.1, "false_negative": 0.2})
+    >>> samples = Samples(np.array([0.2, 0.4]), np.array([1, 0]))
+    >>> cost_at(samples, 0.3, Aim.of(false_positive=0.1, false_negative=0.2))
     0.3
     """
-    scores, labels, weights = columns
-    answered = scores >= threshold  # nan, which answers 0 to all, included
-    positive, negative, scale = exact_costs(**costs)
+    answered = samples.answers(threshold)  # nan, which answers 0 to all, included
+    positive, negative, scale = aim.exact
     alarms, missed = (
-        Fraction((at if weights is None else weights[at]).sum().item())
-        for at in (answered & (labels == 0), ~answered & (labels == 1))
+        Fraction(each.sum().item()) for each in (samples.zeros[answered], samples.ones[~answered])
     )
     return float(scale * (positive * alarms + negative * missed))

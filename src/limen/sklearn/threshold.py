@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from limen.errors import Infeasible
 from limen.metrics import BestCut, Metric
 from limen.online import OnlineCut
 from limen.optimum import Optimum
-from limen.sklearn.aim import Aim
+from limen.sklearn.aimed import Aimed
 from limen.sklearn.sureness import Sureness, cost_at, how_sure
-from limen.sklearn.wrapper import PER_ROW, Samples, inner_has
+from limen.sklearn.wrapper import PER_ROW, Pooled, inner_has
 from limen.units import Cost
 
 if TYPE_CHECKING:
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.samples import Samples
+
 __all__ = ["ThresholdClassifier"]
 
 _EXACT = "Set recommended=False for the exact threshold."
 
 
-class ThresholdClassifier(Aim):
+class ThresholdClassifier(Aimed):
     """A classifier that decides at the exact cheapest threshold, or at the recommended one.
 
     A drop-in for scikit-learn's `TunedThresholdClassifierCV`: instead of the best of a
@@ -352,11 +355,11 @@ class ThresholdClassifier(Aim):
             )
         return ""
 
-    def _how_sure(self, columns: tuple[Any, ...], priced: bool, repeated: bool) -> Sureness:
+    def _how_sure(
+        self, samples_of: Callable[[], Samples], priced: bool, repeated: bool
+    ) -> Sureness:
         unknown = self._unknown(priced, repeated)
-        if unknown:
-            return Sureness.refused(unknown)
-        return how_sure(columns, self.unit, self._costs())
+        return Sureness.refused(unknown) if unknown else how_sure(samples_of(), self._aim())
 
     def _sureness(self) -> Sureness:
         """Return what is known about new rows, which `partial_fit` does not compute."""
@@ -364,35 +367,37 @@ class ThresholdClassifier(Aim):
         if self._sure is None:
             pool = self._held
             priced = isinstance(pool.model, OnlineCut)
-            self._sure = self._how_sure(pool.samples(), priced, pool.repeated)
+            self._sure = self._how_sure(pool.samples, priced, pool.repeated)
         return self._sure
 
     def _hold_nothing(self, per_row: bool, used: str) -> None:
         natural = 0.5 if used == "predict_proba" else 0.0
-        self._conclude(Optimum(None, None, 0.0), self._new_pool(per_row), None, natural, 0.0)
+        aim = self._aim({"false_negative": np.empty(0, np.int64)} if per_row else {})
+        self._conclude(Optimum(None, None, 0.0), self._new_pool(aim), None, natural, 0.0)
 
-    def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]:
-        samples = samples._replace(scores=ordered_scores(samples.scores))
-        columns = self._columns(samples)
-        sure = self._how_sure(columns, samples.priced, samples.repeated)
+    def _found(self, pooled: Pooled, goes_on: bool) -> tuple[Any, ...]:
+        samples = replace(pooled.samples, scores=ordered_scores(pooled.samples.scores))
+        pooled, aim = pooled._replace(samples=samples), self._aim(pooled.costs)
+        sure = self._how_sure(lambda: samples, aim.priced, pooled.repeated)
         if self.recommended and sure.threshold is None:
             raise ValueError(f"{sure.reason} {_EXACT}")
         many = self.store_cv_results or self.thresholds is not None
-        results = self._results(samples) if many else None
+        results = self._results(pooled) if many else None
         pool = None
         if self.thresholds is not None and results is not None:
-            best, threshold, score, folds = self._best_of_these(samples, results)
+            best, threshold, score, folds = self._best_of_these(pooled, results)
         else:
-            if goes_on and samples.asked is None:
-                pool = self._new_pool(samples.priced, samples.repeated)
-                with pool.holding(columns) as model:
-                    best = self._best(model)
+            if goes_on and pooled.asked is None:
+                pool = self._new_pool(aim, pooled.repeated)
+                with pool.holding(aim.columns_of(samples)) as model:
+                    best = aim.best_of(model)
             else:
-                best = self._exact(samples)
-            threshold, score = self._chosen(best, sure, columns)
-            several = len(samples.sizes) > 1
-            folds = self._thresholds_of(samples.folds()) if several else [best.threshold]
-        if all(len(fold.scores) and np.ptp(fold.scores) == 0 for fold in samples.folds()):
+                best = self._exact(pooled)
+            threshold, score = self._chosen(best, sure, samples)
+            several = len(pooled.sizes) > 1
+            folds = self._thresholds_of(pooled.folds()) if several else [best.threshold]
+        each = [fold.samples.scores for fold in pooled.folds()]
+        if all(len(scores) and np.ptp(scores) == 0 for scores in each):
             warnings.warn(
                 "the classifier gives all rows the same score, so no threshold tells them apart: "
                 f"best_threshold_ is {threshold}, and every row gets the same answer.",
@@ -400,37 +405,37 @@ class ThresholdClassifier(Aim):
             )
         return best, pool, sure, threshold, score, np.array(folds), results
 
-    def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None:
-        if samples.priced != isinstance(self._held.model, OnlineCut):
+    def _hold_more(self, pooled: Pooled, learn: Callable[[], Any]) -> None:
+        samples, aim = pooled.samples, self._aim(pooled.costs)
+        if aim.priced != isinstance(self._held.model, OnlineCut):
             raise ValueError(
                 "costs per row must be given with every batch or with none: this batch differs "
                 "from those before."
             )
         missed, sure = None, None
-        columns = self._columns(samples)
+        columns = aim.columns_of(samples)
         with self._held.holding(columns) as model:
             try:
-                best = self._best(model)
+                best = aim.best_of(model)
             except Infeasible as infeasible:
                 missed, best = infeasible, infeasible.nearest
-            held = columns
             if self.recommended:
-                held = self._held.samples(columns)
-                sure = self._how_sure(held, samples.priced, self._held.repeated)
-            chosen = self._chosen(best, sure, held)
+                samples = self._held.samples(columns)
+                sure = self._how_sure(lambda: samples, aim.priced, self._held.repeated)
+            chosen = self._chosen(best, sure, samples)
             learn()
         self._conclude(best, self._held, sure, *chosen)
         if missed is not None:
             warnings.warn(str(missed), stacklevel=4)
 
     def _chosen(
-        self, best: Optimum | BestCut, sure: Sureness | None, columns: tuple[Any, ...]
+        self, best: Optimum | BestCut, sure: Sureness | None, samples: Samples
     ) -> tuple[float, float]:
         """Return the threshold to use, and its score on the samples held."""
         if self.recommended and sure is not None:
             threshold = self.best_threshold_ if sure.threshold is None else sure.threshold
             if threshold != best.threshold:
-                return threshold, 0.0 - cost_at(columns, threshold, self._costs())
+                return threshold, 0.0 - cost_at(samples, threshold, self._aim())
         if isinstance(best, Optimum):
             return best.threshold, 0.0 - best.loss
         aimed = self.metric is not None or self.scoring is not None

@@ -34,6 +34,7 @@ from limen.classifiers import (
     scores_of,
 )
 from limen.columns import Numbers, as_numbers, require_same_length
+from limen.samples import Samples
 from limen.sklearn.scoring import Asked, Scoring, rows_of
 from limen.units import Cost, exact_costs, unequal
 
@@ -42,37 +43,29 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["PER_ROW", "Samples", "Wrapper", "has_costs", "inner_has"]
+__all__ = ["PER_ROW", "Pooled", "Wrapper", "has_costs", "inner_has"]
 
 PER_ROW = ("sample_weight", "false_positive", "false_negative")
 
 
-class Samples(NamedTuple):
-    """Scores of rows that the classifier had not learned from, with labels, weights and costs."""
+class Pooled(NamedTuple):
+    """Samples of rows that the classifier had not learned from, and how they came about."""
 
-    scores: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    weights: Numbers | None
-    false_positive: Numbers | None
-    false_negative: Numbers | None
+    samples: Samples
+    costs: dict[str, Numbers]  # of each row, by the mistake; empty where one holds for all rows
     sizes: tuple[int, ...] = ()  # of the folds, one after the other; none where there is no fold
     repeated: bool = False  # whether folds share rows
     asked: Asked | None = None  # the scorer, where its value is known at no cut
     classifiers: tuple[Any, ...] = ()  # of the folds
 
-    @property
-    def priced(self) -> bool:
-        """Whether rows come with costs of their own."""
-        return self.false_positive is not None or self.false_negative is not None
-
-    def folds(self) -> list[Samples]:
+    def folds(self) -> list[Pooled]:
         """Divide the samples by fold."""
         found, start = [], 0
         for size in self.sizes:
             rows = slice(start, start + size)
-            part: list[Any] = [None if column is None else column[rows] for column in self[:5]]
+            costs = {name: column[rows] for name, column in self.costs.items()}
             asked = None if self.asked is None else self.asked.take(np.arange(start, start + size))
-            found.append(Samples(*part)._replace(asked=asked))
+            found.append(Pooled(self.samples.rows(rows), costs, asked=asked))
             start += size
         return found or [self]
 
@@ -82,12 +75,17 @@ class Rows(NamedTuple):
 
     classes: NDArray[Any]
     weights: Numbers | None
-    false_positive: Numbers | None
-    false_negative: Numbers | None
+    costs: dict[str, Numbers]
 
     def take(self, at: Any) -> Rows:
-        weights, *costs = (None if column is None else column[at] for column in self[1:])
-        return Rows(self.classes[at], weights, *costs)
+        costs = {name: column[at] for name, column in self.costs.items()}
+        return Rows(self.classes[at], None if self.weights is None else self.weights[at], costs)
+
+    def pooled(self, scores: Any, positive: Any) -> Pooled:
+        """Join the rows with the scores that a classifier gave them."""
+        labels = (self.classes == positive).view(np.uint8)
+        samples = Samples(np.asarray(scores, dtype=np.float64), labels, self.weights)
+        return Pooled(samples, self.costs)
 
 
 class Routed(NamedTuple):
@@ -160,9 +158,9 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         random_state: Any
         unit: Cost | None
 
-        def _found(self, samples: Samples, goes_on: bool) -> tuple[Any, ...]: ...
+        def _found(self, pooled: Pooled, goes_on: bool) -> tuple[Any, ...]: ...
         def _conclude(self, *found: Any) -> None: ...
-        def _hold_more(self, samples: Samples, learn: Callable[[], Any]) -> None: ...
+        def _hold_more(self, pooled: Pooled, learn: Callable[[], Any]) -> None: ...
         def _hold_nothing(self, per_row: bool, used: str) -> None: ...
 
     def _scoring(self) -> Scoring | None:
@@ -195,15 +193,15 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             rows = rows._replace(weights=routed.scorer.get("sample_weight"))
         if prefit:
             estimator: Any = self.estimator
-            samples = self._samples(estimator, X, rows, positive)
+            pooled = self._pooled(estimator, X, rows, positive)
             aside: Any = np.arange(len(rows.classes))
         else:
-            estimator, samples, aside = self._fit_folds(X, y, rows, positive, routed)
+            estimator, pooled, aside = self._fit_folds(X, y, rows, positive, routed)
         if scoring is not None and scoring.metric is None:
             names = np.unique(rows.classes) if not prefit else classes_of(estimator)
             asked = Asked(scoring.scorer, X, rows.classes, routed.scorer, names, positive)
-            samples = samples._replace(asked=asked.take(aside))
-        found = self._found(samples, hasattr(estimator, "partial_fit"))
+            pooled = pooled._replace(asked=asked.take(aside))
+        found = self._found(pooled, hasattr(estimator, "partial_fit"))
         self._publish(
             estimator, positive, classes_of(estimator) if prefit else np.unique(rows.classes)
         )
@@ -224,8 +222,8 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rows, positive = self._read(y, amounts, known)
         given = self._routed("partial_fit", rows.weights, params).estimator
         if begun:
-            samples = self._samples(self.estimator_, X, rows, positive)
-            self._hold_more(samples, lambda: self.estimator_.partial_fit(X, y, **given))
+            pooled = self._pooled(self.estimator_, X, rows, positive)
+            self._hold_more(pooled, lambda: self.estimator_.partial_fit(X, y, **given))
             return self
         estimator = clone(self._inner()).partial_fit(X, y, classes=known, **given)
         classes_of(estimator)
@@ -311,7 +309,9 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             for name, column in amounts.items()
         }
         require_same_length(y=y, **columns)
-        return Rows(y, *(columns.get(name) for name in PER_ROW)), positive
+        weights = columns.pop("sample_weight", None)
+        costs = {name: column for name, column in columns.items() if column is not None}
+        return Rows(y, weights, costs), positive
 
     def _favours(self) -> bool:
         """Return whether the answer depends on which class is the positive one."""
@@ -374,7 +374,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rows: Rows,
         positive: Any,
         routed: Routed,
-    ) -> tuple[Any, Samples, NDArray[np.intp]]:
+    ) -> tuple[Any, Pooled, NDArray[np.intp]]:
         """Fit on the folds, pool the scores of the rows left out, and fit on all rows."""
         if isinstance(self.cv, float):
             cv: Any = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
@@ -397,24 +397,24 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             for split in splits
         )
         aside = np.concatenate([score for _, score in splits])
-        pooled = np.concatenate([scores for scores, _ in scored])
-        samples = self._joined(pooled, rows.take(aside), positive)._replace(
-            sizes=tuple(len(scores) for scores, _ in scored),
-            repeated=len(np.unique(aside)) < len(aside),
-            classifiers=tuple(estimator for _, estimator in scored),
+        scores = np.concatenate([scores for scores, _ in scored])
+        pooled = (
+            rows.take(aside)
+            .pooled(scores, positive)
+            ._replace(
+                sizes=tuple(len(scores) for scores, _ in scored),
+                repeated=len(np.unique(aside)) < len(aside),
+                classifiers=tuple(estimator for _, estimator in scored),
+            )
         )
         if self._ensembled():
-            return scored[0][1], samples, aside
+            return scored[0][1], pooled, aside
         if self.refit:
-            return clone(inner).fit(X, y, **routed.estimator), samples, aside
-        return scored[0][1], samples, aside
+            return clone(inner).fit(X, y, **routed.estimator), pooled, aside
+        return scored[0][1], pooled, aside
 
-    def _samples(self, estimator: Any, X: Any, rows: Rows, positive: Any) -> Samples:
-        return self._joined(scores_of(estimator, X, self._response(), positive), rows, positive)
-
-    def _joined(self, scores: Any, rows: Rows, positive: Any) -> Samples:
-        labels = (rows.classes == positive).view(np.uint8)
-        return Samples(np.asarray(scores, dtype=np.float64), labels, *rows[1:])
+    def _pooled(self, estimator: Any, X: Any, rows: Rows, positive: Any) -> Pooled:
+        return rows.pooled(scores_of(estimator, X, self._response(), positive), positive)
 
     def _publish(self, estimator: Any, positive: Any, classes: NDArray[Any]) -> None:
         self.estimator_ = estimator

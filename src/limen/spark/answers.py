@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from limen import narrowing
 from limen.narrowing.answers import weighing
+from limen.samples import Samples
 from limen.spark.columns import prepared, prepared_losses
 from limen.spark.source import SparkSource
 
@@ -179,6 +180,6 @@ def hold(
     if found["units"].null_count:
         raise OverflowError("the weights add up to 2**63 units or more. Choose a larger unit.")
     labels = found["label"].to_numpy().astype(np.uint8)
-    columns = found["score"].to_numpy(), labels, found["units"].to_numpy()
-    model.update_many(*weighing(*columns, rows.unit))  # type: ignore[attr-defined]
+    tied = Samples(found["score"].to_numpy(), labels, found["units"].to_numpy())
+    model.update_many(*weighing(tied, rows.unit).columns)  # type: ignore[attr-defined]
     return model

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from limen.narrowing import Counts, Rows
+from limen.narrowing import Counts
 from limen.narrowing.search import DRAWN
 from limen.narrowing.sql import REFUSED, finer_steps, literal, ranges, steps_of
+from limen.samples import Samples
 from limen.spark.columns import SPARK, WRONG_LABEL
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class SparkSource:
             found["zeros"] = found["n"] - found["ones"]
         return found
 
-    def collect(self, kept: Kept) -> Rows:
+    def collect(self, kept: Kept) -> Samples:
         """Fetch the rows to keep."""
         rows = self._rows if kept.number is None else self._numbered
         near = rows.where(ranges(kept))
@@ -113,4 +114,4 @@ class SparkSource:
         label = F.expr("CAST(label = 1 AS TINYINT)").alias("label")
         table = near.select("score", label, *self._columns[2:]).toArrow()
         columns = [table[name].to_numpy() for name in self._columns]
-        return Rows(columns[0], columns[1].astype(np.uint8), *columns[2:])
+        return Samples(columns[0], columns[1].astype(np.uint8), *columns[2:])

@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen import losses, metrics
+from limen import metrics
+from limen.aim import Aim
 from limen.arrays import as_array
-from limen.batch import exact_best, loss_curve, optimal_cut
+from limen.batch import loss_curve
 from limen.best_cut import demands_of
-from limen.calibrator import OnlineCalibrator
 from limen.classifiers import require_known
-from limen.metrics import BestCut, Metric, as_metric, cost
-from limen.online import OnlineCut, OnlineThreshold
+from limen.metrics import BestCut, Metric, as_metric
+from limen.names import DEMANDS
 from limen.optimum import Optimum
 from limen.reporting import Report, report
 from limen.sklearn.candidates import (
@@ -28,17 +28,19 @@ from limen.sklearn.candidates import (
     require_thresholds,
     sums_below,
 )
-from limen.sklearn.pool import Pool, fine_unit
+from limen.sklearn.pool import Pool, amounts_of, fine_unit
 from limen.sklearn.scoring import Scoring, read_scoring
-from limen.sklearn.wrapper import Samples, Wrapper
-from limen.units import Cost, exact_costs
+from limen.sklearn.wrapper import Pooled, Wrapper
+from limen.units import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Aim"]
+    from limen.columns import Numbers
+
+__all__ = ["Aimed"]
 
 _SYMMETRIC = (
     metrics.accuracy,
@@ -49,7 +51,7 @@ _SYMMETRIC = (
 )
 
 
-class Aim(Wrapper):
+class Aimed(Wrapper):
     """Base of a classifier with a threshold: what the threshold is to be best at."""
 
     if TYPE_CHECKING:
@@ -157,8 +159,13 @@ class Aim(Wrapper):
         return self.scoring is not None and self._metric() is None
 
     def _limits(self) -> dict[str, Cost | None]:
-        names = ("min_precision", "min_recall", "max_false_positive_rate", "max_positive_rate")
-        return {name: getattr(self, name) for name in names}
+        # A number of rows is no limit here: folds and batches have other numbers of them.
+        return {name: getattr(self, name) for name, bound in DEMANDS.items() if not bound.counts}
+
+    def _aim(self, costs: dict[str, Numbers] | None = None) -> Aim:
+        """Return what the parameters ask for, with costs of each row where there are any."""
+        given: Any = {**self._costs(), **(costs or {}), **self._limits()}
+        return Aim.of(metric=self._metric(), unit=self.unit, **given)
 
     def _measured(self) -> bool:
         """Whether something other than the lowest cost is asked for."""
@@ -175,41 +182,21 @@ class Aim(Wrapper):
     def _costs(self) -> dict[str, Any]:
         return {"false_positive": self.false_positive, "false_negative": self.false_negative}
 
-    def _new_pool(self, priced: bool, repeated: bool = False) -> Pool:
-        if priced and not self._measured():
-            return Pool(OnlineCut(unit=self.unit), 1, repeated)
-        times = max(exact_costs(**self._costs())[:2])
-        if self._measured():
-            return Pool(OnlineCalibrator(unit=self.unit), times, repeated)
-        return Pool(OnlineThreshold(unit=self.unit, **self._costs()), times, repeated)
+    def _new_pool(self, aim: Aim, repeated: bool = False) -> Pool:
+        return Pool(aim.model(), max(aim.exact[:2]), repeated)
 
-    def _best(self, model: Any) -> Optimum | BestCut:
-        if not self._measured():
-            best: Optimum = model.optimum
-            return best
-        metric = self._metric() or cost(**self._costs())
-        measured: BestCut = model.best(metric, **self._limits())
-        return measured
-
-    def _exact(self, samples: Samples) -> Optimum | BestCut:
+    def _exact(self, pooled: Pooled) -> Optimum | BestCut:
         """Find the best cut of some samples, holding none of them."""
-        columns = self._columns(samples)
-        if samples.asked is not None:
-            return best_asked(samples.asked, columns, self.unit)[0]
-        if self._measured():
-            with self._new_pool(samples.priced).holding(columns) as model:
-                return self._best(model)
-        unit, times = self.unit, max(exact_costs(**self._costs())[:2])
-        if samples.priced:
-            return optimal_cut(*columns, unit=fine_unit(columns[1:], 1) if unit is None else unit)
-        scores, labels, weights = columns
-        if unit is None and weights is not None:
-            unit = fine_unit([weights], times)
-        given: Any = {"weights": weights, "unit": unit, **self._costs()}
-        found: Optimum = exact_best(scores, labels, **given)
+        samples, aim = pooled.samples, self._aim(pooled.costs)
+        if pooled.asked is not None:
+            return best_asked(pooled.asked, samples, self.unit)[0]
+        unit = aim.unit
+        if unit is None:
+            unit = fine_unit(amounts_of(aim.columns_of(samples)), max(aim.exact[:2]))
+        found: Optimum | BestCut = replace(aim, unit=unit).best(samples)
         return found
 
-    def _thresholds_of(self, folds: list[Samples]) -> list[float]:
+    def _thresholds_of(self, folds: list[Pooled]) -> list[float]:
         """Find the exact threshold of each fold alone; nan where there is none."""
         found = []
         for fold in folds:
@@ -219,37 +206,25 @@ class Aim(Wrapper):
                 found.append(math.nan)
         return found
 
-    def _columns(self, samples: Samples) -> tuple[Any, ...]:
-        """Join scores with labels and weights, or with losses, as the models take them."""
-        if not samples.priced:
-            return samples[:3]
-        prices = {}
-        for name, column in (("fp", samples.false_positive), ("fn", samples.false_negative)):
-            same = Fraction(self.false_positive if name == "fp" else self.false_negative)
-            whole = int(same) if same.denominator == 1 else float(same)
-            price: Any = whole if column is None else column
-            prices[name] = price if samples.weights is None else price * samples.weights
-        return (samples.scores, *losses.cost_matrix(samples.labels, **prices))
-
-    def _results(self, samples: Samples) -> dict[str, Any]:
+    def _results(self, pooled: Pooled) -> dict[str, Any]:
         """Value thresholds on all scores and on those of each fold."""
-        values = None
+        values, samples = None, pooled.samples
         if self.thresholds is not None:
             thresholds = as_thresholds(self.thresholds, samples.scores)
-        elif samples.asked is not None:
-            _, thresholds, values = best_asked(samples.asked, self._columns(samples), self.unit)
+        elif pooled.asked is not None:
+            _, thresholds, values = best_asked(pooled.asked, samples, self.unit)
         else:
             scores = samples.scores
             if samples.weights is not None:
                 scores = scores[samples.weights > 0]
             thresholds = loss_curve(scores, np.ones(len(scores), np.uint8)).thresholds
-        folds = [self._values(fold, thresholds) for fold in samples.folds()]
+        folds = [self._values(fold, thresholds) for fold in pooled.folds()]
         if values is None:
-            values = folds[0] if len(folds) == 1 else self._values(samples, thresholds)
+            values = folds[0] if len(folds) == 1 else self._values(pooled, thresholds)
         return {"thresholds": thresholds, "scores": values, "fold_scores": np.array(folds)}
 
     def _best_of_these(
-        self, samples: Samples, results: dict[str, Any]
+        self, pooled: Pooled, results: dict[str, Any]
     ) -> tuple[Optimum | BestCut, float, float, list[float]]:
         """Choose among some thresholds; return the exact cut, the choice, its value, and folds'.
 
@@ -267,21 +242,18 @@ class Aim(Wrapper):
             else thresholds[highest_of_best(thresholds, sign * each)]
             for each in results["fold_scores"]
         ]
-        if samples.asked is None:
-            return self._exact(samples), threshold, value, folds
-        return cut_at(self._columns(samples), threshold, value, self.unit), threshold, value, folds
+        if pooled.asked is None:
+            return self._exact(pooled), threshold, value, folds
+        return cut_at(pooled.samples, threshold, value, self.unit), threshold, value, folds
 
-    def _values(self, samples: Samples, thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _values(self, pooled: Pooled, thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Say what each threshold is worth, as `best_score_` does. O(n log n)."""
-        if samples.asked is not None:
-            return samples.asked.values(samples.scores, thresholds)
-        columns = self._columns(samples)
-        if samples.priced:
-            scores, *sides = columns
+        samples, aim = pooled.samples, self._aim(pooled.costs)
+        if pooled.asked is not None:
+            return pooled.asked.values(samples.scores, thresholds)
+        if aim.priced:
+            scores, *sides = aim.columns_of(samples)
             (below, _), (spared, above) = sums_below(scores, sides, thresholds, self.unit)
             return 0.0 - (below + above - spared)
-        counts = counts_at(columns, thresholds, self.unit)
-        metric = self._metric()
-        if metric is None:
-            return np.asarray(0.0 - cost(**self._costs())(*counts))
-        return np.asarray(as_metric(metric)(*counts), dtype=np.float64)
+        values = np.asarray(aim.measure(*counts_at(samples, thresholds, self.unit)), np.float64)
+        return 0.0 - values if aim.metric is None else values
