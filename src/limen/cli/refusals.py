@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from limen.cli.exits import BAD_INPUT, INFEASIBLE, USAGE, Failure
+from limen.confidence import reach_of
 from limen.digits import within
 from limen.errors import Infeasible
-from limen.trust.intervals import reach_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
