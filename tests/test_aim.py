@@ -7,9 +7,13 @@ import inspect
 import math
 import pickle
 import random
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,6 +52,36 @@ class TestNames:
         assert list(Demands.__annotations__) == list(DEMANDS)
         options = inspect.signature(OnlineCalibrator.best).parameters
         assert [name for name in options if name.startswith(("min_", "max_"))] == list(DEMANDS)
+
+    def test_the_classifier_takes_every_demand_that_is_a_share(self) -> None:
+        ours = pytest.importorskip("limen.sklearn").ThresholdClassifier
+        named = [name for name in inspect.signature(ours).parameters if name in DEMANDS]
+
+        assert named == [name for name, bound in DEMANDS.items() if not bound.counts]
+
+    def test_the_command_line_has_an_option_for_every_outcome_and_demand(self) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "limen", "fit", "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        options = set(re.findall(r"--[a-z-]+", done.stdout))
+
+        for name in (*OUTCOMES, *DEMANDS, *(f"{outcome}_column" for outcome in OUTCOMES)):
+            assert f"--{name.replace('_', '-')}" in options
+        assert set(METRIC_NAMES) <= set(re.findall(r"\w+", done.stdout))
+
+    @pytest.mark.parametrize("name", [*DEMANDS, *OUTCOMES, *METRIC_NAMES])
+    def test_every_name_stands_in_the_documentation(self, name: str) -> None:
+        pages = Path(__file__).parent.parent / "docs"
+        if not pages.is_dir():
+            pytest.skip("the documentation is not here")
+        dashed = "--" + name.replace("_", "-")
+
+        assert any(
+            name in text or dashed in text for text in (p.read_text() for p in pages.glob("*.md"))
+        )
 
     def test_costs_of_signatures_are_outcomes_of_the_table(self) -> None:
         for function in (Aim.of, limen.report):

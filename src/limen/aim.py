@@ -250,7 +250,7 @@ class Aim:
         read = {outcome: self.costs[outcome] for outcome in self.by_row}
         require_same_length(labels=samples.labels, **read)
         short = {OUTCOMES[outcome].short: each for outcome, each in self.costs.items()}
-        below, above = losses.cost_matrix(samples.labels, **short)
+        below, above = losses.priced(samples.labels, **short)
         return losses.weighed(below, samples.weights), losses.weighed(above, samples.weights)
 
     def best(self, samples: Samples) -> Any:
@@ -276,14 +276,12 @@ class Aim:
 
     def _best_measured(self, samples: Samples) -> BestCut:
         """Find the best cut by a metric or under demands, in the scores of the core."""
-        model = OnlineCalibrator(unit=self.unit)
         if self.prevalence is None:
-            model.update_many(*samples.columns)
-            best: BestCut = self.best_of(model)
+            best: BestCut = self.best_of(self.holding(samples))
             return best
         zero, one, scale = exact_costs(*self._shares(samples))
         counts = losses.weighed(np.where(samples.labels == 1, one, zero), samples.weights)
-        model.update_many(samples.scores, samples.labels, counts)
+        model = self.holding(replace(samples, weights=counts))
         cuts, limits = Cuts(*model._cuts()), self.limits
         # Counts are whole numbers of `scale` rows each; functions and max_positives are about rows.
         cuts = cuts._replace(unit=(scale * Fraction(*cuts.unit)).as_integer_ratio())
@@ -309,8 +307,7 @@ class Aim:
 
     def _shares(self, samples: Samples) -> tuple[Any, Any]:
         """Return how much each label 0 and each label 1 counts at the prevalence. O(n)."""
-        prevalence: Any = self.prevalence
-        return losses.at_prevalence(samples.labels, prevalence, weights=samples.weights)
+        return losses.shares_at(samples.labels, self.prevalence, samples.weights)
 
     def reduced(self, samples: Samples) -> tuple[Samples, Aim]:
         """Put costs of each sample into labels and weights; return both as they are then. O(n).
@@ -328,13 +325,22 @@ class Aim:
             Aim.of(confidence=self.confidence, unit=self.unit),
         )
 
-    def model(self) -> Any:
-        """Make an empty model that follows this aim, whatever the prevalence."""
+    def model(self, **settings: Any) -> Any:
+        """Make an empty model that follows this aim, with more settings such as a capacity.
+
+        It knows no prevalence: of that, ask `on` samples first.
+        """
         if not self.by_cost:
-            return OnlineCalibrator(unit=self.unit)
+            return OnlineCalibrator(unit=self.unit, **settings)
         if self.priced:
-            return OnlineCut(unit=self.unit)
-        return OnlineThreshold(unit=self.unit, **self.mistakes)
+            return OnlineCut(unit=self.unit, **settings)
+        return OnlineThreshold(unit=self.unit, **self.mistakes, **settings)
+
+    def holding(self, samples: Samples) -> Any:
+        """Make such a model that holds samples, in the scores of the core. O(n)."""
+        model = self.model()
+        model._many(*self.columns_of(samples), True)  # which were read at the door
+        return model
 
     def columns_of(self, samples: Samples) -> tuple[Any, ...]:
         """Return the columns that such a model takes: with losses where outcomes are priced."""

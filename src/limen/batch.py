@@ -256,7 +256,7 @@ def review_band(
     """
     samples = Samples.of(scores, labels, weights, direction)
     calibrator = OnlineCalibrator(unit=unit)
-    calibrator.update_many(*samples.columns)
+    calibrator._many(*samples.columns, True)
     band = calibrator.review_band(
         asking=asking,
         false_positive=false_positive,
@@ -291,7 +291,5 @@ def loss_curve(
     """
     aim = Aim.of(false_positive=false_positive, false_negative=false_negative, unit=unit)
     samples = Samples.of(scores, labels, weights, direction)
-    model = aim.model()
-    model.update_many(*aim.columns_of(samples))
-    curve: LossCurve = samples.present(model.curve())
+    curve: LossCurve = samples.present(aim.holding(samples).curve())
     return curve

@@ -251,7 +251,8 @@ def samples_with_labels(
     xs = as_scores(scores)
     ys = as_labels(labels, xs)
     ws = None if weights is None else as_numbers(weights, "weights")
-    require_same_length(scores=xs, labels=ys, weights=ws)
+    if len(xs) != len(ys) or (ws is not None and len(xs) != len(ws)):
+        require_same_length(scores=xs, labels=ys, weights=ws)
     return xs, ys, ws
 
 

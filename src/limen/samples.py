@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from limen.columns import Numbers, as_labels, as_numbers, as_scores, require_same_length
-from limen.direction import is_falling, negated, turned
+from limen.columns import Numbers, samples_with_labels
+from limen.direction import is_falling, turned
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -66,13 +66,9 @@ class Samples:
 
         O(n). Arrays of the right types are not copied.
         """
-        given = as_scores(scores)
-        ys = as_labels(labels, given)
-        ws = None if weights is None else as_numbers(weights, "weights")
-        if not len(given) == len(ys) == (len(ys) if ws is None else len(ws)):
-            require_same_length(scores=given, labels=ys, weights=ws)
+        given, ys, ws = samples_with_labels(scores, labels, weights)
         falling = direction != ">=" and is_falling(direction)
-        return cls(negated(given) if falling else given, ys, ws, direction)
+        return cls(0.0 - given if falling else given, ys, ws, direction)
 
     def __len__(self) -> int:
         return len(self.scores)
