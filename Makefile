@@ -20,7 +20,7 @@ USUAL := $(if $(LIMEN_THOROUGH),-DLIMEN_THOROUGH)
 QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo serve-demo test native-test python-check sanitize clang-test aarch64-test x86-test \
-        python-sanitize thread-sanitize lint types lowest api-check check thorough docs coverage bench \
+        python-sanitize thread-sanitize lint types stubs lowest api-check check thorough docs coverage bench \
         bench-native bench-spark trust-laws study-trust study clean
 
 ## The main job on a small real data set.
@@ -107,6 +107,13 @@ types: $(VENV)/check
 	$(BIN)/pyright --pythonpath $(BIN)/python tests/typed_uses.py
 	$(BIN)/ty check --python $(VENV) tests/typed_uses.py
 	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python tests/typed_uses.py
+
+## The types of the core, made anew of its bindings; a test compares them.
+stubs: $(VENV)/check
+	$(BIN)/python native/stubs.py > build/_core.pyi
+	mv build/_core.pyi src/limen/_core.pyi
+	$(BIN)/ruff check --quiet --select F,I --fix src/limen/_core.pyi
+	$(BIN)/ruff format --quiet src/limen/_core.pyi
 
 ## The lowest versions that pyproject.toml allows, and the tests that use them. They have wheels for
 ## the oldest Python alone; river is apart, because it needs a newer NumPy than the others.

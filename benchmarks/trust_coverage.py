@@ -12,11 +12,9 @@ import numpy as np
 
 from benchmarks.machine import write
 from benchmarks.trust_laws import LAWS, Law
-from limen import optimal_threshold
-from limen.columns import samples_with_labels
-from limen.trust.intervals import SAFE, SMOOTH, Costs, cuts_near
-from limen.trust.ranked import Ranked
-from limen.trust.rule import best_place
+from limen import _core, optimal_threshold
+from limen.confidence import SAFE, SMOOTH
+from limen.samples import Samples
 
 SIZES = (300, 1_000, 3_000)
 RESULT = Path(__file__).parent / "results" / "trust" / "coverage.json"
@@ -24,7 +22,7 @@ RESULT = Path(__file__).parent / "results" / "trust" / "coverage.json"
 
 def coverage(law: Law, n: int, redraws: int, seed: int) -> dict[str, float]:
     """The share of intervals that hold the best threshold, and of the rows that lie inside."""
-    rng, costs = np.random.default_rng(seed), Costs(1, law.false_negative)
+    rng = np.random.default_rng(seed)
     held = {0.8: 0, 0.9: 0, 0.95: 0, 0.99: 0}
     smooth, width, used = 0, 0.0, 0
     while used < redraws:
@@ -32,16 +30,14 @@ def coverage(law: Law, n: int, redraws: int, seed: int) -> dict[str, float]:
         if not 5 <= labels.sum() <= n - 5:
             continue  # refused: nothing is said
         used += 1
-        ranked = Ranked.of(*samples_with_labels(scores, labels, weights))
-        near = cuts_near(ranked, best_place(ranked, costs), costs, SAFE[0.99])
-        best = ranked.place(law.best)
+        columns = Samples.of(scores, labels, weights).columns
+        ranked = _core.Ranked(*columns, 1, law.false_negative)
+        counted = np.sort(scores if weights is None else scores[weights > 0])
         for level in held:
-            places = near.within(SAFE[level]).places
-            held[level] += bool(places[0] <= best <= places[-1])
-            if level == 0.95:
-                width += (places[-1] - places[0]) / n
-        places = near.within(SMOOTH[0.95]).places
-        smooth += bool(places[0] <= best <= places[-1])
+            held[level] += ranked.keeps(law.best, SAFE[level])
+        _, low, high, _ = ranked.recommend(SAFE[0.95])
+        width += float(np.diff(np.searchsorted(counted, (low, high)))[0]) / n
+        smooth += ranked.keeps(law.best, SMOOTH[0.95])
     told = {str(level): round(count / redraws, 4) for level, count in held.items()}
     share = {"0.95, reach of a smooth minimum": round(smooth / redraws, 4)}
     return {**told, **share, "mean share of rows inside at 0.95": round(width / redraws, 4)}

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which cuts the samples cannot tell from the best one, and the one to recommend, searched in a
-// tree. The same as limen.trust finds in whole arrays: there is why, here is how.
+// Which cuts the samples do not distinguish from the best one, and the one to recommend: of these
+// the one nearest to where a model of ranks would cut.
 //
-// ends, nearest      O(log n) where the loss is not flat: a part is left out where even its
+// ends, recommended  O(log n) where the loss is not flat: a part is left out where even its
 //                    cheapest cut costs too much for its farthest
 // rank_bins          as in rank_bins.hpp
 //
-// A cut is within reach of the best when it costs at most `reach` standard errors more. The
-// standard error grows away from the best cut, so that of a part is at most that of its ends.
+// A cut is within reach of the best when it costs at most `reach` standard errors more. Near the
+// minimum the scale of the loss cancels, so that the reach of a confidence is one number for all
+// data (limen.confidence). The standard error grows away from the best cut, so that of a part is at
+// most that of its ends.
+//
+// tests/recommended_oracle.py is the same over all cuts of whole arrays, in NumPy.
 
 #pragma once
 
@@ -52,15 +56,35 @@ public:
 
     // The lowest and the highest cut within reach of the best one.
     std::pair<Gap, Gap> ends(double reach) const {
-        Found low, high;
-        const double all = real(whole_.to.weight());
-        if (!near({}, reach) || !take({}, 0, low)) lowest(whole_, 0, reach, low);
-        if (!highest(whole_, all, reach, high)) take({}, 0, high);
+        const auto [low, high] = found_ends(reach);
         return {gap(low), gap(high)};
+    }
+    // Whether a threshold lies between them: it answers as one of these cuts or one between.
+    bool keeps(double threshold, double reach) const {
+        const auto [low, high] = ends(reach);
+        return !(low.has_lower && threshold <= low.lower) &&
+               (!high.has_upper || threshold <= high.upper);
+    }
+
+    // How many standard errors more than the best one a cut costs that has these sums below it.
+    double distance(const Sums& sums) const {
+        const double spread = error(sums);
+        return spread != 0 ? static_cast<double>(costs_.between(best_, sums)) / spread : 0;
+    }
+
+    // What the best cut of such samples costs more per weight than the best of all rows, in whole
+    // costs; within a factor of about two.
+    double regret() const {
+        const auto [low, high] = found_ends(1);
+        const double squares = (high.sums.ones_squared() + high.sums.zeros_squared()) -
+                               (low.sums.ones_squared() + low.sums.zeros_squared());
+        const auto costs = static_cast<double>(Wide{costs_.false_positive} * costs_.false_negative);
+        return 0.24 * std::sqrt(costs * squares) / real(whole_.to.weight());
     }
 
     // Of the cuts within reach the one nearest to where the model of ranks would cut; of two as
-    // near the cheaper, then the lower.
+    // near the cheaper, then the lower. The reach is 0.75 up to 300 samples and slowly less beyond,
+    // so that the answer becomes the exact optimum as samples come in.
     Gap recommended() const {
         const double samples = effective_samples(), weight = real(whole_.to.weight());
         const double reach = 0.75 * std::min(1.0, std::pow(300 / samples, 0.25));
@@ -95,6 +119,18 @@ private:
 
     static double real(std::int64_t number) { return static_cast<double>(number); }
 
+    std::pair<Found, Found> found_ends(double reach) const {
+        Found low, high;
+        const double all = real(whole_.to.weight());
+        if (!near({}, reach) || !take({}, 0, low)) lowest(whole_, 0, reach, low);
+        if (!highest(whole_, all, reach, high)) take({}, 0, high);
+        return {low, high};
+    }
+
+    // The standard error of a cut's loss minus that of the best: the larger of two variances of
+    // what lies between, that of the labels seen and that of labels for which either answer costs
+    // the same. Without the second, rare and expensive labels would not show where there happen to
+    // be none.
     double error(const Sums& sums) const {
         const double ones = std::fabs(sums.ones_squared() - best_.ones_squared());
         const double zeros = std::fabs(sums.zeros_squared() - best_.zeros_squared());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "instances.hpp"
+#include "ranked.hpp"
 #include "testing.hpp"
 #include "testing_trees.hpp"
 
@@ -133,6 +134,42 @@ bool same(const Gap& a, const Gap& b) {
            (!a.has_lower || a.lower == b.lower) && (!a.has_upper || a.upper == b.upper);
 }
 
+template <class Parts, class Best>
+void check_cuts(const Parts& parts, const WholeCosts& costs, const Best& best,
+                const Definition& wanted, const std::string& note) {
+    const NearCuts cuts(parts, costs, best);
+    CHECK_NOTE(std::fabs(cuts.effective_samples() / wanted.worth() - 1) < 1e-12, note);
+    for (const double reach : {0.0, 0.3, 1.0, 2.31, 50.0}) {
+        const auto found = cuts.ends(reach), ends = wanted.ends(reach);
+        CHECK_NOTE(same(found.first, ends.first) && same(found.second, ends.second), note);
+    }
+    const RankBins bins = cuts.rank_bins(), by_hand = wanted.bins();
+    CHECK_NOTE(bins.ones == by_hand.ones && bins.zeros == by_hand.zeros, note);
+    CHECK_NOTE(same(cuts.recommended(), wanted.recommended()), note);
+}
+
+// The same samples as arrays in order of score.
+void check_ranked(const std::vector<Sample>& samples, const WholeCosts& costs,
+                  const Definition& wanted, const std::string& note) {
+    const auto check = [&](const auto& ranked) {
+        const auto& parts = ranked.parts();
+        CHECK_NOTE(ranked.rows(false) + ranked.rows(true) ==
+                       static_cast<std::int64_t>(samples.size()),
+                   note);
+        check_cuts(parts, costs, parts.below()[parts.best()], wanted, note);
+    };
+    std::vector<SignedRow> rows;
+    LabelledScores plain(samples.size(), 0, 0);
+    bool even = true;
+    for (const Sample& each : samples) {
+        rows.push_back({ordered_bits(each.score), each.label ? -each.weight : each.weight});
+        plain.put(each.score, each.label);
+        even = even && each.weight == 1;
+    }
+    check(Ranked<RankedSums>(std::move(rows), costs));
+    if (even) check(Ranked<Counts>(plain, costs));
+}
+
 // Asks a model, and compares.
 template <class Samples>
 void check_model(const Samples& held, const WholeCosts& costs, const std::vector<Sample>& samples,
@@ -140,17 +177,10 @@ void check_model(const Samples& held, const WholeCosts& costs, const std::vector
     if (samples.empty()) return;
     const Definition wanted(samples, costs);
     seen(held, costs, [&](const auto& parts, const auto& best) {
-        const NearCuts cuts(parts, costs, best);
-        CHECK_NOTE(std::fabs(cuts.effective_samples() / wanted.worth() - 1) < 1e-12, note);
-        for (const double reach : {0.0, 0.3, 1.0, 2.31, 50.0}) {
-            const auto found = cuts.ends(reach), ends = wanted.ends(reach);
-            CHECK_NOTE(same(found.first, ends.first) && same(found.second, ends.second), note);
-        }
-        const RankBins bins = cuts.rank_bins(), by_hand = wanted.bins();
-        CHECK_NOTE(bins.ones == by_hand.ones && bins.zeros == by_hand.zeros, note);
-        CHECK_NOTE(same(cuts.recommended(), wanted.recommended()), note);
+        check_cuts(parts, costs, best, wanted, note);
         return 0;
     });
+    check_ranked(samples, costs, wanted, note);
 }
 
 template <class Samples>

@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
-import json
 import math
 import random
 import signal
 import sys
 import tracemalloc
-import zlib
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -783,39 +779,6 @@ def test_recommended_thresholds_need_labels_and_enough_of_them() -> None:
             grouped.recommended()
     with pytest.raises(TypeError, match="has its costs already"):
         part_of([]).recommended(false_negative=3)
-
-
-# What was stored before groups were bytes and had one clock.
-
-STORED = json.loads(Path(__file__).with_name("stored_groups_v1.json").read_text())
-
-
-def stored(name: str) -> Any:
-    return limen.from_bytes(zlib.decompress(base64.b64decode(STORED[name])))
-
-
-def test_groups_that_were_stored_as_models_are_read() -> None:
-    """Never change stored_groups_v1.json. What it holds is on people's disks."""
-    expected = Grouped(OnlineThreshold(false_negative=5), at_least=2)
-    groups = [("de", "bonn"), ("de", "berlin"), "fr", ("de", "bonn"), ("de", "bonn")]
-    scores, labels, weights = [0.1, 0.9, 0.5, 0.25, 0.75], [0, 1, 0, 0, 1], [1, 1, 0.5, 1, 1]
-    expected.update_many(groups, scores, labels, weights)
-
-    assert expected.to_bytes() == stored("grouped").to_bytes()
-    assert 2 == stored("grouped").at_least
-
-
-def test_windows_that_were_stored_with_clocks_of_their_own_have_one_now() -> None:
-    expected = Grouped(LastPeriod(OnlineCalibrator(), 10))
-    for group, score, label, time in [
-        ("idle", 0.5, 1, 0),
-        ("busy", 0.25, 1, 5),
-        ("busy", 0.75, 0, 12),
-    ]:
-        expected.update(group, score, label, time=time)
-
-    assert expected.to_bytes() == stored("windows").to_bytes()
-    assert [(), ("busy",)] == list(stored("windows"))
 
 
 def test_a_stored_group_that_is_ahead_of_the_clock_is_refused() -> None:

@@ -18,21 +18,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import limen
-from limen.trust.intervals import (
-    NAMED,
-    SAFE,
-    SMOOTH,
+from recommended_oracle import (
     Costs,
+    Ranked,
+    best_place,
+    bin_ends,
     cuts_near,
     distance,
     ends_near,
+    rank_model,
+    recommended_place,
+    regret,
     total_losses,
+    whole_weights,
 )
-from limen.trust.rank_model import _bin_ends, rank_model
-from limen.trust.ranked import Ranked, _whole
-from limen.trust.rule import best_place, recommended_place
+
+import limen
+from limen import _core
+from limen.confidence import NAMED, SAFE, SMOOTH
+from limen.samples import Samples
 
 OPEN = Path(__file__).parents[2] / "shared" / "data" / "open"
 needs_data = pytest.mark.skipif(not OPEN.exists(), reason="the shared data sets are not here")
@@ -85,7 +89,11 @@ def first(name: str, n: str, fp: str, fn: str) -> tuple[np.ndarray, np.ndarray, 
 
 
 def ranked_of(scores: Any, labels: Any, weights: Any = None) -> Ranked:
-    return Ranked.of(*limen.columns.samples_with_labels(scores, labels, weights))
+    return Ranked(*Samples.of(scores, labels, weights).columns)
+
+
+def native_of(costs: Costs, scores: Any, labels: Any, weights: Any = None) -> _core.Ranked:
+    return _core.Ranked(*Samples.of(scores, labels, weights).columns, *costs)
 
 
 def drawn(n: int, seed: int = 0, levels: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -169,8 +177,8 @@ def test_a_named_threshold_is_as_far_as_known() -> None:
 
 def brute_force(ranked: Ranked, costs: Costs, reach: float) -> list[int]:
     """The cuts within reach, from sums over the samples between each and the best."""
-    scores, labels = ranked.scores.tolist(), ranked._positive().tolist()
-    weights = [1] * len(scores) if ranked.weights is None else ranked.weights.tolist()
+    scores, labels = ranked.scores.tolist(), ranked.labels.tolist()
+    weights = ranked.weights.tolist()
     cuts = [
         c for c in range(len(scores) + 1) if c in (0, len(scores)) or scores[c] != scores[c - 1]
     ]
@@ -213,26 +221,68 @@ def test_the_cuts_near_the_best_are_those_of_plain_sums(
     assert (within[0], within[-1]) == ends_near(ranked, best_place(ranked, costs), costs, reach)
 
 
-@pytest.mark.parametrize("levels", [None, 1500])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_no_cut_within_reach_is_left_out_where_blocks_are(levels: Any, weighted: bool) -> None:
-    scores, labels = drawn(5_000, levels=levels)
-    weights = np.random.default_rng(1).integers(1, 9, len(scores)) if weighted else None
-    ranked, costs = ranked_of(scores, labels, weights), Costs(1, 3)
-    best, every = best_place(ranked, costs), ranked.cuts()
-    least = total_losses(ranked.below([best]), ranked.all(), costs)
-    excess = total_losses(ranked.below(every), ranked.all(), costs) - least
-    far = [distance(ranked, best, int(place), costs) for place in every[::7]]
+WEIGHTS = {
+    "none": lambda rng, n: None,
+    "ones": lambda rng, n: np.ones(n),
+    "whole": lambda rng, n: rng.integers(0, 9, n),
+    "quarters": lambda rng, n: rng.integers(1, 9, n) / 4,
+    "tenths": lambda rng, n: rng.integers(1, 30, n) / 10,
+    "any": lambda rng, n: rng.pareto(2, n) + 0.5,
+    "heavy": lambda rng, n: rng.integers(1, 10**9, n),
+}
 
-    near = cuts_near(ranked, best, costs, 2.31)
 
-    assert set(every[::7][np.array(far) <= 2.31].tolist()) == set(near.places.tolist()) & set(
-        every[::7].tolist()
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("levels", [None, 5, 60, 1500])
+@pytest.mark.parametrize("n", [12, 60, 300, 5_000])
+def test_the_core_finds_bit_for_bit_what_the_definition_says(
+    n: int, levels: Any, weights: str
+) -> None:
+    for seed, costs in enumerate([Costs(1, 1), Costs(1, 5), Costs(20, 1), Costs(3, 7)]):
+        scores, labels = drawn(n, seed=seed, levels=levels)
+        sizes = WEIGHTS[weights](np.random.default_rng(seed), n)
+        ranked, native = (
+            ranked_of(scores, labels, sizes),
+            native_of(costs, scores, labels, sizes),
+        )
+        best = best_place(ranked, costs)
+        for reach in (0.5, 2.31):
+            low, high = ends_near(ranked, best, costs, reach)
+            found = (recommended_place(ranked, best, costs), low, high)
+            expected = [*map(ranked.threshold, found), regret(ranked, best, costs)]
+
+            assert expected == list(native.recommend(reach))
+            for threshold in (-math.inf, 0.2, 0.5, 0.8, math.inf, math.nan, *expected[:3]):
+                place = ranked.place(threshold)
+                assert (low <= place <= high) == native.keeps(threshold, reach)
+                assert distance(ranked, best, place, costs) == native.distance(threshold)
+        total = ranked.all()
+        assert (total.weight[0], total.squared[0]) == pytest.approx(native.weight(), rel=1e-15)
+        rows = [(int(np.count_nonzero(ranked.labels == label))) for label in (0, 1)]
+        assert rows == [count for count, _ in native.worth()]
+
+
+@pytest.mark.parametrize("levels", [None, 7])
+def test_counts_of_scores_are_as_many_rows(levels: Any) -> None:
+    scores, labels = drawn(900, levels=levels)
+    costs = Costs(1, 4)
+    known, at = np.unique(scores, return_inverse=True)
+    ones = np.bincount(at, labels).astype(np.int64)
+    zeros = np.bincount(at, 1 - labels).astype(np.int64)
+    rows, counted = (
+        native_of(costs, scores, labels),
+        _core.Ranked.counted(known, ones, zeros, *costs),
     )
-    assert dict(zip(every.tolist(), excess.tolist(), strict=True)).items() >= set(
-        zip(near.places.tolist(), near.excess.tolist(), strict=True)
-    )
-    assert (near.places[0], near.places[-1]) == ends_near(ranked, best, costs, 2.31)
+
+    assert rows.recommend(2.31) == counted.recommend(2.31)
+    assert rows.cross_fit(5) == counted.cross_fit(5)
+    assert rows.worth() == counted.worth()
+
+
+def test_a_ranked_column_without_samples_is_allowed() -> None:
+    native = native_of(Costs(1, 1), [], [])
+
+    assert ((0, 0), (0, 0)) == native.worth()
 
 
 @pytest.mark.parametrize("heavy", [1, 5_000])
@@ -248,12 +298,12 @@ def test_bins_hold_equal_mass_as_by_the_middle_of_each_score(
     weights = np.random.default_rng(1).integers(1, 9, len(scores)) if weighted else None
     ranked = ranked_of(scores, labels, weights)
     cuts = ranked.cuts()
-    below = ranked.weight_below(cuts).tolist()
+    below = ranked.below(cuts).weight.tolist()
     middle = [Fraction(a + b, 2) / below[-1] for a, b in itertools.pairwise(below)]
     assert middle == sorted(middle)
     starts = [bisect_left(middle, Fraction(b, 1024)) for b in range(1024)]  # the last cut if none
 
-    assert sorted({*cuts[starts].tolist(), 0, len(ranked)}) == _bin_ends(ranked).tolist()
+    assert sorted({*cuts[starts].tolist(), 0, len(ranked)}) == bin_ends(ranked).tolist()
 
 
 @pytest.mark.parametrize(
@@ -268,12 +318,10 @@ def test_weighted_samples_are_in_order_of_score_then_label_then_weight(levels: A
     rng = np.random.default_rng(0)
     scores, labels = rng.choice(levels, 400), rng.integers(0, 2, 400)
     weights = rng.integers(0, 4, 400)
-    ranked = ranked_of(scores, labels, weights)
-    assert ranked.labels is not None
-    assert ranked.weights is not None
+    native = native_of(Costs(1, 1), scores, labels, weights)
 
     rows = zip(scores.tolist(), labels.tolist(), weights.tolist(), strict=True)
-    columns = (ranked.scores.tolist(), ranked.labels.tolist(), ranked.weights.tolist())
+    columns = (column.tolist() for column in native.__getstate__()[:3])
     assert sorted(row for row in rows if row[2]) == list(zip(*columns, strict=True))
 
 
@@ -284,7 +332,7 @@ def test_weighted_samples_are_in_order_of_score_then_label_then_weight(levels: A
 def test_weights_are_whole_numbers_of_their_largest_common_unit(
     weights: list[float], whole: list[int]
 ) -> None:
-    assert whole == _whole(np.array(weights)).tolist()
+    assert whole == whole_weights(np.array(weights)).tolist()
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "tenths"])
@@ -488,6 +536,16 @@ def test_a_current_threshold_is_kept_inside_the_interval_only() -> None:
         assert limen.recommend(scores, labels, current=end).keep
 
 
+def test_a_refusal_names_the_current_threshold_as_it_was_given() -> None:
+    with pytest.raises(ValueError, match=r"keep the current threshold 0\.5\."):
+        limen.recommend(np.linspace(0, 1, 20), [1] * 19 + [0], current=0.5, direction="<=")
+
+
+def test_costs_of_each_row_are_refused() -> None:
+    with pytest.raises(TypeError, match="false_negative must be one number for all rows"):
+        limen.recommend(np.linspace(0, 1, 20), [0, 1] * 10, false_negative=np.arange(20))
+
+
 def test_errors_name_the_place_and_the_value() -> None:
     with pytest.raises(ValueError, match="nan"):
         limen.recommend([0.1, math.nan] * 10, [0, 1] * 10)
@@ -525,8 +583,18 @@ def test_a_recommendation_is_a_value() -> None:
     with pytest.raises(AttributeError):
         found.threshold = 0.5
     assert found == pickle.loads(pickle.dumps(found))
+    assert pickle.loads(pickle.dumps(again)).cost() == cost
     scores[:] = 0
     assert again.cost() == cost
+
+
+def test_a_recommendation_of_weights_is_a_value() -> None:
+    scores, labels = drawn(100)
+    found = limen.recommend(scores, labels, weights=np.arange(1, 101) / 10)
+    again = pickle.loads(pickle.dumps(found))
+
+    assert (found, found.cost()) == (again, again.cost())
+    assert found.distance(0.3) == again.distance(0.3)
 
 
 def test_frames_are_read_like_everywhere() -> None:

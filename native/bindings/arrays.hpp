@@ -23,6 +23,10 @@ using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using NewArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
+// Several of them, for the stub.
+template <class... T>
+using Columns = nb::typed<nb::tuple, NewArray<T>...>;
+
 template <class T>
 NewArray<T> new_array(std::size_t n) {
     T* values = new T[n ? n : 1];

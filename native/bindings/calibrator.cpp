@@ -26,9 +26,9 @@ double calibrated_threshold(nb::handle self, std::int64_t false_positive,
 }
 
 // The last two tell what one unit of loss at these costs is.
-nb::tuple calibrated_optimum(nb::handle self, std::int64_t false_positive,
-                             std::int64_t false_negative, std::int64_t loss_numerator,
-                             std::int64_t loss_denominator) {
+Optimum calibrated_optimum(nb::handle self, std::int64_t false_positive,
+                           std::int64_t false_negative, std::int64_t loss_numerator,
+                           std::int64_t loss_denominator) {
     const auto [cut, all, bits] = checked<Calibrator>(self).read_hull([=](const auto& held) {
         const auto& tree = held.tree();
         return std::tuple(tree.best(false_positive, false_negative), tree.totals(), held.bits());
@@ -38,9 +38,9 @@ nb::tuple calibrated_optimum(nb::handle self, std::int64_t false_positive,
     return optimum(cut, LossScale{loss_numerator, loss_denominator}(units, bits));
 }
 
-nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
-                           std::int64_t false_negative, std::int64_t loss_numerator,
-                           std::int64_t loss_denominator) {
+Columns<double, double> calibrated_curve(nb::handle self, std::int64_t false_positive,
+                                         std::int64_t false_negative, std::int64_t loss_numerator,
+                                         std::int64_t loss_denominator) {
     return curve_columns(checked<Calibrator>(self), LossScale{loss_numerator, loss_denominator},
                          [&](const Losses& missed) {
                              return Wide{false_positive} * missed.above +
@@ -79,7 +79,7 @@ void refuse_trial(const Unit& unit, Refusal refusal, double weight) {
     if (refusal != Refusal::none) refuse(Denial{refusal, 0, weight}, unit, "");
 }
 
-nb::tuple interval_of(nb::handle self, double score, double weight) {
+nb::typed<nb::tuple, double, double> interval_of(nb::handle self, double score, double weight) {
     Calibrator& model = checked<Calibrator>(self);
     ProbabilityInterval found;
     const Refusal refusal = model.locked([&](const OnlineHull& held) {
@@ -92,7 +92,7 @@ nb::tuple interval_of(nb::handle self, double score, double weight) {
     return nb::make_tuple(found.low, found.high);
 }
 
-nb::tuple intervals_of(nb::handle self, Array<double> scores, double weight) {
+Columns<double, double> intervals_of(nb::handle self, Array<double> scores, double weight) {
     Calibrator& model = checked<Calibrator>(self);
     const std::size_t n = scores.shape(0);
     auto low = new_array<double>(n), high = new_array<double>(n);
@@ -120,12 +120,16 @@ NewArray<double> probabilities_in(Array<double> first, Array<double> last, Array
 }
 
 // What one unit of weight is.
-nb::tuple weight_unit(const LossScale& scale, int bits) {
+using WeightUnit = nb::typed<nb::tuple, nb::int_, nb::int_>;
+WeightUnit weight_unit(const LossScale& scale, int bits) {
     return nb::make_tuple(nb::int_(scale.numerator), nb::int_(scale.denominator) << nb::int_(bits));
 }
 
 // First and last scores, the weights of label 1 and of both, counts, values; the unit.
-nb::tuple block_columns(const std::vector<Block>& blocks, const LossScale& scale, int bits) {
+using BlockColumns =
+    nb::typed<nb::tuple, NewArray<double>, NewArray<double>, NewArray<std::int64_t>,
+              NewArray<std::int64_t>, NewArray<std::int64_t>, NewArray<double>, WeightUnit>;
+BlockColumns block_columns(const std::vector<Block>& blocks, const LossScale& scale, int bits) {
     const std::size_t n = blocks.size();
     auto first = new_array<double>(n), last = new_array<double>(n), value = new_array<double>(n);
     auto positive = new_array<std::int64_t>(n), weight = new_array<std::int64_t>(n),
@@ -149,7 +153,7 @@ int looked_through(Calibrator& model, Body&& body) {
     return model.locked_for_long(0, body);
 }
 
-nb::tuple held_blocks(Calibrator& model) {
+BlockColumns held_blocks(Calibrator& model) {
     std::vector<Block> blocks;
     const int bits = looked_through(model, [&](const auto& held) {
         held.tree().blocks([&](const Block& block) { blocks.push_back(block); });
@@ -158,9 +162,9 @@ nb::tuple held_blocks(Calibrator& model) {
     return block_columns(blocks, model.scale, bits);
 }
 
-nb::tuple isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
-                          std::int64_t unit_numerator, std::int64_t unit_denominator,
-                          std::int64_t weight_numerator, std::int64_t weight_denominator) {
+BlockColumns isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
+                             std::int64_t unit_numerator, std::int64_t unit_denominator,
+                             std::int64_t weight_numerator, std::int64_t weight_denominator) {
     const OwnedColumn owned(weights, "weights");
     const Unit unit = unit_of(unit_numerator, unit_denominator);
     std::vector<Block> blocks;
@@ -183,8 +187,10 @@ nb::tuple isotonic_blocks(Array<double> scores, Array<std::uint8_t> labels, nb::
 
 // The cuts that `walk` shows before it returns the places in use, with the weights of label 1 and
 // of label 0 below each; the weights of all; the unit.
+using CutColumns = nb::typed<nb::tuple, NewArray<double>, NewArray<double>, NewArray<double>,
+                             NewArray<std::int64_t>, NewArray<std::int64_t>, WeightUnit>;
 template <class Walk>
-nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
+CutColumns cut_columns(Calibrator& model, Walk&& walk) {
     std::vector<double> lower, upper, threshold;
     std::vector<std::int64_t> below, above;
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
@@ -200,7 +206,7 @@ nb::tuple cut_columns(Calibrator& model, Walk&& walk) {
                           array_of(std::move(above)), weight_unit(model.scale, bits));
 }
 
-nb::tuple hull_cuts(Calibrator& model) {
+CutColumns hull_cuts(Calibrator& model) {
     return cut_columns(model, [&](auto visit) {
         return looked_through(model, [&](const auto& held) {
             held.tree().vertices(visit);
@@ -209,7 +215,7 @@ nb::tuple hull_cuts(Calibrator& model) {
     });
 }
 
-nb::tuple all_cuts(Calibrator& model) {
+CutColumns all_cuts(Calibrator& model) {
     return cut_columns(model, [&](auto visit) {
         return model.locked_for_long(all_scores, [&](const OnlineHull& held) {
             const std::int64_t negatives = held.tree().totals().above;
@@ -222,7 +228,8 @@ nb::tuple all_cuts(Calibrator& model) {
 }
 
 // Weights of true and false positives, false and true negatives. No score reaches nan.
-nb::tuple confusion_at(nb::handle self, nb::handle given) {
+nb::typed<nb::tuple, double, double, double, double> confusion_at(nb::handle self,
+                                                                  nb::handle given) {
     Calibrator& model = checked<Calibrator>(self);
     const double threshold = to_double(given.ptr(), "threshold");
     const auto [all, under, bits] = model.locked([=](const OnlineHull& held) {
@@ -288,8 +295,10 @@ PyType_Slot bounded_calibrator_slots[] = {
     {0, nullptr}};
 
 // The optimum, and by how much its loss can at most be above that of the best cut.
-nb::tuple bounded_offer(nb::handle self, std::int64_t false_positive, std::int64_t false_negative,
-                        std::int64_t loss_numerator, std::int64_t loss_denominator) {
+nb::typed<nb::tuple, Optimum, double> bounded_offer(nb::handle self, std::int64_t false_positive,
+                                                    std::int64_t false_negative,
+                                                    std::int64_t loss_numerator,
+                                                    std::int64_t loss_denominator) {
     const auto [offer, bits] = checked<BoundedCalibrator>(self).locked([=](const ClassGrid& held) {
         return std::pair(held.best(false_positive, false_negative), held.bits());
     });

@@ -18,7 +18,7 @@ namespace limen::bindings {
 namespace {
 
 template <class Select>
-nb::tuple selected(const Unit& unit, const LossScale& scale, Select&& select) {
+Optimum selected(const Unit& unit, const LossScale& scale, Select&& select) {
     Selection found;
     {
         nb::gil_scoped_release released;
@@ -28,10 +28,10 @@ nb::tuple selected(const Unit& unit, const LossScale& scale, Select&& select) {
     return optimum(found.cut, scale(found.loss, found.bits));
 }
 
-nb::tuple select_threshold(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
-                           std::int64_t false_positive, std::int64_t false_negative,
-                           std::int64_t unit_numerator, std::int64_t unit_denominator,
-                           std::int64_t loss_numerator, std::int64_t loss_denominator) {
+Optimum select_threshold(Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
+                         std::int64_t false_positive, std::int64_t false_negative,
+                         std::int64_t unit_numerator, std::int64_t unit_denominator,
+                         std::int64_t loss_numerator, std::int64_t loss_denominator) {
     const OwnedColumn owned(weights, "weights");
     return selected(unit_of(unit_numerator, unit_denominator), {loss_numerator, loss_denominator},
                     [&](const Measure& in) {
@@ -62,10 +62,10 @@ nb::object select_arrays_of(nb::handle scores, nb::handle labels, const Costs& c
     return optimum(found->cut, scale(found->loss, found->bits));
 }
 
-nb::object select_arrays(nb::handle scores, nb::handle labels, std::int64_t false_positive,
-                         std::int64_t false_negative, std::int64_t unit_numerator,
-                         std::int64_t unit_denominator, std::int64_t loss_numerator,
-                         std::int64_t loss_denominator) {
+nb::typed<nb::object, std::optional<Optimum>> select_arrays(
+    nb::handle scores, nb::handle labels, std::int64_t false_positive, std::int64_t false_negative,
+    std::int64_t unit_numerator, std::int64_t unit_denominator, std::int64_t loss_numerator,
+    std::int64_t loss_denominator) {
     const Costs costs{false_positive, false_negative};
     const Unit unit = unit_of(unit_numerator, unit_denominator);
     const LossScale scale{loss_numerator, loss_denominator};
@@ -76,9 +76,9 @@ nb::object select_arrays(nb::handle scores, nb::handle labels, std::int64_t fals
     return found;
 }
 
-nb::tuple select_losses(Array<double> scores, nb::object below, nb::object above,
-                        std::int64_t unit_numerator, std::int64_t unit_denominator,
-                        std::int64_t loss_numerator, std::int64_t loss_denominator) {
+Optimum select_losses(Array<double> scores, nb::object below, nb::object above,
+                      std::int64_t unit_numerator, std::int64_t unit_denominator,
+                      std::int64_t loss_numerator, std::int64_t loss_denominator) {
     const OwnedColumn low(below, "below"), high(above, "above");
     const Column columns[2] = {low.column, high.column};
     return selected(
@@ -88,7 +88,7 @@ nb::tuple select_losses(Array<double> scores, nb::object below, nb::object above
 
 // 0/1 bytes, and the place of the first value that is neither (n when there is none).
 template <class T>
-nb::tuple labels_from(Array<T> labels) {
+nb::typed<nb::tuple, NewArray<std::uint8_t>, std::size_t> labels_from(Array<T> labels) {
     const std::size_t n = labels.shape(0);
     auto bytes = new_array<std::uint8_t>(n);
     std::uint8_t* out = bytes.data();

@@ -429,7 +429,11 @@ auto looked_at(LedgerBook& ledger, std::uint32_t group, Body&& body) {
 
 // Of each weight how many samples have label 0, label 1 and none; how many samples are too young,
 // and whether some were lost.
-nb::object trial_counts(LedgerBook& ledger, std::uint32_t group) {
+using TrialCounts =
+    nb::typed<nb::tuple, nb::typed<nb::list, nb::typed<nb::tuple, nb::any, int, int, int>>, int,
+              bool>;
+nb::typed<nb::object, std::optional<TrialCounts>> trial_counts(LedgerBook& ledger,
+                                                               std::uint32_t group) {
     struct Row {
         Amount weight;
         CandidateTrial::Counts counts;
@@ -454,7 +458,8 @@ nb::object trial_counts(LedgerBook& ledger, std::uint32_t group) {
     return nb::make_tuple(rows, told->waiting, told->lost);
 }
 
-nb::object trial_state(LedgerBook& ledger, std::uint32_t group) {
+nb::typed<nb::object, std::optional<nb::bytes>> trial_state(LedgerBook& ledger,
+                                                            std::uint32_t group) {
     const auto state =
         looked_at(ledger, group, [](const CandidateTrial& trial) { return trial.state(); });
     if (!state) return nb::none();

@@ -369,7 +369,7 @@ nb::class_<T, Window> memory_class(nb::module_& module, const char* name, PyMeth
 // What has a clock knows the latest time, and what it refused.
 template <class T>
 void bind_clock(nb::class_<T, Window>& type) {
-    type.def_prop_ro("newest", method<T>([](T& self) { return newest_of(self); }),
+    type.def_prop_ro("newest", method<T>([](T& self) { return Any(newest_of(self)); }),
                      "The latest time seen; None before the first.")
         .def_prop_ro("refused", method<T>([](T& self) {
                          return read(self, [](const auto& memory) { return memory.refused(); });

@@ -188,10 +188,6 @@ bool is_refilled(const Keeper& keeper) {
     return settings.keep == Keep::last_n || settings.keep == Keep::last_period ||
            (settings.keep == Keep::all && !settings.correctable);
 }
-// Earlier bytes tell what the model of a ledger holds also where its entries do.
-bool tells_state(const Keeper& keeper, nb::handle state) {
-    return !is_refilled(keeper) || (keeper.settings().keep == Keep::all && !state.is_none());
-}
 
 // All that a window or a ledger knows, copied while it is locked.
 struct Copied {
@@ -257,7 +253,8 @@ nb::dict columns_out(Window& window) {
 
 // The same of a ledger over groups: `order` are their numbers in the order in which they are to
 // be stored, and `used` becomes which of them are. None where another one came meanwhile.
-nb::object grouped_columns(nb::handle self, Array<std::uint32_t> order) {
+nb::typed<nb::object, std::optional<nb::dict>> grouped_columns(nb::handle self,
+                                                               Array<std::uint32_t> order) {
     Keeper& keeper = keeper_of(checked<LedgerBook>(self));
     Copied all = copied(keeper, {order.data(), order.data() + order.shape(0)});
     if (!all.complete) return nb::none();
@@ -347,8 +344,11 @@ void columns_in(nb::handle self, nb::dict parts) {
         const auto bytes = nb::cast<nb::bytes>(given);
         states.emplace_back(bytes.c_str(), bytes.size());
     };
-    const bool told = tells_state(keeper, parts["state"]);
-    if (told) take_state(parts["state"]);
+    const bool told = !is_refilled(keeper);
+    if (told)
+        take_state(parts["state"]);
+    else if (!nb::object(parts["state"]).is_none())
+        refuse(PyExc_ValueError, "samples that are in the entries already");
     if (keeper.grouped()) {
         std::vector<std::int64_t> entries;
         take_column(parts, "groups", entries);

@@ -147,7 +147,7 @@ double LossScale::large(Wide units, int bits) const {
     return nb::cast<double>(nb::object(top / bottom));
 }
 
-nb::tuple optimum(const Gap& cut, double loss) {
+Optimum optimum(const Gap& cut, double loss) {
     return nb::make_tuple(score_or_none(cut.has_lower, cut.lower),
                           score_or_none(cut.has_upper, cut.upper), loss);
 }

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "../cut.hpp"
 #include "../isa.hpp"
@@ -83,7 +85,10 @@ private:
     double large(Wide units, int bits) const;
 };
 
+using Any = nb::typed<nb::object, nb::any>;  // for the stub: nothing is known of it
+
 // The scores next to a cut, None where there is none, and its loss.
-nb::tuple optimum(const Gap& cut, double loss);
+using Optimum = nb::typed<nb::tuple, std::optional<double>, std::optional<double>, double>;
+Optimum optimum(const Gap& cut, double loss);
 
 }  // namespace limen::bindings

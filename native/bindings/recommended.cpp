@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How sure: the recommended cut of a model and its interval, and the model of ranks behind it.
+// How sure: the recommended cut and its interval, of a model or of whole arrays.
 
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "../batch.hpp"
 #include "../near_cuts.hpp"
+#include "../ranked.hpp"
 #include "arrays.hpp"
 #include "models.hpp"
 
 namespace limen::bindings {
 
 namespace {
+
+// ---- of a model ----
 
 // What to answer, or how many samples of one weight those of label 0 and of label 1 are worth,
 // where they are too few.
@@ -52,8 +58,8 @@ auto asked(nb::handle model, std::int64_t false_positive, std::int64_t false_neg
     return asked(checked<Calibrator>(model), {false_positive, false_negative}, least, ask);
 }
 
-nb::object recommended(nb::handle model, std::int64_t false_positive, std::int64_t false_negative,
-                       double least) {
+Any recommended(nb::handle model, std::int64_t false_positive, std::int64_t false_negative,
+                double least) {
     const auto found = asked(model, false_positive, false_negative, least,
                              [](const auto& cuts) { return threshold_of(cuts.recommended()); });
     if (found.answer) return nb::float_(*found.answer);
@@ -71,24 +77,185 @@ nb::tuple interval(nb::handle model, std::int64_t false_positive, std::int64_t f
     return nb::make_tuple(found.worth[0], found.worth[1], nb::none());
 }
 
-// Whether a threshold lies in the interval: it answers as one of its cuts or one between them.
-nb::object keeps(nb::handle model, std::int64_t false_positive, std::int64_t false_negative,
-                 double least, double reach, double threshold) {
-    const auto found = asked(model, false_positive, false_negative, least, [=](const auto& cuts) {
-        const auto [low, high] = cuts.ends(reach);
-        return !(low.has_lower && threshold <= low.lower) &&
-               (!high.has_upper || threshold <= high.upper);
-    });
+Any keeps(nb::handle model, std::int64_t false_positive, std::int64_t false_negative, double least,
+          double reach, double threshold) {
+    const auto found = asked(model, false_positive, false_negative, least,
+                             [=](const auto& cuts) { return cuts.keeps(threshold, reach); });
     if (found.answer) return nb::bool_(*found.answer);
     return nb::make_tuple(found.worth[0], found.worth[1]);
 }
 
-nb::tuple rank_model(Array<double> ones, Array<double> zeros) {
-    RankBins bins;
-    bins.ones.assign(ones.data(), ones.data() + ones.shape(0));
-    bins.zeros.assign(zeros.data(), zeros.data() + std::min(zeros.shape(0), ones.shape(0)));
-    const RankModel model = fit_ranks(bins);
-    return nb::make_tuple(model.slope, model.offset);
+// ---- of whole arrays ----
+
+// Arrays in order of score at some costs, and their cheapest cut. Nothing ever changes, so there is
+// no lock.
+struct RankedArrays {
+    using Held = std::variant<Ranked<Counts>, Ranked<RankedSums>>;
+
+    Held held;
+    WholeCosts costs;
+    std::size_t best;
+
+    RankedArrays(Held&& given, const WholeCosts& at)
+        : held(std::move(given)), costs(at),
+          best(std::visit([](const auto& samples) { return samples.parts().best(); }, held)) {}
+
+    // Let `look` see the samples, without the interpreter.
+    template <class Look>
+    auto seen(Look&& look) const {
+        nb::gil_scoped_release released;
+        return std::visit(look, held);
+    }
+    template <class Ask>
+    auto asked(Ask&& ask) const {
+        return seen([&](const auto& samples) {
+            const auto& parts = samples.parts();
+            return ask(NearCuts(parts, costs, parts.below()[best]), parts);
+        });
+    }
+};
+
+void rank(RankedArrays* self, Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
+          std::int64_t false_positive, std::int64_t false_negative) {
+    const WholeCosts costs{false_positive, false_negative};
+    const OwnedColumn owned(weights, "weights");
+    const std::size_t n = scores.shape(0);
+    Trouble trouble;
+    const auto make = [&]() -> std::optional<RankedArrays> {
+        nb::gil_scoped_release released;
+        if (owned.column.ones())
+            if (auto given = labelled_scores(scores.data(), labels.data(), n))
+                return RankedArrays(Ranked<Counts>(*given, costs), costs);
+        int bits = 0;
+        std::vector<SignedRow> rows;
+        trouble = labelled_rows(scores.data(), labels.data(), n, owned.column, {1, 1},
+                                Measure(Unit{}), bits, rows);
+        if (trouble) return {};
+        return RankedArrays(Ranked<RankedSums>(std::move(rows), costs), costs);
+    };
+    std::optional<RankedArrays> made = make();
+    if (trouble) refuse(trouble, Unit{}, "");
+    new (self) RankedArrays(std::move(*made));
+}
+
+// Scores in ascending order, and how many samples of each label have them.
+RankedArrays rank_counted(Array<double> scores, Array<std::int64_t> ones, Array<std::int64_t> zeros,
+                          std::int64_t false_positive, std::int64_t false_negative) {
+    const WholeCosts costs{false_positive, false_negative};
+    return {Ranked<Counts>(scores.data(), ones.data(), zeros.data(), scores.shape(0), costs),
+            costs};
+}
+
+// Of label 0 and label 1: how many samples there are, and how many of one weight would be worth as
+// much.
+using Worth = nb::typed<nb::tuple, std::int64_t, double>;
+nb::typed<nb::tuple, Worth, Worth> worth_of(const RankedArrays& self) {
+    std::int64_t rows[2];
+    double worth[2];
+    self.seen([&](const auto& samples) {
+        const auto& parts = samples.parts();
+        const NearCuts cuts(parts, self.costs, parts.below()[self.best]);
+        for (int label : {0, 1}) {
+            rows[label] = samples.rows(label);
+            worth[label] = cuts.effective_of(label);
+        }
+    });
+    return nb::make_tuple(nb::make_tuple(rows[0], worth[0]), nb::make_tuple(rows[1], worth[1]));
+}
+
+// The recommended threshold, the ends of the interval, and the regret in whole costs.
+nb::typed<nb::tuple, double, double, double, double> recommend(const RankedArrays& self,
+                                                               double reach) {
+    struct Answer {
+        double threshold, low, high, regret;
+    };
+    const Answer found = self.asked([=](const auto& cuts, const auto&) {
+        const auto [low, high] = cuts.ends(reach);
+        return Answer{threshold_of(cuts.recommended()), threshold_of(low), threshold_of(high),
+                      cuts.regret()};
+    });
+    return nb::make_tuple(found.threshold, found.low, found.high, found.regret);
+}
+
+bool ranked_keeps(const RankedArrays& self, double threshold, double reach) {
+    return self.asked([=](const auto& cuts, const auto&) { return cuts.keeps(threshold, reach); });
+}
+
+double distance_of(const RankedArrays& self, double threshold) {
+    return self.asked([=](const auto& cuts, const auto& parts) {
+        return cuts.distance(parts.below()[parts.place(threshold)]);
+    });
+}
+
+// The weight of all samples, and the sum of its squares.
+nb::typed<nb::tuple, double, double> weight_of(const RankedArrays& self) {
+    const auto found = self.asked([](const auto&, const auto& parts) {
+        const auto& all = parts.below().back();
+        return std::pair(static_cast<double>(all.weight()),
+                         all.ones_squared() + all.zeros_squared());
+    });
+    return nb::make_tuple(found.first, found.second);
+}
+
+// False positives and false negatives in each fold, by the threshold recommended for the others:
+// how many, their weight, and that squared.
+using WrongRows = nb::typed<nb::tuple, std::int64_t, std::int64_t, double>;
+nb::typed<nb::list, nb::typed<nb::tuple, WrongRows, WrongRows>> cross_fit(const RankedArrays& self,
+                                                                          std::int64_t folds) {
+    std::vector<std::pair<Wrong, Wrong>> found;
+    self.seen([&](const auto& samples) {
+        for (std::int64_t fold = 0; fold < folds; ++fold)
+            found.push_back(tested(samples, self.costs, fold, folds, [&](const auto& others) {
+                const NearCuts cuts(others, self.costs, others.below()[others.best()]);
+                return threshold_of(cuts.recommended());
+            }));
+    });
+    const auto shown = [](const Wrong& wrong) {
+        return nb::make_tuple(wrong.rows, wrong.weight, wrong.squared);
+    };
+    nb::list all;
+    for (const auto& [alarms, missed] : found)
+        all.append(nb::make_tuple(shown(alarms), shown(missed)));
+    return all;
+}
+
+// What it can be made of again: scores, counts or labels and weights, and the costs.
+nb::tuple ranked_state(const RankedArrays& self) {
+    std::vector<double> scores;
+    std::vector<std::int64_t> ones, zeros, weights;
+    std::vector<std::uint8_t> labels;
+    const bool even = std::holds_alternative<Ranked<Counts>>(self.held);
+    self.seen([&](const auto& samples) {
+        samples.each([&](double score, bool label, std::int64_t units, std::int64_t count) {
+            if (!even) {
+                scores.push_back(score);
+                labels.push_back(label);
+                weights.push_back(units);
+            } else if (label) {
+                ones.push_back(count);
+            } else {
+                scores.push_back(score);
+                zeros.push_back(count);
+            }
+        });
+    });
+    const nb::object second =
+        even ? nb::cast(array_of(std::move(ones))) : nb::cast(array_of(std::move(labels)));
+    return nb::make_tuple(array_of(std::move(scores)), second,
+                          array_of(even ? std::move(zeros) : std::move(weights)),
+                          self.costs.false_positive, self.costs.false_negative);
+}
+
+void restore_ranked(RankedArrays* self, nb::tuple state) {
+    const auto scores = nb::cast<Array<double>>(state[0]);
+    const auto positive = nb::cast<std::int64_t>(state[3]);
+    const auto negative = nb::cast<std::int64_t>(state[4]);
+    Array<std::uint8_t> labels;
+    if (nb::try_cast(state[1], labels, false))
+        return rank(self, scores, labels, state[2], positive, negative);
+    const auto ones = nb::cast<Array<std::int64_t>>(state[1]);
+    const auto zeros = nb::cast<Array<std::int64_t>>(state[2]);
+    new (self) RankedArrays(rank_counted(scores, ones, zeros, positive, negative));
 }
 
 }  // namespace
@@ -97,7 +264,17 @@ void bind_recommended(nb::module_& module) {
     module.def("recommended", &recommended);
     module.def("interval", &interval);
     module.def("keeps", &keeps);
-    module.def("rank_model", &rank_model);
+    nb::class_<RankedArrays>(module, "Ranked")
+        .def("__init__", &rank, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
+        .def_static("counted", &rank_counted)
+        .def("worth", &worth_of)
+        .def("recommend", &recommend)
+        .def("keeps", &ranked_keeps)
+        .def("distance", &distance_of)
+        .def("weight", &weight_of)
+        .def("cross_fit", &cross_fit)
+        .def("__getstate__", &ranked_state)
+        .def("__setstate__", &restore_ranked);
 }
 
 }  // namespace limen::bindings

@@ -111,7 +111,7 @@ void labelled_many(nb::handle self, Array<double> scores, Array<std::uint8_t> la
 
 // The threshold of every cut, and the losses on its two sides, in units, summed up by `sum`.
 template <class T, class Sum>
-nb::tuple curve_columns(T& model, const LossScale& scale, Sum&& sum) {
+Columns<double, double> curve_columns(T& model, const LossScale& scale, Sum&& sum) {
     std::vector<double> thresholds, losses;
     std::vector<Wide> units;
     const int bits = model.locked_for_long(all_scores, [&](const auto& held) {
@@ -129,7 +129,7 @@ nb::tuple curve_columns(T& model, const LossScale& scale, Sum&& sum) {
 }
 
 template <class T>
-nb::tuple curve(T& model) {
+Columns<double, double> curve(T& model) {
     return curve_columns(model, model.scale,
                          [](const Losses& missed) { return Wide{missed.below} + missed.above; });
 }

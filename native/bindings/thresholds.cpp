@@ -58,7 +58,7 @@ PyObject* get_loss(PyObject* self, void*) {
 }
 
 template <class T>
-nb::tuple get_optimum(T& model) {
+Optimum get_optimum(T& model) {
     const auto [cut, loss] = best_of(model);
     return optimum(cut, loss);
 }

@@ -223,7 +223,7 @@ void begin_window(T* self, const char* name, nb::handle model, MemorySettings se
 
 void bind_windows(nb::module_& module, nb::class_<Window>& window) {
     window
-        .def_prop_ro("model", method<Window>([](Window& self) { return self.model; }),
+        .def_prop_ro("model", method<Window>([](Window& self) { return Any(self.model); }),
                      "What holds the samples: read from it, but add samples here.")
         .def_prop_rw("_given", method<Window>([](Window& self) { return self.given; }),
                      [](nb::handle self, nb::dict given) { checked<Window>(self).given = given; })
@@ -262,11 +262,13 @@ void bind_windows(nb::module_& module, nb::class_<Window>& window) {
                  return read_group(self,
                                    [&](const auto& memory) { return memory.scale(self.group); });
              }))
-        .def("_base", method<FadingWindow>([](FadingWindow& self) -> nb::object {
-                 const auto base =
-                     read_group(self, [&](const auto& memory) { return memory.base(self.group); });
-                 return base ? nb::object(nb::int_(*base)) : nb::none();
-             }))
+        .def("_base", method<FadingWindow>(
+                          [](FadingWindow& self) -> nb::typed<nb::object, std::optional<nb::int_>> {
+                              const auto base = read_group(self, [&](const auto& memory) {
+                                  return memory.base(self.group);
+                              });
+                              return base ? nb::object(nb::int_(*base)) : nb::none();
+                          }))
         .def("_refresh", method<FadingWindow>([](FadingWindow& self) {
                  looked(self, [&](auto& memory) { memory.refresh(self.group); });
              }));

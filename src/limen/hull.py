@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -135,7 +135,7 @@ class Blocks(Calibrated):
             object.__setattr__(self, name, as_weights(units, self._unit))
 
     @classmethod
-    def _of(cls, columns: _core._Blocks) -> Blocks:
+    def _of(cls, columns: tuple[Any, ...]) -> Blocks:
         first, last, positive, weight, counts, probabilities, unit = columns
         return cls(first, last, counts, probabilities, positive, weight, Fraction(*unit))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -16,7 +16,16 @@ from limen.columns import ordered_scores
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Deciding", "Direction", "Gap", "LossCurve", "Optimum", "answer"]
+__all__ = [
+    "Deciding",
+    "Direction",
+    "Gap",
+    "LossCurve",
+    "Optimum",
+    "answer",
+    "as_threshold",
+    "height",
+]
 
 Direction: TypeAlias = Literal[">=", "<="]
 
@@ -32,6 +41,22 @@ def answer(
     given = ordered_scores(np.asarray(scores).reshape(1) if single else scores)
     answers = (given >= threshold if direction == ">=" else given <= threshold).astype(np.int64)
     return int(answers[0]) if single else answers
+
+
+def as_threshold(value: Any, name: str) -> float:
+    """Read a threshold; ``-inf``, ``inf`` and nan are thresholds too.
+
+    >>> as_threshold(1, "current")
+    1.0
+    """
+    if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a threshold, which is a number, got {value!r}.")
+    return float(value) + 0.0  # -0.0 is the same threshold as 0.0
+
+
+def height(threshold: float) -> tuple[bool, float]:
+    """Where a threshold stands among others; nan, which answers 1 to no score, above all."""
+    return (True, 0.0) if threshold != threshold else (False, threshold)
 
 
 class Deciding:

@@ -6,10 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from limen.cli.option_values import count, number
+from limen.service import SCOPES
 
 __all__ = ["serve_options"]
-
-SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")
 
 
 def serve_options(command: Any) -> None:

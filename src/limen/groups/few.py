@@ -22,6 +22,7 @@ from limen.groups.models import Models, key_of
 from limen.groups.paths import EVERYTHING, Path, by_depth
 from limen.groups.steps import Call
 from limen.model import Labelled, asked
+from limen.storage.format import Outdated
 from limen.storage.packing import id_column
 
 if TYPE_CHECKING:
@@ -357,8 +358,8 @@ class FewModels(Models):
 
     def restored(self, snapshot: dict[str, Any]) -> list[Any]:
         """Return what holds the samples of the groups that `described` described, in order."""
-        if "models" in snapshot:  # as it was before groups were bytes
-            return [self.packing.read(model._state()) for model in super().restored(snapshot)]
+        if "models" in snapshot:
+            raise Outdated("Grouped")
         sizes, states = snapshot["sizes"], snapshot["states"]
         ends = np.cumsum(sizes).tolist()
         if (sizes < 0).any() or (ends or [0])[-1] != len(states):

@@ -24,8 +24,8 @@ from limen.groups.paths import (
     rows_by_group,
 )
 from limen.model import refuse_costs
+from limen.optimum import height
 from limen.samples import Samples
-from limen.trust.ranked import height
 from limen.trust.recommended import recommend
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 import numpy as np
 
 from limen.columns import require_same_length, samples_with_labels, samples_with_losses
-from limen.memory.version_1 import window_columns
 from limen.model import Held, Held_co, Labelled, M_co, require_distinct
 from limen.storage import Storable
+from limen.storage.format import Outdated
 from limen.times import as_time, as_time_column
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ class Memory(Storable, Generic[M_co]):
     """
 
     __slots__ = ()
-
-    _version = 2
 
     # The native class, whose methods the class that names it has as its own.
     _native: ClassVar[Any]
@@ -196,11 +194,13 @@ class Memory(Storable, Generic[M_co]):
     @classmethod
     def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
         """Make an object of a `snapshot`. O(n log n)."""
-        parts = snapshot if "calendar" in snapshot else cls._from_version_1(snapshot)
-        if not isinstance(innermost(parts["model"]), Held) or len(innermost(parts["model"])):
+        if "calendar" not in snapshot:
+            raise Outdated(cls.__name__)
+        model = innermost(snapshot["model"])
+        if not isinstance(model, Held) or len(model):
             raise ValueError("a memory whose model holds samples of its own")
         memory = cls.__new__(cls)
-        memory._fill(parts)
+        memory._fill(snapshot)
         return memory
 
     def _fill(self, parts: dict[str, Any]) -> None:
@@ -215,11 +215,6 @@ class Memory(Storable, Generic[M_co]):
     def _model_of(cls, parts: dict[str, Any]) -> Any:
         """Return the model that is described, still without samples."""
         return parts["model"]
-
-    @classmethod
-    def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
-        """Describe what version 1 stored as version 2 does."""
-        raise NotImplementedError
 
     _settings: ClassVar[tuple[str, ...]]  # the names of the arguments besides the model
 
@@ -267,15 +262,6 @@ class Window(Memory[Held_co]):
 
         def _update_many(self, samples: tuple[Any, ...], times: tuple[Any]) -> NDArray[Any]: ...
         def __len__(self) -> int: ...
-
-    @classmethod
-    def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
-        if len(innermost(parts["model"])):
-            raise ValueError("a memory whose model holds samples of its own")
-
-        window = cls.__new__(cls)
-        window._begin(parts["model"], {"max_ahead": None, **parts})
-        return window_columns(window, parts)
 
     def empty(self) -> Self:
         """Return a window of the same settings around an empty model. O(1)."""

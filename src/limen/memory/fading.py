@@ -17,7 +17,6 @@ from limen import _core
 from limen.errors import Infeasible
 from limen.hull import Blocks, RocHull
 from limen.memory.base import Window, require_plain
-from limen.memory.version_1 import fading_columns
 from limen.metrics import BestCut, Confusion, Metric
 from limen.model import Held_co
 from limen.optimum import LossCurve, Optimum
@@ -115,10 +114,6 @@ class Fading(Window[Held_co], _core.Fading, kind="Fading"):
             )
         _core.Fading.__init__(self, model, (length, ahead), by == "time")
         self._given = {"half_life": length, "by": by, "max_ahead": ahead}
-
-    @classmethod
-    def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
-        return fading_columns(parts)
 
     @property
     def half_life(self) -> Period:

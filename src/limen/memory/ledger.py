@@ -17,7 +17,6 @@ from limen.arrays import readable
 from limen.columns import as_labels, as_numbers, as_scores, require_same_length
 from limen.memory.base import Memory, Window, has_groups, innermost, of_all, require_plain
 from limen.memory.fading import Fading
-from limen.memory.version_1 import ledger_columns
 from limen.memory.windows import LastPeriod
 from limen.model import Labelled, M_co
 from limen.storage.packing import whole_number
@@ -224,10 +223,6 @@ class Ledger(Memory[M_co], _core.Ledger, kind="Ledger"):
             from limen.memory.trial import restore_trials
 
             restore_trials(self, columns["trials"])
-
-    @classmethod
-    def _from_version_1(cls, parts: dict[str, Any]) -> dict[str, Any]:
-        return ledger_columns(parts)
 
     # What is asked of it; _core adds newest, cost, cost_ever, regret, expired and refused.
 

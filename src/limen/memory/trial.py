@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from limen.memory.base import has_groups, innermost, of_all
 from limen.model import Labelled
+from limen.optimum import as_threshold, height
 from limen.times import as_period, require_one_kind
 from limen.trust.evidence import evidence_of
-from limen.trust.ranked import as_threshold, height
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

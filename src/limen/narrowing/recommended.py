@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from limen import trust
+from limen import _core, trust
 from limen.aim import Aim
+from limen.confidence import reach_of
 from limen.narrowing.answers import represented
 from limen.narrowing.rules import cheapest_cuts
 from limen.narrowing.search import MOST, search
-from limen.trust.intervals import Costs, ends_near, reach_of, regret
-from limen.trust.ranked import Below, Ranked, as_threshold
+from limen.optimum import as_threshold
 from limen.trust.recommended import Recommendation
-from limen.trust.rule import recommended_place
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +71,7 @@ def recommend(
     most, tuning
         As for `search`.
     """
-    reach = reach_of(confidence)
+    reach_of(confidence)  # refuses what is no confidence before it reads anything
     aim = Aim.of(false_positive=false_positive, false_negative=false_negative)
     positive, negative, scale = aim.exact
 
@@ -91,33 +90,17 @@ def recommend(
     if current is not None:
         current = as_threshold(current, "current")
     optimum = aim.best(samples)
-    ranked, priced = _ranked(narrowed), Costs(positive, negative)
-    best = len(ranked) if optimum.upper is None else ranked.place(optimum.upper)
-    low, high = ends_near(ranked, best, priced, reach)
-    return CountedRecommendation(
-        threshold=ranked.threshold(recommended_place(ranked, best, priced)),
-        optimum=optimum,
-        interval=(ranked.threshold(low), ranked.threshold(high)),
-        confidence=confidence,
-        regret=regret(ranked, best, priced) * float(scale),
-        samples=narrowed.rows,
-        current=current,
-        keep=None if current is None else low <= ranked.place(current) <= high,
-        _ranked=ranked,
-        _best=best,
-        _costs=priced,
-        _scale=scale,
+    ranked = _ranked(narrowed, positive, negative)
+    return CountedRecommendation._of(
+        ranked, (positive, negative), scale, optimum, confidence, current
     )
 
 
-def _ranked(narrowed: Narrowed) -> Ranked:
+def _ranked(narrowed: Narrowed, positive: int, negative: int) -> _core.Ranked:
     """Rank the rows and the buckets; what lies below a cut is known where a cut is."""
     near, rest = narrowed.near, narrowed.rest
     scores = np.concatenate([near.scores, rest.last])
     order = np.argsort(scores, kind="stable")
-    ones = np.concatenate([near.ones, rest.ones])[order]
-    zeros = np.concatenate([near.zeros, rest.zeros])[order]
-    below = [np.concatenate([[0], np.cumsum(each)]) for each in (ones, zeros)]
-    squared = [each.astype(np.float64) for each in below]  # all rows weigh 1
-    scores = scores[order]
-    return Ranked(scores, scores[ones > 0], sums=Below(below[0], below[1], squared[0], squared[1]))
+    ones = np.concatenate([near.ones, rest.ones])[order].astype(np.int64, copy=False)
+    zeros = np.concatenate([near.zeros, rest.zeros])[order].astype(np.int64, copy=False)
+    return _core.Ranked.counted(scores[order], ones, zeros, positive, negative)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from limen.batch import loss_curve
+from limen.confidence import reach_of
 from limen.plots.display import BLUE, GREEN, MINUS, ORANGE, Display, labelled, number, visible
-from limen.trust.intervals import reach_of
 from limen.trust.recommended import recommend
 
 if TYPE_CHECKING:

@@ -7,3 +7,5 @@ Events are appended to `log`, `state` is their fold, `desk` takes turns of check
 commit, publish and answer; `http` speaks to the world. Nothing here is imported unless asked for,
 and it needs ``pip install "limen[serve]"``.
 """
+
+SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")

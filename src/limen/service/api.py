@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each path does. docs/service.md and openapi.json describe the same."""
+"""What each path does, and the table of routes; docs/service.md describes the same."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,17 +11,26 @@ import numpy as np
 
 from limen import __version__
 from limen.digits import difference
-from limen.service.bodies import Erasing, Forgetting, Label, NewToken, Score
+from limen.service.bodies import (
+    Erasing,
+    Forgetting,
+    Label,
+    LabelAnswer,
+    NewToken,
+    Score,
+    ScoreAnswer,
+)
 from limen.service.browser import SESSIONS
 from limen.service.deciding import DECIDING, status_of
 from limen.service.definitions import Definition, as_rule
 from limen.service.events import Event, as_datetime
-from limen.service.http import NDJSON, Answer, Call, breathe, decoded, encode
+from limen.service.http import Answer, Call, breathe, decoded, encode
 from limen.service.judging import shown_proposal
 from limen.service.log import Reader
 from limen.service.openapi import document
 from limen.service.overview import OVERVIEW
 from limen.service.problems import Refused
+from limen.service.routes import NDJSON, POINT, Route, Text, Whole
 from limen.service.stream import STREAM
 
 if TYPE_CHECKING:
@@ -29,23 +39,17 @@ if TYPE_CHECKING:
 
 __all__ = ["TABLE"]
 
-_score = msgspec.json.Decoder(Score).decode
-_label = msgspec.json.Decoder(Label).decode
 _either = msgspec.json.Decoder(Score | Label).decode
-_forgetting = msgspec.json.Decoder(Forgetting).decode
-_definition = msgspec.json.Decoder(Definition).decode
-_new_token = msgspec.json.Decoder(NewToken).decode
 
 _TURN = 250  # events of a batch before others have their turn
 _MOST_LINES = 10_000
 _CURVE = 500
 _PAGE = 10_000
-_LONGEST_REASON = 1000
 
 
 async def score(call: Call) -> Answer:
     """Answer a score and record it."""
-    item = await call.read(_score)
+    item = await call.read()
     point = call.point()  # not before: it may be another one after the wait
     desk = call.desk
     with call.gate.meters.taking(point.name, "score"):
@@ -59,7 +63,7 @@ async def score(call: Call) -> Answer:
 
 async def label(call: Call) -> Answer:
     """Record a label."""
-    item = await call.read(_label)
+    item = await call.read()
     point = call.point()
     desk = call.desk
     with call.gate.meters.taking(point.name, "label"):
@@ -72,9 +76,12 @@ async def label(call: Call) -> Answer:
 
 
 async def events(call: Call) -> Answer:
-    """Record scores and labels, a line each; each is answered by itself, and may be sent again."""
+    """Record scores and labels, a line each.
+
+    Each is answered by itself, and may be sent again.
+    """
     may = _may(call)
-    lines = (await call.body(call.gate.settings.most_batch, NDJSON)).splitlines()
+    lines = (await call.body(call.gate.settings.most_batch, NDJSON.encode())).splitlines()
     if len(lines) > _MOST_LINES:
         raise Refused("too-large", f"A batch has at most {_MOST_LINES:,} lines.")
     point = call.point()
@@ -88,7 +95,7 @@ async def events(call: Call) -> Answer:
         for number, each in enumerate(answers, start=1)
     ]
     out.append(b"")
-    return Answer(b"\n".join(out), 200, NDJSON)
+    return Answer(b"\n".join(out), 200, NDJSON.encode())
 
 
 async def _answered(
@@ -119,7 +126,7 @@ async def _answered(
         except Refused as refused:
             answers.append({"line": number + 1, **refused.shown()})
         except Exception as error:  # the lines before it stand, and those after it may
-            answers.append({"line": number + 1, **call.gate.failed(call.route, error).shown()})
+            answers.append({"line": number + 1, **call.gate.failed(call.route.path, error).shown()})
     await desk.flushed()
     return answers
 
@@ -141,7 +148,7 @@ def _may(call: Call) -> tuple[bool, bool]:
 
 async def forget(call: Call) -> Answer:
     """Take ids back and delete their names."""
-    item = await call.read(_forgetting)
+    item = await call.read()
     point = call.point()
     seq, known = await call.desk.forget(point, item, call.by)
     shown = _erasing(call, seq, known)
@@ -152,7 +159,7 @@ async def forget(call: Call) -> Answer:
 
 
 async def forgetting(call: Call) -> Answer:
-    """Say whether the bytes of what was forgotten up to an event are gone."""
+    """Say whether what was forgotten up to an event is gone from the disk."""
     call.point()
     text = call.path["seq"]
     known = text.isascii() and text.isdecimal() and len(text) < 19
@@ -167,7 +174,7 @@ def _erasing(call: Call, seq: int, known: int | None = None) -> Erasing:
 
 
 async def threshold(call: Call) -> Answer:
-    """Say which threshold is in effect."""
+    """Return the threshold in effect."""
     version, headers, known = _in_effect(call)
     if known:
         return Answer(b"", 304, headers=headers)
@@ -182,7 +189,7 @@ async def threshold(call: Call) -> Answer:
 
 
 async def thresholds(call: Call) -> Answer:
-    """Say which thresholds are in effect in all segments."""
+    """Return the thresholds in effect, by segment."""
     version, headers, known = _in_effect(call)
     if known:
         return Answer(b"", 304, headers=headers)
@@ -200,7 +207,7 @@ def _in_effect(call: Call) -> tuple[Version, list[tuple[bytes, bytes]], bool]:
 
 
 async def decision(call: Call) -> Answer:
-    """Say what is known of one id: for people who ask why."""
+    """Return what is known of one id, for people who ask why."""
     point, id = call.point(), call.path["id"]
     await call.desk.flushed()
     if point.forgotten and point.hash_of(id, call.desk.key) in point.forgotten:
@@ -314,14 +321,13 @@ async def put_point(call: Call) -> Answer:
     name = call.path["point"]
     if call.token is not None and call.token.points is not None and name not in call.token.points:
         raise Refused("forbidden", "The token is not for this point.")
-    allowed = name.isascii() and 0 < len(name) <= 64 and name not in (".", "..")
-    if not allowed or not all(each.isalnum() or each in "_.-" for each in name):
+    if len(name) > 64 or not POINT.fullmatch(name):
         raise Refused(
             "invalid",
             "A point is named by up to 64 letters, digits, dots, hyphens, underscores, and not by "
             ". or .., which in an address are no names.",
         )
-    definition = await call.read(_definition)
+    definition = await call.read()
 
     def require(tag: bytes | None) -> None:
         if b"if-match" in call.headers and not call.names(b"if-match", tag):
@@ -338,8 +344,6 @@ async def put_point(call: Call) -> Answer:
             )
 
     reason = call.asked("reason") or ""
-    if len(reason) > _LONGEST_REASON:
-        raise Refused("invalid", f"reason must have at most {_LONGEST_REASON:,} characters.")
     new = name not in call.desk.state.points
     seq = await call.desk.define(name, definition, call.by, require, reason)
     point = call.desk.point(name)
@@ -350,7 +354,7 @@ async def put_point(call: Call) -> Answer:
 
 
 async def curve(call: Call) -> Answer:
-    """Return the loss of thresholds, thinned to some hundreds of them."""
+    """Return the loss of thresholds, some hundreds of them."""
     found = call.point()
     segment = call.segment()
     model: Any = found.ledger
@@ -381,25 +385,27 @@ async def curve(call: Call) -> Answer:
 
 async def history(call: Call) -> Answer:
     """List the versions there were."""
-    after, found = call.number("after", 0), call.point()
+    after, found = call.asked("after"), call.point()
     last = call.desk.on_disk
     rows = [each.shown() for each in found.versions if after < each.seq <= last]
     return Answer(encode(rows))
 
 
 async def log(call: Call) -> Answer:
-    """Return events after some seq, a page of lines; ask again after the last of them."""
+    """Return events after some seq, a page of lines.
+
+    Ask again after the last of them.
+    """
     if call.token is not None and call.token.points is not None:
         raise Refused("forbidden", "The log is that of all points, and the token is for some.")
-    after = call.number("after", 0)
-    most = call.number("limit", _PAGE, _PAGE)
+    after, most = call.asked("after"), call.asked("limit")
     base = call.desk.base()
     if after < base:
         raise Refused("no-longer-kept", f"Events up to {base} were deleted.")
     rows = await call.desk.aside(
         _page, call.desk.folder, after, min(after + most, call.desk.on_disk)
     )
-    return Answer(rows, 200, NDJSON)
+    return Answer(rows, 200, NDJSON.encode())
 
 
 def _page(folder: Any, after: int, last: int) -> bytes:
@@ -415,7 +421,7 @@ def _page(folder: Any, after: int, last: int) -> bytes:
 async def make_token(call: Call) -> Answer:
     """Make a token; only for who owns the data directory."""
     _require_control(call, "Tokens are made with `limen serve token`.")
-    item = await call.read(_new_token)
+    item = await call.read()
     call.desk.require_open()
     token, seq = call.desk.make_token(item, call.by)
     await call.desk.flushed()
@@ -499,38 +505,51 @@ async def metrics(call: Call) -> Answer:
 
 
 async def openapi(call: Call) -> Answer:
-    """Describe all of this."""
-    return Answer(document())
+    """Return this document."""
+    return Answer(_document())
 
 
-# Method, path, scope, handler; those asked most often come first.
+@cache
+def _document() -> bytes:
+    return document(TABLE)
+
+
+_POINT = "/v1/points/{point}"
+_SEGMENT = {"segment": Text(64)}
+
+# Those asked most often come first.
 TABLE = (
-    ("POST", "/v1/points/{point}/scores", "score", score),
-    ("POST", "/v1/points/{point}/labels", "label", label),
-    ("GET", "/v1/points/{point}/threshold", "read", threshold),
-    ("POST", "/v1/points/{point}/events", None, events),
-    ("GET", "/v1/points/{point}/thresholds", "read", thresholds),
-    ("POST", "/v1/points/{point}/forget", "forget", forget),
-    ("GET", "/v1/points/{point}/forget/{seq}", "forget", forgetting),
-    ("GET", "/v1/points/{point}/decisions/{id:path}", "audit", decision),
-    ("GET", "/v1/points", "read", points),
-    ("GET", "/v1/points/{point}", "read", point),
-    ("PUT", "/v1/points/{point}", "admin", put_point),
-    ("GET", "/v1/points/{point}/curve", "read", curve),
-    ("GET", "/v1/points/{point}/history", "read", history),
+    Route("POST", f"{_POINT}/scores", "score", score,
+          body=Score, answer=ScoreAnswer, refusals=(409, 410)),
+    Route("POST", f"{_POINT}/labels", "label", label,
+          body=Label, answer=LabelAnswer, refusals=(409, 410)),
+    Route("GET", f"{_POINT}/threshold", "read", threshold, statuses=(200, 304), query=_SEGMENT),
+    Route("POST", f"{_POINT}/events", None, events, body=NDJSON, answer=NDJSON),
+    Route("GET", f"{_POINT}/thresholds", "read", thresholds, statuses=(200, 304)),
+    Route("POST", f"{_POINT}/forget", "forget", forget,
+          body=Forgetting, answer=Erasing, statuses=(202, 200)),
+    Route("GET", f"{_POINT}/forget/{{seq}}", "forget", forgetting, answer=Erasing),
+    Route("GET", f"{_POINT}/decisions/{{id:path}}", "audit", decision, refusals=(410,)),
+    Route("GET", "/v1/points", "read", points, answer=list),
+    Route("GET", _POINT, "read", point),
+    Route("PUT", _POINT, "admin", put_point, body=Definition, statuses=(200, 201, 202),
+          refusals=(409, 412), query={"reason": Text(1000)}),
+    Route("GET", f"{_POINT}/curve", "read", curve, query=_SEGMENT),
+    Route("GET", f"{_POINT}/history", "read", history, answer=list, query={"after": Whole()}),
     *DECIDING,
-    ("GET", "/v1/log", "follow", log),
-    ("GET", "/v1/tokens", "admin", tokens),
-    ("POST", "/v1/tokens", "admin", make_token),
-    ("DELETE", "/v1/tokens/{name}", "admin", revoke_token),
-    ("GET", "/v1/clock", "admin", clock),
-    ("POST", "/v1/clock", "admin", accept_clock),
-    ("GET", "/healthz", None, healthz),
-    ("GET", "/readyz", None, readyz),
-    ("GET", "/version", None, version),
-    ("GET", "/metrics", "read", metrics),
-    ("GET", "/openapi.json", None, openapi),
+    Route("GET", "/v1/log", "follow", log, answer=NDJSON, refusals=(410,),
+          query={"after": Whole(), "limit": Whole(_PAGE, _PAGE)}),
+    Route("GET", "/v1/tokens", "admin", tokens, listed=False),
+    Route("POST", "/v1/tokens", "admin", make_token, body=NewToken, listed=False),
+    Route("DELETE", "/v1/tokens/{name}", "admin", revoke_token, listed=False),
+    Route("GET", "/v1/clock", "admin", clock, listed=False),
+    Route("POST", "/v1/clock", "admin", accept_clock, listed=False),
+    Route("GET", "/healthz", None, healthz),
+    Route("GET", "/readyz", None, readyz),
+    Route("GET", "/version", None, version),
+    Route("GET", "/metrics", "read", metrics, answer="text/plain"),
+    Route("GET", "/openapi.json", None, openapi),
     *OVERVIEW,
     *STREAM,
     *SESSIONS,
-)
+)  # fmt: skip

@@ -7,22 +7,20 @@ import hashlib
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from limen import __version__, page
+from limen.service import SCOPES
 from limen.service.bodies import SignIn
 from limen.service.cookies import require_same_origin
 from limen.service.events import as_datetime
 from limen.service.http import Answer, Call, encode
 from limen.service.problems import Refused
-from limen.service.state import SCOPES, Token
+from limen.service.routes import Route
+from limen.service.state import Token
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 __all__ = ["SESSIONS", "files"]
-
-_sign_in = msgspec.json.Decoder(SignIn).decode
 
 _TYPES = {
     "css": b"text/css; charset=utf-8",
@@ -74,7 +72,7 @@ async def sign_in(call: Call) -> Answer:
     """Begin a session: a token once, then a cookie."""
     if b"sec-fetch-site" in call.headers or b"origin" in call.headers:
         require_same_origin(call.headers)
-    item = await call.read(_sign_in)
+    item = await call.read()
     token = call.desk.token_of(item.token.strip())
     if token is None:
         raise Refused("unauthorized", "The token is unknown, revoked or has expired.")
@@ -90,13 +88,14 @@ async def sign_out(call: Call) -> Answer:
     return Answer(b"", 204, headers=[call.gate.sessions.ended()])
 
 
-def files() -> list[tuple[str, str, None, Callable[[Call], Awaitable[Answer]]]]:
+def files() -> list[Route]:
     """Return the routes of the page's files, which are read now and held."""
     folder = resources.files(page)
-    return [
-        ("GET", path, None, _file((folder / name).read_bytes(), _TYPES[name.rpartition(".")[2]]))
+    kept = {
+        path: _file((folder / name).read_bytes(), _TYPES[name.rpartition(".")[2]])
         for path, name in page.SERVED.items()
-    ]
+    }
+    return [Route("GET", path, None, act, listed=False) for path, act in kept.items()]
 
 
 def _file(body: bytes, kind: bytes) -> Callable[[Call], Awaitable[Answer]]:
@@ -112,7 +111,7 @@ def _file(body: bytes, kind: bytes) -> Callable[[Call], Awaitable[Answer]]:
 
 
 SESSIONS = (
-    ("GET", "/session", None, session),
-    ("POST", "/session", None, sign_in),
-    ("DELETE", "/session", None, sign_out),
+    Route("GET", "/session", None, session),
+    Route("POST", "/session", None, sign_in, body=SignIn),
+    Route("DELETE", "/session", None, sign_out, answer=None, statuses=(204,)),
 )

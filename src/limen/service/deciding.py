@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from limen.service.bodies import Decision, Deployment, NewProposal, Rollback
 from limen.service.definitions import as_rules
 from limen.service.events import as_datetime
 from limen.service.http import Answer, Call, encode
 from limen.service.judging import shown_proposal, weighed
 from limen.service.problems import Refused
+from limen.service.routes import Route, Whole
 
 if TYPE_CHECKING:
     from limen.service.definitions import Rule
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
     from limen.service.proposals import Proposal
 
 __all__ = ["DECIDING", "open_proposal", "status_of"]
-
-_deployment = msgspec.json.Decoder(Deployment).decode
-_rollback = msgspec.json.Decoder(Rollback).decode
-_new_proposal = msgspec.json.Decoder(NewProposal).decode
-_decision = msgspec.json.Decoder(Decision).decode
-
-_PAGE = 100
 
 
 def open_proposal(point: Point, on_disk: int, *, definition: bool = False) -> Proposal | None:
@@ -44,14 +36,14 @@ def status_of(point: Point, now: int, on_disk: int) -> str | None:
 
 
 async def deploy(call: Call) -> Answer:
-    """Let thresholds be in effect."""
-    item = await call.read(_deployment)
+    """Deploy thresholds."""
+    item = await call.read()
     return _version(*await call.desk.deploy(call.point(), item, call.by))
 
 
 async def rollback(call: Call) -> Answer:
-    """Let the thresholds of an earlier version be in effect again."""
-    item = await call.read(_rollback)
+    """Go back to an earlier version."""
+    item = await call.read()
     return _version(*await call.desk.rollback(call.point(), item, call.by))
 
 
@@ -60,16 +52,16 @@ def _version(number: int, seq: int) -> Answer:
 
 
 async def propose(call: Call) -> Answer:
-    """Let a candidate run in shadow."""
-    item = await call.read(_new_proposal)
+    """Propose thresholds, which run in shadow."""
+    item = await call.read()
     point = call.point()
     made = await call.desk.propose(point, item, call.by)
     return Answer(encode(shown_proposal(point, made, call.desk.now())), 201)
 
 
 async def approve(call: Call) -> Answer:
-    """Let a candidate be in effect."""
-    item = await call.read(_decision)
+    """Approve a candidate: it is in effect from now on."""
+    item = await call.read()
     return _version(*await call.desk.approve(call.point(), _number(call), item, call.by))
 
 
@@ -79,12 +71,12 @@ async def reject(call: Call) -> Answer:
 
 
 async def withdraw(call: Call) -> Answer:
-    """Withdraw a candidate that one proposed."""
+    """Withdraw what one proposed."""
     return await _closed(call, "withdrawn")
 
 
 async def _closed(call: Call, verdict: str) -> Answer:
-    item = await call.read(_decision)
+    item = await call.read()
     seq = await call.desk.close_proposal(call.point(), _number(call), item, call.by, verdict)
     return Answer(encode({"seq": seq}))
 
@@ -98,8 +90,7 @@ def _number(call: Call) -> int:
 
 async def proposals(call: Call) -> Answer:
     """List the proposals, the newest first."""
-    point, before = call.point(), call.number("before", 2**53)
-    most = call.number("limit", 20, _PAGE)
+    point, before, most = call.point(), call.asked("before"), call.asked("limit")
     found = [each for each in point.proposals if each.number < before][::-1]
     rows = [
         shown_proposal(point, each, call.desk.now())
@@ -110,7 +101,7 @@ async def proposals(call: Call) -> Answer:
 
 
 async def proposal(call: Call) -> Answer:
-    """Describe one proposal."""
+    """Return a proposal and what judges it."""
     point, number = call.point(), _number(call)
     for each in point.proposals:
         if each.number == number and each.seq <= call.desk.on_disk:
@@ -120,7 +111,7 @@ async def proposal(call: Call) -> Answer:
 
 async def changes(call: Call) -> Answer:
     """List what changed, the newest first: versions, proposals, decisions, alerts, definitions."""
-    before, most = call.number("before", 2**53), call.number("limit", 50, _PAGE)
+    before, most = call.asked("before"), call.asked("limit")
     last = min(before - 1, call.desk.on_disk)
     rows = [row for row in _rows(call.point()) if row["seq"] <= last]
     rows.sort(key=lambda row: row["seq"], reverse=True)
@@ -176,16 +167,21 @@ def _row(of: Any, kind: str, text: str, **more: Any) -> dict[str, Any]:
     }
 
 
-_ONE = "/v1/points/{point}/proposals/{number}"
+_POINT = "/v1/points/{point}"
+_ONE = f"{_POINT}/proposals/{{number}}"
+_BEFORE = Whole(2**53)
 
 DECIDING = (
-    ("POST", "/v1/points/{point}/deploy", "approve", deploy),
-    ("POST", "/v1/points/{point}/rollback", "approve", rollback),
-    ("GET", "/v1/points/{point}/proposals", "read", proposals),
-    ("POST", "/v1/points/{point}/proposals", "propose", propose),
-    ("GET", _ONE, "read", proposal),
-    ("POST", f"{_ONE}/approve", "approve", approve),
-    ("POST", f"{_ONE}/reject", "approve", reject),
-    ("POST", f"{_ONE}/withdraw", "propose", withdraw),
-    ("GET", "/v1/points/{point}/changes", "read", changes),
-)
+    Route("POST", f"{_POINT}/deploy", "approve", deploy, body=Deployment, refusals=(409,)),
+    Route("POST", f"{_POINT}/rollback", "approve", rollback, body=Rollback, refusals=(409,)),
+    Route("GET", f"{_POINT}/proposals", "read", proposals,
+          query={"before": _BEFORE, "limit": Whole(20, 100)}),
+    Route("POST", f"{_POINT}/proposals", "propose", propose,
+          body=NewProposal, statuses=(201,), refusals=(409,)),
+    Route("GET", _ONE, "read", proposal),
+    Route("POST", f"{_ONE}/approve", "approve", approve, body=Decision, refusals=(409,)),
+    Route("POST", f"{_ONE}/reject", "approve", reject, body=Decision, refusals=(409,)),
+    Route("POST", f"{_ONE}/withdraw", "propose", withdraw, body=Decision, refusals=(409,)),
+    Route("GET", f"{_POINT}/changes", "read", changes,
+          query={"before": _BEFORE, "limit": Whole(50, 100)}),
+)  # fmt: skip

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from limen.service import SCOPES
 from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.changes import Changes
 from limen.service.definitions import Definition
@@ -20,7 +21,7 @@ from limen.service.log import Reader
 from limen.service.names import Names
 from limen.service.points import AHEAD, Point
 from limen.service.problems import Refused
-from limen.service.state import SCOPES, Token, refolded
+from limen.service.state import Token, refolded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -389,7 +390,9 @@ class Desk(Changes):
         """Make a token and return it: it is shown once. On disk after `flushed`."""
         unknown = sorted(set(item.scopes) - set(SCOPES))
         if unknown:
-            raise Refused("invalid", f"scope {unknown[0]!r} is none of {', '.join(SCOPES)}.")
+            raise Refused(
+                "invalid", f"scope must be one of {', '.join(SCOPES)}, got {unknown[0]!r}."
+            )
         if item.name in _RESERVED:
             raise Refused(
                 "invalid", f"name must be none of {', '.join(_RESERVED)}, got {item.name!r}."

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 import msgspec
+from starlette import routing
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import Route, Router
 
 from limen.service.account import Accounts
 from limen.service.cookies import Sessions, require_same_origin
@@ -25,11 +25,12 @@ from limen.service.log import Damaged
 from limen.service.problems import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from limen.service.desk import Desk
     from limen.service.meters import Meters
     from limen.service.points import Point
+    from limen.service.routes import Route
     from limen.service.settings import Settings
     from limen.service.state import Token
     from limen.service.stream import Hub
@@ -47,7 +48,6 @@ SAFE = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 ]
 _JSON = b"application/json"
-NDJSON = b"application/x-ndjson"
 
 
 class Answer(NamedTuple):
@@ -63,6 +63,7 @@ class Call:
     """One request, as handlers see it."""
 
     __slots__ = (
+        "_endpoint",
         "_receive",
         "_scope",
         "at",
@@ -75,8 +76,10 @@ class Call:
         "token",
     )
 
-    def __init__(self, gate: Gate, scope: Any, receive: Any) -> None:
+    def __init__(self, endpoint: Endpoint, scope: Any, receive: Any) -> None:
+        gate = endpoint.gate
         self.gate, self.desk, self._scope, self._receive = gate, gate.desk, scope, receive
+        self._endpoint = endpoint
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.path: dict[str, Any] = scope["path_params"]
         self.by, self.token, self.ends = gate.caller(scope, self.headers)
@@ -90,9 +93,9 @@ class Call:
         return str(self._scope["method"])
 
     @property
-    def route(self) -> str:
-        """The path as the table of routes has it."""
-        return str(self._scope["limen.route"])
+    def route(self) -> Route:
+        """What the table of routes says of it."""
+        return self._endpoint.route
 
     @property
     def control(self) -> bool:
@@ -107,16 +110,16 @@ class Call:
             raise Refused("forbidden", "The token is not for this point.")
         return self.desk.point(name)
 
-    def asked(self, name: str) -> str | None:
-        """Return a parameter of the query."""
+    def asked(self, name: str) -> Any:
+        """Return a parameter of the query, as the table of routes describes it."""
+        known, found = self.route.query[name], {}
         query = self._scope["query_string"]
-        if not query:
-            return None
         try:
-            found = parse_qs(query.decode("ascii"), strict_parsing=True, max_num_fields=8)
+            if query:
+                found = parse_qs(query.decode("ascii"), strict_parsing=True, max_num_fields=8)
         except ValueError:
             raise Refused("malformed", "The query of the address cannot be read.") from None
-        return found[name][-1] if name in found else None
+        return known.read(name, found[name][-1] if name in found else None)
 
     def names(self, header: bytes, tag: bytes | None) -> bool:
         """Whether If-Match or If-None-Match names an ETag by RFC 9110; None for what is not there.
@@ -131,15 +134,6 @@ class Call:
         found = re.findall(_TAG, given)
         return tag in found or (header != b"if-match" and b"W/" + tag in found)
 
-    def number(self, name: str, default: int, most: int = 2**53) -> int:
-        """Return a whole number of the query."""
-        text = self.asked(name)
-        if text is None:
-            return default
-        if not (text.isascii() and text.isdecimal() and len(text) < 19) or int(text) > most:
-            raise Refused("invalid", f"{name} must be a whole number from 0 to {most}.")
-        return int(text)
-
     def segment(self) -> str | None:
         """Return the segment of the query."""
         segment = self.asked("segment")
@@ -149,7 +143,7 @@ class Call:
             raise Refused("invalid", f"{error}.") from None
 
     async def body(self, most: int, kind: bytes = _JSON) -> bytes:
-        """Read the body, which is of this type and at most so long."""
+        """Read the body, which is of this content type and at most so long."""
         given = self.headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         if given != kind:
             raise Refused("unsupported-media-type", f"Send Content-Type: {kind.decode()}.")
@@ -175,9 +169,9 @@ class Call:
             raise ClientDisconnect
         return body
 
-    async def read(self, decode: Callable[[bytes], Any]) -> Any:
-        """Read the body as JSON of a known form."""
-        return decoded(decode, await self.body(self.gate.settings.most_body))
+    async def read(self) -> Any:
+        """Read the body as JSON of the type that the table of routes names."""
+        return decoded(self._endpoint.decode, await self.body(self.gate.settings.most_body))
 
 
 def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
@@ -197,21 +191,21 @@ def from_control(scope: Any) -> bool:
 
 
 class Endpoint:
-    """A handler and the scope that it needs; an ASGI application for one route."""
+    """An ASGI application for one route."""
 
-    def __init__(
-        self, gate: Gate, name: str, scope: str | None, act: Callable[[Call], Awaitable[Any]]
-    ) -> None:
-        self.gate, self.name, self.scope, self.act = gate, name, scope, act
+    def __init__(self, gate: Gate, route: Route) -> None:
+        self.gate, self.route = gate, route
+        if isinstance(route.body, type):
+            self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(route.body).decode
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Check the caller and answer."""
-        scope["limen.route"] = self.name
-        call = Call(self.gate, scope, receive)
+        scope["limen.route"] = self.route.path
+        call = Call(self, scope, receive)
         scope["by"] = call.by
-        if self.scope is not None:
-            self.gate.require(call, self.scope)
-        answer = await self.act(call)
+        if self.route.scope is not None:
+            self.gate.require(call, self.route.scope)
+        answer = await self.route.act(call)
         if isinstance(answer, Answer):
             await reply(scope, send, answer)
         else:  # it goes on answering
@@ -251,17 +245,14 @@ class Gate:
         self._open = settings.open
         self._hosts = {host.encode() for host in settings.hosts}
         self._spent: dict[str, tuple[float, float]] = {}
-        self.router = Router()
+        self.router = routing.Router()
         self._of_points: dict[tuple[str, str], Endpoint] = {}
 
-    def routes(
-        self,
-        table: Sequence[tuple[str, str, str | None, Callable[[Call], Awaitable[Any]]]],
-    ) -> None:
-        """Take the routes: method, path, scope and handler of each."""
+    def routes(self, table: Sequence[Route]) -> None:
+        """Take the table of routes."""
         by_path: dict[str, dict[str, Endpoint]] = {}
-        for method, path, scope, act in table:
-            by_path.setdefault(path, {})[method] = Endpoint(self, path, scope, act)
+        for route in table:
+            by_path.setdefault(route.path, {})[route.method] = Endpoint(self, route)
         prefix = "/v1/points/{point}/"
         self._of_points = {
             (method, path.removeprefix(prefix)): endpoint
@@ -270,11 +261,12 @@ class Gate:
             if path.startswith(prefix) and "{" not in path.removeprefix(prefix)
         }
         routes = [
-            Route(path, _by_method(found), methods=list(found)) for path, found in by_path.items()
+            routing.Route(path, _by_method(found), methods=list(found))
+            for path, found in by_path.items()
         ]
-        for route in routes:  # an id may hold a line break
-            route.path_regex = re.compile(route.path_regex.pattern, re.DOTALL)
-        self.router = Router(routes, redirect_slashes=False, default=_nothing_here)
+        for each in routes:  # an id may hold a line break
+            each.path_regex = re.compile(each.path_regex.pattern, re.DOTALL)
+        self.router = routing.Router(routes, redirect_slashes=False, default=_nothing_here)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen.optimum import height
 from limen.service.definitions import as_rules
 from limen.service.events import as_datetime, period
 from limen.service.saving import bounds
 from limen.trust.evidence import Evidence
-from limen.trust.ranked import height
 
 if TYPE_CHECKING:
     from limen.service.points import Point

@@ -12,6 +12,7 @@ from limen.service.definitions import as_rule
 from limen.service.events import as_datetime
 from limen.service.http import Answer, Call, encode
 from limen.service.judging import shown_proposal
+from limen.service.routes import Route
 
 if TYPE_CHECKING:
     from limen.service.points import Point
@@ -106,4 +107,4 @@ def tiles(point: Point) -> dict[str, Any]:
     }
 
 
-OVERVIEW = (("GET", "/v1/points/{point}/overview", "read", overview),)
+OVERVIEW = (Route("GET", "/v1/points/{point}/overview", "read", overview),)

@@ -204,8 +204,6 @@ def _compared(log: Reader, folder: Path) -> dict[str, object]:
             events, last = events + 1, seq
         if last in usable and last == state.seq:
             stored_state = snapshots[last].read_bytes()
-            if not State.is_current(stored_state):
-                continue  # of an older limen, which kept less
             if state.to_bytes(group.chain) != stored_state:
                 raise Damaged(
                     f"{snapshots[last].name} is not the fold of the events before it. Delete it: "

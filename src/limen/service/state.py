@@ -20,11 +20,9 @@ from limen.service.versions import Version
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["SCOPES", "State", "Token", "refolded"]
+__all__ = ["State", "Token", "refolded"]
 
-SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")
 _MAGIC = b"limen snapshot 4"
-_OLDER = tuple(b"limen snapshot %d" % each for each in (1, 2, 3))  # which have fewer fields
 
 
 class Token(msgspec.Struct):
@@ -46,13 +44,13 @@ class _Stored(msgspec.Struct):
     forgotten: dict[bytes, int]
     counts: tuple[int, int, int, int]
     segments: list[str]
-    course: list[tuple[int, float, float, float]] = []
-    proposals: list[Proposal] = []
-    shadow: StoredShadow | None = None
-    notes: list[Note] = []
-    alerts: list[Note] = []
-    lasting: Lasting = msgspec.field(default_factory=Lasting)
-    defined_by: int = 0
+    course: list[tuple[int, float, float, float]]
+    proposals: list[Proposal]
+    shadow: StoredShadow | None
+    notes: list[Note]
+    alerts: list[Note]
+    lasting: Lasting
+    defined_by: int
 
 
 class _Snapshot(msgspec.Struct):
@@ -63,8 +61,8 @@ class _Snapshot(msgspec.Struct):
     forgot: int
     points: dict[str, _Stored]
     tokens: list[Token]
-    alerts: list[Note] = []
-    notes: list[Note] = []
+    alerts: list[Note]
+    notes: list[Note]
 
 
 class State:
@@ -191,18 +189,14 @@ class State:
         )
         return _MAGIC + hashlib.sha256(body).digest() + body
 
-    @staticmethod
-    def is_current(stored: bytes) -> bool:
-        """Whether bytes are of this version, so that equal states have equal ones."""
-        return stored.startswith(_MAGIC)
-
     def restore(self, stored: bytes) -> bytes:
         """Become what bytes describe, and return the chain; ValueError where they are damaged."""
         end = len(_MAGIC)
         body = memoryview(stored)[end + 32 :]
-        known = stored[:end] in (_MAGIC, *_OLDER)
-        if not known or stored[end : end + 32] != hashlib.sha256(body).digest():
-            raise ValueError("a snapshot that is damaged, or of another limen")
+        if stored[:end] != _MAGIC:
+            raise ValueError("it was not written by this version of limen")
+        if stored[end : end + 32] != hashlib.sha256(body).digest():
+            raise ValueError("it is damaged: the checksum differs")
         found = msgspec.msgpack.decode(body, type=_Snapshot)
         self.seq, self.at = found.seq, found.at
         self.refolded, self.forgot = found.refolded, found.forgot
@@ -215,8 +209,7 @@ class State:
             point.course, point.proposals, point.notes = each.course, each.proposals, each.notes
             point.alerts = {note.name: note for note in each.alerts}
             point.lasting = each.lasting
-            noted = (note.seq for note in reversed(each.notes) if note.kind == "definition")
-            point.defined_by = each.defined_by or next(noted, 0)
+            point.defined_by = each.defined_by
             if each.shadow is not None:
                 assert point.proposal is not None
                 point.shadow = Shadow(point.proposal, point.version)

@@ -19,6 +19,7 @@ from limen.service.http import SAFE, Call, encode
 from limen.service.judging import weighed
 from limen.service.overview import tiles
 from limen.service.problems import Refused
+from limen.service.routes import Route, Text
 
 if TYPE_CHECKING:
     from limen.service.desk import Desk
@@ -234,7 +235,7 @@ class Hub:
 
 
 async def stream(call: Call) -> Any:
-    """Send events until someone goes."""
+    """Send figures and changes as server-sent events, until the caller goes."""
     name, hub = call.asked("point"), call.gate.hub
     if name is not None:
         call.path["point"] = name
@@ -271,4 +272,7 @@ async def _until_gone(receive: Any, listener: _Listener) -> None:
     listener.end()
 
 
-STREAM = (("GET", "/v1/stream", "read", stream),)
+STREAM = (
+    Route("GET", "/v1/stream", "read", stream,
+          answer="text/event-stream", query={"point": Text(64)}),
+)  # fmt: skip

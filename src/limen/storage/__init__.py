@@ -56,7 +56,6 @@ class Storable:
 
     _kind: ClassVar[str]
     _stored_as: ClassVar[type]  # the class that has the kind
-    _version: ClassVar[int] = 1  # of the format, since which it is stored as it is now
 
     def __init_subclass__(cls, *, kind: str | None = None, **given: Any) -> None:
         super().__init_subclass__(**given)

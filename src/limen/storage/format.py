@@ -20,17 +20,14 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["EPOCH", "EPOCH_UTC", "MICROSECOND", "read", "value_bytes", "write"]
+__all__ = ["Outdated", "read", "value_bytes", "write"]
 
-EPOCH = datetime(1970, 1, 1)
-EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 _MAGIC = b"\x89limen\r\n"
-_VERSION = 3  # the newest that can be read; what is written says which it needs
-_SQUARES = bytes.fromhex(
-    "657261757173ffff"
-)  # the state of a model tells squares of weights: version 3
+_VERSION = 3
 _HEADER = struct.Struct("<8sH6xQ")  # what it is, version, bytes of the body
 _DIGEST = 16
 _DEEPEST = 16
@@ -47,13 +44,23 @@ _ARRAYS: dict[bytes, np.dtype[Any]] = {
 _CODES = {dtype: code for code, dtype in _ARRAYS.items()}
 
 
+class Outdated(ValueError):  # noqa: N818 - reads as what happened
+    """An object as it was stored before limen 0.1.0."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"these bytes hold a {kind} in a format from before limen 0.1.0, which is no longer "
+            "read. Make it anew from its samples, and store that."
+        )
+
+
 def write(stored: Any) -> bytes:
     """Return the bytes of an object: header, body and digest. O(n)."""
     from hashlib import blake2b  # it loads slowly, and most programs never come here
 
     pieces = [b""]
-    version = _put(pieces, stored)
-    pieces[0] = _HEADER.pack(_MAGIC, version, sum(map(len, pieces)))
+    _put(pieces, stored)
+    pieces[0] = _HEADER.pack(_MAGIC, _VERSION, sum(map(len, pieces)))
     digest = blake2b(digest_size=_DIGEST)
     for piece in pieces:
         digest.update(piece)
@@ -85,7 +92,7 @@ def read(stored: Any, class_of: Callable[[str, int], Any]) -> Any:
         found = reader.value()
         if bytes(reader.stored[:1]) != b"O" or reader.at != len(reader.stored):
             raise ValueError("not one whole object")
-    except MemoryError:
+    except (MemoryError, Outdated):
         raise
     except Exception as error:
         # Only bytes that were made to pass the checksum come here.
@@ -93,23 +100,22 @@ def read(stored: Any, class_of: Callable[[str, int], Any]) -> Any:
     return found
 
 
-def _put(pieces: list[Any], value: Any, deep: int = 0) -> int:
-    """Append the bytes of a value; return the version of the format that it needs."""
-    version = 1
+def _put(pieces: list[Any], value: Any, deep: int = 0) -> None:
+    """Append the bytes of a value."""
     if deep > _DEEPEST:
         raise ValueError("values are nested too deep to be stored.")
     if value is None:
         pieces.append(b"N")
     elif hasattr(type(value), "from_snapshot"):
-        parts, version = value.snapshot(), value._version
+        parts = value.snapshot()
         pieces.append(b"O" + _text(value._kind) + _SIZE.pack(len(parts)))
         for name, part in parts.items():
             pieces.append(_text(name))
-            version = max(version, _put(pieces, part, deep + 1))
+            _put(pieces, part, deep + 1)
     elif isinstance(value, tuple):
         pieces.append(b"(" + _SIZE.pack(len(value)))
         for item in value:
-            version = max(version, _put(pieces, item, deep + 1))
+            _put(pieces, item, deep + 1)
     elif isinstance(value, np.ndarray):
         array = np.ascontiguousarray(value)
         pieces.append(b"a" + _CODES[array.dtype.newbyteorder("<")] + _SIZE.pack(len(array)))
@@ -117,10 +123,8 @@ def _put(pieces: list[Any], value: Any, deep: int = 0) -> int:
     elif isinstance(value, bytes):
         pieces.append(b"b" + _SIZE.pack(len(value)))
         pieces.append(bytes(value))
-        version = 3 if _SQUARES in value else 1
     else:
         pieces.append(_scalar(value))
-    return version
 
 
 def _text(text: str) -> bytes:
@@ -148,10 +152,10 @@ def _scalar(value: Any) -> bytes:
         return b"d" + _DOUBLE.pack(float(value))
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            return b"t" + _INT.pack((value - EPOCH) // MICROSECOND)
-        return b"u" + _INT.pack((value - EPOCH_UTC) // MICROSECOND)
+            return b"t" + _INT.pack((value - _EPOCH) // _MICROSECOND)
+        return b"u" + _INT.pack((value - _EPOCH_UTC) // _MICROSECOND)
     if isinstance(value, timedelta):
-        return b"p" + _whole(value // MICROSECOND)
+        return b"p" + _whole(value // _MICROSECOND)
     if isinstance(value, UUID):
         return b"U" + value.bytes
     raise TypeError(
@@ -219,11 +223,11 @@ class _Reader:
             case b"d":
                 return _DOUBLE.unpack(self.take(8))[0]
             case b"t":
-                return EPOCH + timedelta(microseconds=_INT.unpack(self.take(8))[0])
+                return _EPOCH + timedelta(microseconds=_INT.unpack(self.take(8))[0])
             case b"u":
-                return EPOCH_UTC + timedelta(microseconds=_INT.unpack(self.take(8))[0])
+                return _EPOCH_UTC + timedelta(microseconds=_INT.unpack(self.take(8))[0])
             case b"p":
-                return self.integer() * MICROSECOND
+                return self.integer() * _MICROSECOND
             case b"U":
                 return UUID(bytes=bytes(self.take(16)))
         raise ValueError(f"no value begins with {tag!r}")

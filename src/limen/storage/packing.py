@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns that are the same for the same numbers, ids and times, however these were written."""
+"""Columns that are the same for the same numbers and ids, however these were written."""
 
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.storage.format import EPOCH, EPOCH_UTC, MICROSECOND, value_bytes
+from limen.storage.format import value_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,9 +21,6 @@ __all__ = [
     "number_column",
     "plain_list",
     "plain_number",
-    "plain_time",
-    "time_column",
-    "times_of",
     "whole_number",
 ]
 
@@ -128,45 +124,3 @@ def ids_of(column: Any) -> list[Any]:
     if (sizes < 0).any() or ends[-1] != len(texts):
         raise ValueError("ids that do not fill their place")
     return [texts[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairwise(ends)]
-
-
-def plain_time(time: Any) -> Any:
-    """Write a whole number as int, so that 1 and 1.0 are stored alike; None stays None.
-
-    >>> plain_time(1.0), plain_time(None)
-    (1, None)
-    """
-    return plain_number(time) if isinstance(time, Real) else time
-
-
-def time_column(times: list[Any]) -> tuple[str, Any]:
-    """Make numbers of times of one kind, and name the kind. O(n).
-
-    >>> time_column([datetime(1970, 1, 1, 0, 0, 1)])
-    ('naive', array([1000000]))
-    """
-    if not times or not isinstance(times[0], datetime):
-        return "number", number_column(times)
-    naive = times[0].tzinfo is None
-    epoch = EPOCH if naive else EPOCH_UTC
-    numbers = [(time - epoch) // MICROSECOND for time in times]
-    return "naive" if naive else "utc", np.array(numbers, np.int64)
-
-
-def times_of(column: tuple[str, Any]) -> list[Any]:
-    """Bring back the times that `time_column` described. O(n).
-
-    >>> times_of(("number", np.array([1, 2])))
-    [1, 2]
-    """
-    kind, numbers = column
-    if kind == "number":
-        if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
-            raise ValueError("a time that is not finite")
-        return plain_list(numbers)
-    if kind not in ("naive", "utc"):
-        raise ValueError(f"no times are {kind!r}")
-    times = numbers.view("M8[us]").tolist()
-    if not all(isinstance(time, datetime) for time in times):
-        raise ValueError("a time beyond the calendar")
-    return times if kind == "naive" else [EPOCH_UTC + (time - EPOCH) for time in times]

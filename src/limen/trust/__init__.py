@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How sure: the threshold to use on new rows, its interval, and whether a change pays.
 
-What lives here works on samples in order of score (`ranked`) and touches no model's inside.
+The recommended cut is found natively (native/near_cuts.hpp), of arrays as of models.
 """
 
 from limen.trust.alarm import Alarm

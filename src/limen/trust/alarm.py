@@ -17,6 +17,7 @@ import numpy as np
 from limen.columns import ordered_scores, require_same_length
 from limen.errors import NotHeld
 from limen.metrics import Confusion
+from limen.optimum import as_threshold
 from limen.storage.packing import plain_list
 from limen.trust.bets import (
     BETS,
@@ -28,7 +29,6 @@ from limen.trust.bets import (
     refuse_label,
     refuse_score,
 )
-from limen.trust.ranked import as_threshold
 from limen.units import exact_bound, exact_costs, exact_positive
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 
 from limen.arrays import as_array_with_gaps
 from limen.columns import as_labels
+from limen.optimum import height
 from limen.storage import Storable
 from limen.times import Period, as_period
-from limen.trust.ranked import height
 from limen.units import exact_bound, exact_positive
 
 if TYPE_CHECKING:

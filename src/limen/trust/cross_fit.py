@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from limen.confidence import LEAST
-from limen.trust.ranked import effective
-from limen.trust.rule import best_place, recommended_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
-    from limen.trust.intervals import Costs
-    from limen.trust.ranked import Ranked, Wrong
+    from limen import _core
 
-__all__ = ["LEAST", "CrossFitted", "cost_per_row", "cross_fit", "normal_quantile"]
+__all__ = ["LEAST", "CrossFitted", "Wrong", "cost_per_row", "cross_fit", "normal_quantile"]
+
+# Answers that are wrong in one way: how many, their weight, and that squared.
+Wrong: TypeAlias = "tuple[int, float, float]"
 
 _FOLDS = 5
 _FEW_ERRORS = 10
@@ -58,33 +58,28 @@ class CrossFitted:
         return told + (f", from only {errors}" if self.few else "")
 
 
-def cross_fit(ranked: Ranked, costs: Costs, scale: Fraction, confidence: float) -> CrossFitted:
+def cross_fit(
+    ranked: _core.Ranked, costs: tuple[int, int], scale: Fraction, confidence: float
+) -> CrossFitted:
     """Choose on four fifths of the samples, count what the other fifth costs, five times.
 
     The folds are every fifth sample of each label in order of score, the same for any order of
     rows. Raises ValueError where four fifths hold less than five samples of a label.
     """
-    total = ranked.all()
-    weight, few = float(total.weight[0]), min(len(ranked.ones), len(ranked) - len(ranked.ones))
-    if few - math.ceil(few / _FOLDS) < LEAST:
+    (zeros, _), (ones, _) = ranked.worth()
+    if min(zeros, ones) - math.ceil(min(zeros, ones) / _FOLDS) < LEAST:
         raise ValueError(
-            f"the cost on new rows cannot be told from {len(ranked.ones)} samples of label 1 and "
-            f"{len(ranked) - len(ranked.ones)} of label 0: without a fifth of them, {LEAST} of "
-            "each must be left. Collect at least 7 of each."
+            f"the cost on new rows cannot be told from {ones} samples of label 1 and {zeros} of "
+            f"label 0: without a fifth of them, {LEAST} of each must be left. Collect at least 7 "
+            "of each."
         )
-    mistakes = []
-    for fold in range(_FOLDS):
-        tested, others = ranked.split(fold, _FOLDS)
-        place = recommended_place(others, best_place(others, costs), costs)
-        mistakes.append(tested.wrong(others.threshold(place)))
-    squared = float(total.squared[0])
-    return cost_per_row(mistakes, (weight, squared), costs, scale, confidence)
+    return cost_per_row(ranked.cross_fit(_FOLDS), ranked.weight(), costs, scale, confidence)
 
 
 def cost_per_row(
     mistakes: Iterable[tuple[Wrong, Wrong]],
     all_rows: tuple[float, float],
-    costs: Costs,
+    costs: tuple[int, int],
     scale: Fraction,
     confidence: float,
 ) -> CrossFitted:
@@ -96,18 +91,18 @@ def cost_per_row(
     weight, squared = all_rows
     errors, cost, squares, both = 0, 0.0, 0.0, 0.0
     for wrongs in mistakes:
-        for price, wrong in zip(costs, wrongs, strict=True):
-            errors += wrong.rows
-            cost += price * wrong.weight
-            squares += price * price * wrong.squared
-            both += price * wrong.squared
+        for price, (rows, wrong, wrong_squared) in zip(costs, wrongs, strict=True):
+            errors += rows
+            cost += price * wrong
+            squares += price * price * wrong_squared
+            both += price * wrong_squared
     mean = cost / weight
     # The root of the sum of (weight * (cost - mean))**2; most rows cost nothing.
     residual = squares - 2 * mean * both + mean * mean * squared
     error = math.sqrt(max(residual, 0.0)) / weight
     reach = normal_quantile((1 + confidence) / 2) * error
     # Where no error was seen, one cannot say more than that errors are rare: the rule of three.
-    unseen = max(costs) * -math.log(1 - confidence) / effective(weight, squared)
+    unseen = max(costs) * -math.log(1 - confidence) / (weight**2 / squared)
     unit = float(scale)
     interval = max(mean - reach, 0.0) * unit, max(mean + reach, unseen) * unit
     return CrossFitted(mean * unit, error * unit, interval, errors)

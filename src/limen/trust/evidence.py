@@ -16,6 +16,7 @@ import numpy as np
 
 from limen.columns import as_numbers, ordered_scores, require_same_length
 from limen.direction import is_falling, negated
+from limen.optimum import as_threshold, height
 from limen.storage.packing import number_column, plain_list, plain_number
 from limen.trust.bets import (
     BETS,
@@ -29,7 +30,6 @@ from limen.trust.bets import (
     refuse_score,
 )
 from limen.trust.counts import Counts, add, not_held, take
-from limen.trust.ranked import as_threshold, height
 from limen.units import exact_costs, exact_positive
 
 if TYPE_CHECKING:

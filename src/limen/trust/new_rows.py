@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.floors import binomial_tail
-from limen.trust.cross_fit import CrossFitted, cost_per_row, normal_quantile
-from limen.trust.intervals import Costs
-from limen.trust.ranked import Wrong
+from limen.trust.cross_fit import CrossFitted, Wrong, cost_per_row, normal_quantile
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
@@ -91,11 +89,11 @@ def cost_of_answers(
 
     def wrong(rows: NDArray[np.bool_]) -> Wrong:
         weight = each[rows]
-        return Wrong(len(weight), float(weight.sum()), float(weight @ weight))
+        return len(weight), float(weight.sum()), float(weight @ weight)
 
     mistakes = wrong(answers & ~ones), wrong(~answers & ones)
     all_rows = float(each.sum()), float(each @ each)
-    return cost_per_row([mistakes], all_rows, Costs(positive, negative), scale, confidence)
+    return cost_per_row([mistakes], all_rows, (positive, negative), scale, confidence)
 
 
 def saving(
@@ -110,7 +108,7 @@ def saving(
 ) -> Saving:
     """Return what answers save against others, both by thresholds chosen on other rows. O(n).
 
-    The standard error is that of `limen.trust.intervals.spread`, so that rare and expensive labels
+    The standard error is that of `limen.recommend`, so that rare and expensive labels
     count also where there happen to be none. With few rows the normal law promises too much. Where
     they weigh the same and are all answered 1 by one of the two, the interval is therefore at
     least as wide as the exact one of Clopper and Pearson for the share of labels 1 among them.

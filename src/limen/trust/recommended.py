@@ -6,22 +6,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 
 from limen import _core
-from limen.columns import samples_with_labels
+from limen.aim import Aim
 from limen.confidence import ENOUGH, LEAST, NAMED, reach_of, too_few
 from limen.digits import apart
-from limen.direction import is_falling, negated, turned
-from limen.losses import at_prevalence
-from limen.optimum import Direction, Optimum, answer
+from limen.direction import turned
+from limen.optimum import Direction, Optimum, answer, as_threshold
+from limen.samples import Samples
 from limen.trust.cross_fit import CrossFitted, cross_fit
-from limen.trust.intervals import Costs, distance, ends_near, regret
-from limen.trust.ranked import Ranked, as_threshold, effective
-from limen.trust.rule import recommended_place
-from limen.units import exact_costs, exact_positive, unit_parts
+from limen.units import exact_positive, unit_parts
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
 
     from limen.units import Cost
 
-__all__ = ["Recommendation", "recommend", "where_best"]
+__all__ = ["Recommendation", "recommend", "recommended", "where_best"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,13 +92,40 @@ optimum 0.2109375, current 0.875, keep False>
     samples: int
     current: float | None
     keep: bool | None
-    _ranked: Ranked = field(compare=False)
-    _best: int = field(compare=False)
-    _costs: Costs = field(compare=False)
+    _ranked: _core.Ranked = field(compare=False)
+    _costs: tuple[int, int] = field(compare=False)
     _scale: Fraction = field(compare=False)
     direction: Direction = ">="
 
     _has_rows: ClassVar[bool] = True  # and not only counts, by which answers may differ unseen
+
+    @classmethod
+    def _of(
+        cls,
+        ranked: _core.Ranked,
+        costs: tuple[int, int],
+        scale: Fraction,
+        optimum: Optimum,
+        confidence: Any,
+        current: float | None,
+    ) -> Self:
+        """Ask the core about samples in order of score, by whole costs of `scale` each."""
+        reach = reach_of(confidence)
+        (zeros, _), (ones, _) = ranked.worth()
+        threshold, low, high, regret = ranked.recommend(reach)
+        return cls(
+            threshold=threshold,
+            optimum=optimum,
+            interval=(low, high),
+            confidence=confidence,
+            regret=regret * float(scale),
+            samples=zeros + ones,
+            current=current,
+            keep=None if current is None else ranked.keeps(current, reach),
+            _ranked=ranked,
+            _costs=costs,
+            _scale=scale,
+        )
 
     def __repr__(self) -> str:
         listed = {
@@ -161,8 +185,7 @@ optimum 0.2109375, current 0.875, keep False>
         For one threshold that was named before the samples were seen. See `rules_out`.
         """
         given = as_threshold(threshold, "threshold")
-        place = self._ranked.place(given if self.direction == ">=" else 0.0 - given)
-        return distance(self._ranked, self._best, place, self._costs)
+        return self._ranked.distance(given if self.direction == ">=" else 0.0 - given)
 
     def rules_out(self, threshold: float) -> bool:
         """Whether the samples say that a named threshold is not the best one. O(log n).
@@ -226,43 +249,32 @@ def recommend(
     'Use 0.3047, which 64 samples do not tell from their exact optimum 0.4141: with 95 % \
 confidence the best threshold lies between 0.02344 and 0.4922.'
     """
-    reach = reach_of(confidence)
+    reach_of(confidence)  # refuses what is no confidence before it reads anything
     if current is not None:
         current = as_threshold(current, "current")
-    if is_falling(direction):
-        scores, current = negated(scores), None if current is None else 0.0 - current
-    columns = samples_with_labels(scores, labels, weights)
-    _require_held(columns[2])
-    if prevalence is not None:  # to count more and to cost more is the same
-        zero, one = at_prevalence(columns[1], prevalence, weights=columns[2])
-        false_positive = exact_positive(false_positive, "false_positive") * zero
-        false_negative = exact_positive(false_negative, "false_negative") * one
-    positive, negative, scale = exact_costs(false_positive, false_negative)
+    costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
+    aim = Aim.of(**costs, prevalence=prevalence, confidence=confidence)
+    return recommended(Samples.of(scores, labels, weights, direction), aim, current)
+
+
+def recommended(samples: Samples, aim: Aim, current: float | None = None) -> Recommendation:
+    """Recommend a threshold by samples and an aim that were read. O(n log n)."""
+    if aim.by_row:
+        raise TypeError(
+            f"{next(iter(aim.by_row))} must be one number for all rows. Costs of each row go into "
+            "labels and weights: see limen.losses.cost_matrix."
+        )
+    _require_held(samples.weights)
+    positive, negative, scale = aim.on(samples).exact
     parts = unit_parts(None, scale)
-    optimum = Optimum(*_core.select_threshold(*columns, positive, negative, *parts))
-    ranked = Ranked.of(*columns)
+    optimum = Optimum(*_core.select_threshold(*samples.columns, positive, negative, *parts))
+    ranked = _core.Ranked(*samples.columns, positive, negative)
     _require_enough(ranked, current)
-    costs = Costs(positive, negative)
-    best = len(ranked) if optimum.upper is None else ranked.place(optimum.upper)
-    threshold = ranked.threshold(recommended_place(ranked, best, costs))
-    low, high = ends_near(ranked, best, costs, reach)
-    interval = ranked.threshold(low), ranked.threshold(high)
-    keep = None if current is None else low <= ranked.place(current) <= high
-    found = Recommendation(
-        threshold=threshold,
-        optimum=optimum,
-        interval=interval,
-        confidence=confidence,
-        regret=regret(ranked, best, costs) * float(scale),
-        samples=len(ranked),
-        current=current,
-        keep=keep,
-        _ranked=ranked,
-        _best=best,
-        _costs=costs,
-        _scale=scale,
+    if current is not None and samples.direction != ">=":
+        current = 0.0 - current
+    return samples.present(
+        Recommendation._of(ranked, (positive, negative), scale, optimum, aim.confidence, current)
     )
-    return turned(found) if is_falling(direction) else found
 
 
 @turned.register
@@ -290,14 +302,10 @@ def _require_held(weights: Any) -> None:
         )
 
 
-def _require_enough(ranked: Ranked, current: float | None) -> None:
-    """Raise ValueError where a label has too few samples, or weights that tell as little."""
-    total = ranked.all()
-    told = {
-        1: (len(ranked.ones), effective(total.ones[0], total.ones_squared[0])),
-        0: (len(ranked) - len(ranked.ones), effective(total.zeros[0], total.zeros_squared[0])),
-    }
-    for label, (count, worth) in told.items():
+def _require_enough(ranked: _core.Ranked, current: float | None) -> None:
+    """Raise ValueError where a label has too few samples, or weights that are worth as little."""
+    zeros, ones = ranked.worth()
+    for label, (count, worth) in ((1, ones), (0, zeros)):
         if worth < ENOUGH:
             raise too_few(f"{count} ", label, worth if count >= LEAST else None, current)
 
