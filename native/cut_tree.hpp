@@ -66,16 +66,16 @@ public:
     // What is held of a score; count 0 when it is not held.
     Held find(double score) const {
         if (!root_) return {score, 0, 0, 0};
-        const Kernels& kernels = kernels_for(isa_);
-        const void* at = root_;
-        for (int level = height_; level > 0; --level) {
-            const Node* node = static_cast<const Node*>(at);
-            at = node->child[kernels.node_rank(node->separator, score) - 1];
-        }
-        const Leaf* leaf = static_cast<const Leaf*>(at);
-        const int slot = kernels.leaf_rank(leaf->score, score);
-        if (!leaf->holds(slot, score)) return {score, 0, 0, 0};
-        return leaf->held(slot);
+        return with_kernels(isa_, [&]<class K>(K) {
+            const void* at = root_;
+            for (int level = height_; level > 0; --level) {
+                const Node* node = static_cast<const Node*>(at);
+                at = node->child[K::node_rank(node->separator, score) - 1];
+            }
+            const Leaf* leaf = static_cast<const Leaf*>(at);
+            const int slot = K::leaf_rank(leaf->score, score);
+            return leaf->holds(slot, score) ? leaf->held(slot) : Held{score, 0, 0, 0};
+        });
     }
 
     // Add the sums of `held.count` >= 1 samples of one score. `seen` is shown what was held
@@ -86,22 +86,14 @@ public:
 
     template <class Seen>
     void add(const Held& held, Seen&& seen) {
-#if LIMEN_X86
-        if (isa_ == Isa::avx512) return add_avx512(held, seen);
-        if (isa_ == Isa::avx2) return add_avx2(held, seen);
-#endif
-        add_by<BaselineKernels>(held, seen);
+        with_kernels(isa_, [&]<class K>(K) { add_by<K>(held, seen); });
     }
 
     // The same for the scores from `first` to `last`, which ascend strictly; `done` is where the
     // next one stands when memory runs out.
     template <class Seen>
     void add_all(const Held*& done, const Held* last, Seen&& seen) {
-#if LIMEN_X86
-        if (isa_ == Isa::avx512) return add_all_avx512(done, last, seen);
-        if (isa_ == Isa::avx2) return add_all_avx2(done, last, seen);
-#endif
-        add_all_by<BaselineKernels>(done, last, seen);
+        with_kernels(isa_, [&]<class K>(K) { add_all_by<K>(done, last, seen); });
     }
 
     // Take sums away from a score if it is held with at least `held.count` samples and
@@ -110,21 +102,13 @@ public:
     // losses go without a sample and leave a single one with losses on both sides.
     template <class Allows>
     bool remove(const Held& held, Allows&& allows) {
-#if LIMEN_X86
-        if (isa_ == Isa::avx512) return remove_avx512(held, allows);
-        if (isa_ == Isa::avx2) return remove_avx2(held, allows);
-#endif
-        return remove_by<BaselineKernels>(held, allows);
+        return with_kernels(isa_, [&]<class K>(K) { return remove_by<K>(held, allows); });
     }
 
     // The same for the scores from `first` to `last`, which ascend strictly and are held with at
     // least so many samples each, and as much as is taken: nothing can fail.
     void remove_all(const Held* first, const Held* last) {
-#if LIMEN_X86
-        if (isa_ == Isa::avx512) return remove_all_avx512(first, last);
-        if (isa_ == Isa::avx2) return remove_all_avx2(first, last);
-#endif
-        remove_all_by<BaselineKernels>(first, last);
+        with_kernels(isa_, [&]<class K>(K) { remove_all_by<K>(first, last); });
     }
 
     // remove() one sample and add another, for which memory was reserved. Both leaves are looked
@@ -132,17 +116,14 @@ public:
     // nothing was changed.
     template <class Allows, class Seen>
     bool replace(const Held& old, const Held& held, Allows&& allows, Seen&& seen) {
-#if LIMEN_X86
-        if (isa_ == Isa::avx512) return replace_avx512(old, held, allows, seen);
-        if (isa_ == Isa::avx2) return replace_avx2(old, held, allows, seen);
-#endif
-        return replace_by<BaselineKernels>(old, held, allows, seen);
+        return with_kernels(isa_,
+                            [&]<class K>(K) { return replace_by<K>(old, held, allows, seen); });
     }
 
     // The best cut, the highest of equals; the one below all scores is worth 0.
     const Cut& best() const {
         if (!cut_known_) {
-            cut_ = find_best();
+            cut_ = with_kernels(isa_, [&]<class K>(K) { return find_best<K>(); });
             cut_known_ = true;
         }
         return cut_;
@@ -239,11 +220,7 @@ public:
     // A score is going to be removed soon: ask for its leaf.
     void warm(double score) const {
         if (height_ == 0) return;
-#if LIMEN_X86
-        if (isa_ == Isa::avx512) return warm_avx512(score);
-        if (isa_ == Isa::avx2) return warm_avx2(score);
-#endif
-        warm_by<BaselineKernels>(score);
+        with_kernels(isa_, [&]<class K>(K) { warm_by<K>(score); });
     }
 
     void swap(CutTree& other) noexcept {
@@ -392,6 +369,7 @@ private:
     static constexpr int most_rivals = 8;
 
     // The best cut, and how far it leads: right of the path, near rivals last.
+    template <class K>
     Cut find_best() const {
         Cut cut;
         rivals_used_ = 0;
@@ -402,14 +380,13 @@ private:
             meet({cut.upper, -best_});
             return cut;
         }
-        const Kernels& kernels = kernels_for(isa_);
         cut.best = best_;
         cut.has_lower = true;
         const void* at = root_;
         std::int64_t wanted = best_;
         for (int level = height_; level > 0; --level) {
             const Node* node = static_cast<const Node*>(at);
-            const int child = kernels.node_last(node->best, wanted);
+            const int child = K::node_last(node->best, wanted);
             if (child + 1 < node->used) {
                 cut.has_upper = true;
                 cut.upper = first_score(node->child[child + 1], level - 1);
@@ -420,7 +397,7 @@ private:
             at = node->child[child];
         }
         const Leaf* leaf = static_cast<const Leaf*>(at);
-        const int slot = std::min(kernels.leaf_last(leaf->prefix, wanted), leaf->used - 1);
+        const int slot = std::min(K::leaf_last(leaf->prefix, wanted), leaf->used - 1);
         cut.lower = leaf->score[slot];
         if (slot + 1 < leaf->used) {
             cut.has_upper = true;
@@ -442,51 +419,6 @@ private:
     }
 
     // ---- one change; the path it takes is compiled for each instruction set as one piece ----
-
-#if LIMEN_X86
-    template <class Seen>
-    LIMEN_WHOLE LIMEN_AVX2 void add_avx2(const Held& held, Seen& seen) {
-        add_by<Avx2Kernels>(held, seen);
-    }
-    template <class Seen>
-    LIMEN_WHOLE LIMEN_AVX512 void add_avx512(const Held& held, Seen& seen) {
-        add_by<Avx512Kernels>(held, seen);
-    }
-    template <class Seen>
-    LIMEN_WHOLE LIMEN_AVX2 void add_all_avx2(const Held*& done, const Held* last, Seen& seen) {
-        add_all_by<Avx2Kernels>(done, last, seen);
-    }
-    template <class Seen>
-    LIMEN_WHOLE LIMEN_AVX512 void add_all_avx512(const Held*& done, const Held* last, Seen& seen) {
-        add_all_by<Avx512Kernels>(done, last, seen);
-    }
-    template <class Allows>
-    LIMEN_WHOLE LIMEN_AVX2 bool remove_avx2(const Held& held, Allows& allows) {
-        return remove_by<Avx2Kernels>(held, allows);
-    }
-    template <class Allows>
-    LIMEN_WHOLE LIMEN_AVX512 bool remove_avx512(const Held& held, Allows& allows) {
-        return remove_by<Avx512Kernels>(held, allows);
-    }
-    LIMEN_WHOLE LIMEN_AVX2 void remove_all_avx2(const Held* first, const Held* last) {
-        remove_all_by<Avx2Kernels>(first, last);
-    }
-    LIMEN_WHOLE LIMEN_AVX512 void remove_all_avx512(const Held* first, const Held* last) {
-        remove_all_by<Avx512Kernels>(first, last);
-    }
-    template <class Allows, class Seen>
-    LIMEN_WHOLE LIMEN_AVX2 bool replace_avx2(const Held& old, const Held& held, Allows& allows,
-                                             Seen& seen) {
-        return replace_by<Avx2Kernels>(old, held, allows, seen);
-    }
-    template <class Allows, class Seen>
-    LIMEN_WHOLE LIMEN_AVX512 bool replace_avx512(const Held& old, const Held& held, Allows& allows,
-                                                 Seen& seen) {
-        return replace_by<Avx512Kernels>(old, held, allows, seen);
-    }
-    LIMEN_AVX2 void warm_avx2(double score) const { warm_by<Avx2Kernels>(score); }
-    LIMEN_AVX512 void warm_avx512(double score) const { warm_by<Avx512Kernels>(score); }
-#endif
 
     template <class K, class Seen>
     LIMEN_INLINE void add_by(const Held& held, Seen& seen) {
@@ -612,7 +544,7 @@ private:
             leaf->side->count[slot] += held.count;
             return K::leaf_add(leaf->prefix, slot, z);
         }
-        const std::int64_t best = K::open(leaf->score, leaf->prefix, slot, z);
+        const std::int64_t best = K::leaf_open(leaf->score, leaf->prefix, slot, z);
         leaf->score[slot] = held.score;
         if (leaf->side) {
             leaf->side->move(slot, slot + 1, leaf->used - slot);
@@ -727,7 +659,7 @@ private:
         }
         --distinct_;
         if (held.score == cut_.lower || held.score == cut_.upper) cut_known_ = false;
-        const std::int64_t best = K::close(leaf->score, leaf->prefix, slot, -z);
+        const std::int64_t best = K::leaf_close(leaf->score, leaf->prefix, slot, -z);
         --leaf->used;
         if (leaf->side) {
             leaf->side->move(slot + 1, slot, leaf->used - slot);
@@ -1181,7 +1113,7 @@ private:
         Rivals rivals[most_rivals];
         const int used = rivals_used_;
         std::copy(rivals_, rivals_ + used, rivals);
-        require(kept == find_best(), "the best cut kept is not the best");
+        require(kept == find_best<BaselineKernels>(), "the best cut kept is not the best");
         std::copy(rivals, rivals + used, rivals_);
         rivals_used_ = used;
         std::int64_t value = 0;
