@@ -87,6 +87,10 @@ inline Isa active_isa() {
 template <Isa isa>
 using IsaConstant = std::integral_constant<Isa, isa>;
 
+template <class Work>
+LIMEN_WHOLE LIMEN_APART auto with_baseline(Work& work) {
+    return work(IsaConstant<Isa::baseline>{});
+}
 #if LIMEN_X86
 template <class Work>
 LIMEN_WHOLE LIMEN_AVX2 auto with_avx2(Work& work) {
@@ -107,7 +111,7 @@ auto with_isa(Isa isa, Work&& work) {
     if (isa == Isa::avx2) return with_avx2(work);
 #endif
     (void)isa;
-    return work(IsaConstant<Isa::baseline>{});
+    return with_baseline(work);
 }
 
 }  // namespace limen
