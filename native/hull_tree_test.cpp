@@ -10,7 +10,6 @@
 #include <cmath>
 #include <map>
 #include <string>
-#include <type_traits>
 
 #include "testing_memory.hpp"
 #include "testing_trees.hpp"
@@ -290,13 +289,6 @@ template <class Tag, auto member>
 struct Exposed {
     friend auto expose(Tag) { return member; }
 };
-template <class Tag, class Type>
-struct ExposedType {
-    friend auto expose(Tag) { return std::type_identity<Type>{}; }
-};
-struct TheRoot {
-    friend auto expose(TheRoot);
-};
 struct TheTotal {
     friend auto expose(TheTotal);
 };
@@ -306,22 +298,13 @@ struct TheDistinct {
 struct TheOdd {
     friend auto expose(TheOdd);
 };
-struct TheLeaf {
-    friend auto expose(TheLeaf);
-};
-struct TheNode {
-    friend auto expose(TheNode);
-};
 
-template struct Exposed<TheRoot, &HullTree::root_>;
 template struct Exposed<TheTotal, &HullTree::total_>;
 template struct Exposed<TheDistinct, &HullTree::distinct_>;
 template struct Exposed<TheOdd, &HullTree::odd_>;
-template struct ExposedType<TheLeaf, HullTree::Leaf>;
-template struct ExposedType<TheNode, HullTree::Node>;
 
-using Leaf = decltype(expose(TheLeaf{}))::type;
-using Node = decltype(expose(TheNode{}))::type;
+using Leaf = HullLeaf;
+using Node = HullNode;
 
 // Several levels of nodes over leaves of eight at most. The values ascend but for a long block in
 // the middle, so the bridge of the root has points of both children above it.
@@ -331,7 +314,7 @@ HullTree some_levels() {
     return tree;
 }
 
-Node& root(HullTree& tree) { return *(tree.*expose(TheRoot{})).node(); }
+Node& root(HullTree& tree) { return *tree.root().node(); }
 Node& inner(HullTree& tree) { return *root(tree).child[1].node(); }
 Leaf& leaf(HullTree& tree) {
     auto link = root(tree).child[1];

@@ -17,6 +17,7 @@
                                                             double&);                     \
     linkage template Refusal HeldSamples<Tree>::remove_rows(std::vector<Row>&, bool, double&)
 #define LIMEN_SAMPLES(linkage, Tree)               \
+    linkage template class SampleTree<Tree>;       \
     linkage template class HeldSamples<Tree>;      \
     LIMEN_SAMPLES_OF_ROWS(linkage, Tree, LossRow); \
     LIMEN_SAMPLES_OF_ROWS(linkage, Tree, SignedRow)

@@ -2,9 +2,9 @@
 //
 // Which vector instructions to use, decided once per process.
 //
-// Every kernel is one plain loop, written as an always-inline function and compiled several
-// times under different targets, or spelled out for a target where compilers fall short; the loops
-// hold whole numbers and comparisons only, so all targets give the same answer.
+// What is fast on wide registers is compiled once for each instruction set, as one piece, and
+// with_isa() is the only place that chooses between the pieces. They hold whole numbers and
+// comparisons only, so all of them give the same answer.
 // LIMEN_ISA=sse2|avx2|avx512|generic forces one of them.
 
 #pragma once
@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #if (defined(__x86_64__) || defined(__amd64__)) && (defined(__GNUC__) || defined(__clang__))
 #define LIMEN_X86 1
@@ -80,6 +81,37 @@ inline Isa choose_isa() {
 inline Isa active_isa() {
     static const Isa isa = choose_isa();
     return isa;
+}
+
+// An instruction set that is known while compiling.
+template <Isa isa>
+using IsaConstant = std::integral_constant<Isa, isa>;
+
+template <class Work>
+LIMEN_WHOLE LIMEN_APART auto with_baseline(Work& work) {
+    return work(IsaConstant<Isa::baseline>{});
+}
+#if LIMEN_X86
+template <class Work>
+LIMEN_WHOLE LIMEN_AVX2 auto with_avx2(Work& work) {
+    return work(IsaConstant<Isa::avx2>{});
+}
+template <class Work>
+LIMEN_WHOLE LIMEN_AVX512 auto with_avx512(Work& work) {
+    return work(IsaConstant<Isa::avx512>{});
+}
+#endif
+
+// Call `work` with the IsaConstant of an instruction set. It is compiled for each of them, with
+// all that it calls.
+template <class Work>
+auto with_isa(Isa isa, Work&& work) {
+#if LIMEN_X86
+    if (isa == Isa::avx512) return with_avx512(work);
+    if (isa == Isa::avx2) return with_avx2(work);
+#endif
+    (void)isa;
+    return with_baseline(work);
 }
 
 }  // namespace limen

@@ -3,10 +3,22 @@
 // The inner loops of the cut tree: fixed trip counts, no branches, whole numbers only.
 //
 // Plain loops for any processor; wide ones where vectors of 64-bit numbers can be compared. A leaf
-// has leaf_slots slots and an inner node node_slots children; the slots in use come first.
+// has leaf_slots slots and an inner node node_slots children; the slots in use come first. Every
+// set of kernels is a struct of static functions:
 //
-// One file although long: each kernel stands beside the same one for other instruction sets, so
-// that they are read and changed together.
+// leaf_rank    How many keys of a leaf lie below the score. Free slots hold +inf and never count.
+// leaf_add     Add delta to the running sums of a leaf from a slot on; the largest sum that
+//              results. Free slots repeat the last sum, before and after, so they never change the
+//              largest.
+// leaf_open    The same after opening that slot, for scores and sums. The number before the first
+//              sum is 0. The score of the slot is for the caller to set.
+// leaf_close   The same after closing that slot, which frees the last one. The number behind the
+//              last sum may be read.
+// leaf_last    The last slot that holds `value`, free slots included; -1 when none does.
+// node_rank    How many separators are at or below the score. Free slots hold nan and never count.
+// node_add     Child `child` of `used` grows by delta: shift what comes after it; the best sum of
+//              all other children. Free slots of `best` hold `lowest`.
+// node_last    As leaf_last.
 
 #pragma once
 
@@ -43,112 +55,69 @@ inline constexpr int node_slots = 32;
 
 inline constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
 
-struct Kernels {
-    // How many keys of a leaf lie below the score. Free slots hold +inf and never count.
-    int (*leaf_rank)(const double* keys, double score);
-    // The running sums of a leaf: add delta from a slot on, after opening that slot, closing
-    // it, or neither; the largest sum that results. Free slots repeat the last sum, before
-    // and after, so they never change the largest. The number before the first sum is 0, and
-    // the one behind the last may be read.
-    std::int64_t (*leaf_add)(std::int64_t* prefix, int slot, std::int64_t delta);
-    std::int64_t (*leaf_open)(std::int64_t* prefix, int slot, std::int64_t delta);
-    std::int64_t (*leaf_close)(std::int64_t* prefix, int slot, std::int64_t delta);
-    // The last slot that holds `value`, free slots included; -1 when none does.
-    int (*leaf_last)(const std::int64_t* prefix, std::int64_t value);
-    // How many separators are at or below the score. Free slots hold nan and never count.
-    int (*node_rank)(const double* separators, double score);
-    // Child `child` of `used` grows by delta: shift what comes after it; the best sum of all
-    // other children. Free slots of `best` hold `lowest`.
-    std::int64_t (*node_add)(std::int64_t* before, std::int64_t* best, int child,
-                             std::int64_t delta, int used);
-    int (*node_last)(const std::int64_t* best, std::int64_t value);
-};
-
 // One number at a time, for processors without wide compares of 64-bit whole numbers.
-struct PlainLoops {
-    static LIMEN_INLINE int leaf_rank(const double* keys, double score) {
+struct BaselineKernels {
+    static int leaf_rank(const double* keys, double score) {
         int rank = 0;
         for (int i = 0; i < leaf_slots; ++i) rank += keys[i] < score;
         return rank;
     }
 
-    static LIMEN_INLINE std::int64_t leaf_add(std::int64_t* prefix, int slot, std::int64_t delta) {
+    static std::int64_t leaf_add(std::int64_t* prefix, int slot, std::int64_t delta) {
         for (int i = slot; i < leaf_slots; ++i) prefix[i] += delta;
         return *std::max_element(prefix, prefix + leaf_slots);
     }
 
-    static LIMEN_INLINE std::int64_t leaf_open(std::int64_t* prefix, int slot, std::int64_t delta) {
+    static std::int64_t leaf_open(double* scores, std::int64_t* prefix, int slot,
+                                  std::int64_t delta) {
+        std::memmove(scores + slot + 1, scores + slot, bytes_after(slot));
         for (int i = leaf_slots - 1; i >= slot; --i) prefix[i] = prefix[i - 1];
         return leaf_add(prefix, slot, delta);
     }
 
-    static LIMEN_INLINE std::int64_t leaf_close(std::int64_t* prefix, int slot,
-                                                std::int64_t delta) {
+    static std::int64_t leaf_close(double* scores, std::int64_t* prefix, int slot,
+                                   std::int64_t delta) {
+        std::memmove(scores + slot, scores + slot + 1, bytes_after(slot));
+        scores[leaf_slots - 1] = std::numeric_limits<double>::infinity();
         for (int i = slot; i < leaf_slots - 1; ++i) prefix[i] = prefix[i + 1];
         return leaf_add(prefix, slot, delta);
     }
 
-    // The same two with the scores of the leaf, which move along. The score of an opened slot is
-    // for the caller to set; closing frees the last slot.
-    static LIMEN_INLINE std::int64_t open(double* scores, std::int64_t* prefix, int slot,
-                                          std::int64_t delta) {
-        std::memmove(scores + slot + 1, scores + slot, bytes_after(slot));
-        return leaf_open(prefix, slot, delta);
+    static int leaf_last(const std::int64_t* prefix, std::int64_t value) {
+        return last_of<leaf_slots>(prefix, value);
     }
 
-    static LIMEN_INLINE std::int64_t close(double* scores, std::int64_t* prefix, int slot,
-                                           std::int64_t delta) {
-        std::memmove(scores + slot, scores + slot + 1, bytes_after(slot));
-        scores[leaf_slots - 1] = std::numeric_limits<double>::infinity();
-        return leaf_close(prefix, slot, delta);
-    }
-
-    template <int slots>
-    static LIMEN_INLINE int last_of(const std::int64_t* values, std::int64_t value) {
-        int last = slots - 1;
-        while (last >= 0 && values[last] != value) --last;
-        return last;
-    }
-
-    static LIMEN_INLINE int node_rank(const double* separators, double score) {
+    static int node_rank(const double* separators, double score) {
         int rank = 0;
         for (int i = 0; i < node_slots; ++i) rank += separators[i] <= score;
         return rank;
     }
 
-    static LIMEN_INLINE std::int64_t node_add(std::int64_t* before, std::int64_t* best, int child,
-                                              std::int64_t delta, int used) {
+    static std::int64_t node_add(std::int64_t* before, std::int64_t* best, int child,
+                                 std::int64_t delta, int used) {
         for (int i = child + 1; i < used; ++i) before[i] += delta, best[i] += delta;
         std::int64_t others = child ? *std::max_element(best, best + child) : lowest;
         for (int i = child + 1; i < used; ++i) others = std::max(others, best[i]);
         return others;
     }
 
+    static int node_last(const std::int64_t* best, std::int64_t value) {
+        return last_of<node_slots>(best, value);
+    }
+
 private:
-    static LIMEN_INLINE std::size_t bytes_after(int slot) {
+    template <int slots>
+    static int last_of(const std::int64_t* values, std::int64_t value) {
+        int last = slots - 1;
+        while (last >= 0 && values[last] != value) --last;
+        return last;
+    }
+    static std::size_t bytes_after(int slot) {
         return static_cast<std::size_t>(leaf_slots - 1 - slot) * sizeof(double);
     }
 };
 
 #if LIMEN_X86
-// Vectors as wide as the registers of one instruction set: compilers take wider ones apart
-// number by number, and did not vectorise the same loops written over single numbers.
-// AnyUnits may lie at any address. It is a packed struct because clang forgets the alignment of
-// a typedef as soon as a template names it, and then loads as if the address were a multiple of
-// the vector's size.
-#define LIMEN_VECTORS(NAME, LANES)                                                     \
-    struct NAME {                                                                      \
-        static constexpr int lanes = LANES;                                            \
-        typedef double Scores __attribute__((vector_size(8 * LANES), may_alias));      \
-        typedef std::int64_t Units __attribute__((vector_size(8 * LANES), may_alias)); \
-        struct __attribute__((packed, may_alias)) AnyUnits {                           \
-            Units units;                                                               \
-        };                                                                             \
-    };
-LIMEN_VECTORS(Vectors4, 4)
-LIMEN_VECTORS(Vectors8, 8)
-#undef LIMEN_VECTORS
-
 struct MaskTable {
     std::int64_t values[2 * leaf_slots + 16] = {};
     constexpr MaskTable() {
@@ -156,75 +125,17 @@ struct MaskTable {
     }
 };
 alignas(64) inline constexpr MaskTable mask_table;
-inline constexpr const std::int64_t* zeros_then_ones = mask_table.values;
 
-template <class Vectors>
-struct VectorLoops {
-    using Scores = typename Vectors::Scores;
-    using Units = typename Vectors::Units;
-    using AnyUnits = typename Vectors::AnyUnits;
-    static constexpr int lanes = Vectors::lanes;
-
-    // Vectors go by reference: by value they would belong to a calling convention that the
-    // rest of the program, compiled for the baseline, does not have.
-    static LIMEN_INLINE void count_up(Units& slots) {
-        for (int i = 0; i < lanes; ++i) slots[i] = i;
-    }
-    static LIMEN_INLINE std::int64_t largest(const Units& values) {
-        std::int64_t best = values[0];
-        for (int i = 1; i < lanes; ++i) best = values[i] > best ? values[i] : best;
-        return best;
-    }
-    static LIMEN_INLINE std::int64_t total(const Units& values) {
-        std::int64_t sum = values[0];
-        for (int i = 1; i < lanes; ++i) sum += values[i];
-        return sum;
-    }
-    static LIMEN_INLINE const Scores& scores_at(const double* at) {
-        return *reinterpret_cast<const Scores*>(at);
-    }
-    static LIMEN_INLINE const Units& units_at(const std::int64_t* at) {
-        return *reinterpret_cast<const Units*>(at);
-    }
-    static LIMEN_INLINE Units& units_at(std::int64_t* at) { return *reinterpret_cast<Units*>(at); }
-
-    static LIMEN_INLINE const AnyUnits& any_units_at(const std::int64_t* at) {
-        return *reinterpret_cast<const AnyUnits*>(at);
+// Vectors of four numbers, as wide as the registers: compilers take wider ones apart number by
+// number, and did not vectorise the same loops written over single numbers.
+struct Avx2Kernels {
+    // Counting the bits of a mask is the shortest way from a comparison to a number, and an update
+    // waits for one such count per node.
+    LIMEN_AVX2 static int leaf_rank(const double* keys, double score) {
+        return count<_CMP_LT_OQ, leaf_slots>(keys, score);
     }
 
-    static LIMEN_INLINE int leaf_rank(const double* keys, double score) {
-        Units rank = {};
-        for (int i = 0; i < leaf_slots; i += lanes) rank -= scores_at(keys + i) < score;
-        return static_cast<int>(total(rank));
-    }
-
-    // -1 for slots from `slot` on, else 0: read from a table, cheaper than comparing.
-    static LIMEN_INLINE const std::int64_t* from(int slot) {
-        return zeros_then_ones + leaf_slots - slot;
-    }
-
-    // A maximum in several strands, because each step waits for the one before it.
-    struct Largest {
-        static constexpr int strands = 4;
-        Units found[strands];
-        LIMEN_INLINE Largest() {
-            for (Units& strand : found) strand = Units{} + lowest;
-        }
-        LIMEN_INLINE void see(const Units& values, int i) {
-            Units& strand = found[i / lanes % strands];
-            strand = values > strand ? values : strand;
-        }
-        LIMEN_INLINE std::int64_t get() const {
-            const Units left = found[0] > found[1] ? found[0] : found[1];
-            const Units right = found[2] > found[3] ? found[2] : found[3];
-            const Units both = left > right ? left : right;
-            return largest(both);
-        }
-    };
-
-    // The next three read vectors before the same memory is written shifted: a load that
-    // straddles recent stores would wait for them.
-    static LIMEN_INLINE std::int64_t leaf_add(std::int64_t* prefix, int slot, std::int64_t delta) {
+    LIMEN_AVX2 static std::int64_t leaf_add(std::int64_t* prefix, int slot, std::int64_t delta) {
         Largest largest;
         const std::int64_t* const on = from(slot);
         LIMEN_UNROLL
@@ -236,9 +147,19 @@ struct VectorLoops {
         return largest.get();
     }
 
-    static LIMEN_INLINE std::int64_t leaf_open(std::int64_t* prefix, int slot, std::int64_t delta) {
-        Largest largest;
+    // The next two read vectors before the same memory is written shifted: a load that straddles
+    // recent stores would wait for them.
+    LIMEN_AVX2 static std::int64_t leaf_open(double* scores, std::int64_t* prefix, int slot,
+                                             std::int64_t delta) {
         const std::int64_t* const on = from(slot);
+        LIMEN_UNROLL
+        for (int i = leaf_slots - lanes; i >= 0; i -= lanes) {
+            const __m256d old = _mm256_load_pd(scores + i);
+            const __m256d moved = i ? _mm256_loadu_pd(scores + i - 1)
+                                    : _mm256_permute4x64_pd(old, _MM_SHUFFLE(2, 1, 0, 0));
+            _mm256_store_pd(scores + i, _mm256_blendv_pd(old, moved, mask_at(on + i)));
+        }
+        Largest largest;
         LIMEN_UNROLL
         for (int i = leaf_slots - lanes; i >= 0; i -= lanes) {
             const Units moved = any_units_at(prefix + i - 1).units + delta;
@@ -250,11 +171,20 @@ struct VectorLoops {
         return largest.get();
     }
 
-    static LIMEN_INLINE std::int64_t leaf_close(std::int64_t* prefix, int slot,
-                                                std::int64_t delta) {
+    LIMEN_AVX2 static std::int64_t leaf_close(double* scores, std::int64_t* prefix, int slot,
+                                              std::int64_t delta) {
+        const std::int64_t* const on = from(slot);
+        LIMEN_UNROLL
+        for (int i = 0; i < leaf_slots; i += lanes) {
+            const __m256d old = _mm256_load_pd(scores + i);
+            const __m256d moved = i + lanes < leaf_slots
+                                      ? _mm256_loadu_pd(scores + i + 1)
+                                      : _mm256_permute4x64_pd(old, _MM_SHUFFLE(3, 3, 2, 1));
+            _mm256_store_pd(scores + i, _mm256_blendv_pd(old, moved, mask_at(on + i)));
+        }
+        scores[leaf_slots - 1] = std::numeric_limits<double>::infinity();
         Largest largest;
         const std::int64_t last = prefix[leaf_slots - 1];
-        const std::int64_t* const on = from(slot);
         LIMEN_UNROLL
         for (int i = 0; i < leaf_slots; i += lanes) {
             Units moved = any_units_at(prefix + i + 1).units;
@@ -268,24 +198,16 @@ struct VectorLoops {
         return largest.get();
     }
 
-    template <int slots>
-    static LIMEN_INLINE int last_of(const std::int64_t* values, std::int64_t value) {
-        Units slot, last = Units{} - 1;
-        count_up(slot);
-        LIMEN_UNROLL
-        for (int i = 0; i < slots; i += lanes, slot += lanes)
-            last = units_at(values + i) == value ? slot : last;
-        return static_cast<int>(largest(last));
+    LIMEN_AVX2 static int leaf_last(const std::int64_t* prefix, std::int64_t value) {
+        return last_of<leaf_slots>(prefix, value);
     }
 
-    static LIMEN_INLINE int node_rank(const double* separators, double score) {
-        Units rank = {};
-        for (int i = 0; i < node_slots; i += lanes) rank -= scores_at(separators + i) <= score;
-        return static_cast<int>(total(rank));
+    LIMEN_AVX2 static int node_rank(const double* separators, double score) {
+        return count<_CMP_LE_OQ, node_slots>(separators, score);
     }
 
-    static LIMEN_INLINE std::int64_t node_add(std::int64_t* before, std::int64_t* best, int child,
-                                              std::int64_t delta, int used) {
+    LIMEN_AVX2 static std::int64_t node_add(std::int64_t* before, std::int64_t* best, int child,
+                                            std::int64_t delta, int used) {
         Largest others;
         const std::int64_t *const on = from(child), *const behind = from(used);
         LIMEN_UNROLL
@@ -301,49 +223,67 @@ struct VectorLoops {
         }
         return others.get();
     }
-};
-#endif
 
-#if LIMEN_X86
-// With AVX2, counting the bits of a mask is the shortest way from a comparison to a number,
-// and an update waits for one such count per node.
-struct Avx2Loops : VectorLoops<Vectors4> {
-    LIMEN_AVX2 static int leaf_rank(const double* keys, double score) {
-        return count<_CMP_LT_OQ, leaf_slots>(keys, score);
-    }
-    LIMEN_AVX2 static int node_rank(const double* separators, double score) {
-        return count<_CMP_LE_OQ, node_slots>(separators, score);
-    }
-    LIMEN_AVX2 static std::int64_t open(double* scores, std::int64_t* prefix, int slot,
-                                        std::int64_t delta) {
-        const std::int64_t* const on = from(slot);
-        LIMEN_UNROLL
-        for (int i = leaf_slots - lanes; i >= 0; i -= lanes) {
-            const __m256d old = _mm256_load_pd(scores + i);
-            const __m256d moved = i ? _mm256_loadu_pd(scores + i - 1)
-                                    : _mm256_permute4x64_pd(old, _MM_SHUFFLE(2, 1, 0, 0));
-            _mm256_store_pd(scores + i, _mm256_blendv_pd(old, moved, mask_at(on + i)));
-        }
-        return leaf_open(prefix, slot, delta);
-    }
-    LIMEN_AVX2 static std::int64_t close(double* scores, std::int64_t* prefix, int slot,
-                                         std::int64_t delta) {
-        const std::int64_t* const on = from(slot);
-        LIMEN_UNROLL
-        for (int i = 0; i < leaf_slots; i += lanes) {
-            const __m256d old = _mm256_load_pd(scores + i);
-            const __m256d moved = i + lanes < leaf_slots
-                                      ? _mm256_loadu_pd(scores + i + 1)
-                                      : _mm256_permute4x64_pd(old, _MM_SHUFFLE(3, 3, 2, 1));
-            _mm256_store_pd(scores + i, _mm256_blendv_pd(old, moved, mask_at(on + i)));
-        }
-        scores[leaf_slots - 1] = std::numeric_limits<double>::infinity();
-        return leaf_close(prefix, slot, delta);
+    LIMEN_AVX2 static int node_last(const std::int64_t* best, std::int64_t value) {
+        return last_of<node_slots>(best, value);
     }
 
 private:
+    static constexpr int lanes = 4;
+    typedef std::int64_t Units __attribute__((vector_size(8 * lanes), may_alias));
+    // Units at any address. A packed struct, because clang may forget the alignment of a typedef,
+    // and then loads as if the address were a multiple of the vector's size.
+    struct __attribute__((packed, may_alias)) AnyUnits {
+        Units units;
+    };
+    LIMEN_AVX2 static Units& units_at(std::int64_t* at) { return *reinterpret_cast<Units*>(at); }
+    LIMEN_AVX2 static const Units& units_at(const std::int64_t* at) {
+        return *reinterpret_cast<const Units*>(at);
+    }
+    LIMEN_AVX2 static const AnyUnits& any_units_at(const std::int64_t* at) {
+        return *reinterpret_cast<const AnyUnits*>(at);
+    }
+
+    // -1 for slots from `slot` on, else 0: read from a table, cheaper than comparing.
+    LIMEN_AVX2 static const std::int64_t* from(int slot) {
+        return mask_table.values + leaf_slots - slot;
+    }
     LIMEN_AVX2 static __m256d mask_at(const std::int64_t* mask) {
         return _mm256_loadu_pd(reinterpret_cast<const double*>(mask));
+    }
+
+    LIMEN_AVX2 static std::int64_t largest_of(const Units& values) {
+        std::int64_t best = values[0];
+        for (int i = 1; i < lanes; ++i) best = values[i] > best ? values[i] : best;
+        return best;
+    }
+    // A maximum in several strands, because each step waits for the one before it.
+    struct Largest {
+        static constexpr int strands = 4;
+        Units found[strands];
+        LIMEN_AVX2 Largest() {
+            for (Units& strand : found) strand = Units{} + lowest;
+        }
+        LIMEN_AVX2 void see(const Units& values, int i) {
+            Units& strand = found[i / lanes % strands];
+            strand = values > strand ? values : strand;
+        }
+        LIMEN_AVX2 std::int64_t get() const {
+            const Units left = found[0] > found[1] ? found[0] : found[1];
+            const Units right = found[2] > found[3] ? found[2] : found[3];
+            const Units both = left > right ? left : right;
+            return largest_of(both);
+        }
+    };
+
+    template <int slots>
+    LIMEN_AVX2 static int last_of(const std::int64_t* values, std::int64_t value) {
+        Units slot, last = Units{} - 1;
+        for (int i = 0; i < lanes; ++i) slot[i] = i;
+        LIMEN_UNROLL
+        for (int i = 0; i < slots; i += lanes, slot += lanes)
+            last = units_at(values + i) == value ? slot : last;
+        return static_cast<int>(largest_of(last));
     }
     template <int compared, int slots>
     LIMEN_AVX2 static int count(const double* keys, double score) {
@@ -362,7 +302,7 @@ private:
 // With AVX-512 a comparison is a mask, and masks count, select and find. Compilers take the sum,
 // the maximum and the last place out of a vector of eight through memory, which costs more than
 // the vectors save, so all of it is spelled out.
-struct Avx512Loops {
+struct Avx512Kernels {
     LIMEN_AVX512 static int leaf_rank(const double* keys, double score) {
         return count<_CMP_LT_OQ, leaf_slots>(keys, score);
     }
@@ -382,30 +322,54 @@ struct Avx512Loops {
         }
         return largest.get();
     }
-    LIMEN_AVX512 static std::int64_t leaf_open(std::int64_t* prefix, int slot, std::int64_t delta) {
-        return opened<false>(nullptr, prefix, slot, delta);
-    }
-    LIMEN_AVX512 static std::int64_t open(double* scores, std::int64_t* prefix, int slot,
-                                          std::int64_t delta) {
-        return opened<true>(scores, prefix, slot, delta);
-    }
-    LIMEN_AVX512 static std::int64_t leaf_close(std::int64_t* prefix, int slot,
-                                                std::int64_t delta) {
-        return closed<false>(nullptr, prefix, slot, delta);
-    }
-    LIMEN_AVX512 static std::int64_t close(double* scores, std::int64_t* prefix, int slot,
-                                           std::int64_t delta) {
-        return closed<true>(scores, prefix, slot, delta);
-    }
-    template <int slots>
-    LIMEN_AVX512 static int last_of(const std::int64_t* values, std::int64_t value) {
-        const __m512i wanted = _mm512_set1_epi64(value);
-        std::uint64_t found = 0;
+    // What moves by one slot comes out of registers: a load that straddles recent stores waits.
+    LIMEN_AVX512 static std::int64_t leaf_open(double* scores, std::int64_t* prefix, int slot,
+                                               std::int64_t delta) {
+        const __m512i by = _mm512_set1_epi64(delta);
+        const std::uint64_t on = from(slot);
+        __m512i lower = _mm512_setzero_si512(), lower_scores = lower;
+        Largest largest;
         LIMEN_UNROLL
-        for (int i = 0; i < slots; i += 8)
-            found |= std::uint64_t{_mm512_cmpeq_epi64_mask(_mm512_load_si512(values + i), wanted)}
-                     << i;
-        return 63 - std::countl_zero(found);
+        for (int i = 0; i < leaf_slots; i += 8) {
+            const __m512i old = _mm512_load_si512(prefix + i);
+            const __m512i moved = _mm512_alignr_epi64(old, lower, 7);
+            const __m512i value = _mm512_mask_add_epi64(old, at(on, i), moved, by);
+            _mm512_store_si512(prefix + i, value);
+            largest.see(value, i);
+            lower = old;
+            const __m512i here = _mm512_load_si512(scores + i);
+            _mm512_store_si512(scores + i,
+                               _mm512_mask_alignr_epi64(here, at(on, i), here, lower_scores, 7));
+            lower_scores = here;
+        }
+        return largest.get();
+    }
+
+    LIMEN_AVX512 static std::int64_t leaf_close(double* scores, std::int64_t* prefix, int slot,
+                                                std::int64_t delta) {
+        const __m512i by = _mm512_set1_epi64(delta);
+        const std::uint64_t on = from(slot);
+        __m512i upper = _mm512_set1_epi64(prefix[leaf_slots - 1]);
+        __m512i upper_scores =
+            _mm512_castpd_si512(_mm512_set1_pd(std::numeric_limits<double>::infinity()));
+        Largest largest;
+        LIMEN_UNROLL
+        for (int i = leaf_slots - 8; i >= 0; i -= 8) {
+            const __m512i old = _mm512_load_si512(prefix + i);
+            const __m512i moved = _mm512_alignr_epi64(upper, old, 1);
+            const __m512i value = _mm512_mask_add_epi64(old, at(on, i), moved, by);
+            _mm512_store_si512(prefix + i, value);
+            largest.see(value, i);
+            upper = old;
+            const __m512i here = _mm512_load_si512(scores + i);
+            _mm512_store_si512(scores + i,
+                               _mm512_mask_alignr_epi64(here, at(on, i), upper_scores, here, 1));
+            upper_scores = here;
+        }
+        return largest.get();
+    }
+    LIMEN_AVX512 static int leaf_last(const std::int64_t* prefix, std::int64_t value) {
+        return last_of<leaf_slots>(prefix, value);
     }
     LIMEN_AVX512 static std::int64_t node_add(std::int64_t* before, std::int64_t* best, int child,
                                               std::int64_t delta, int used) {
@@ -422,6 +386,9 @@ struct Avx512Loops {
             found = _mm512_mask_max_epi64(found, at(others, i), found, value);
         }
         return largest_of(found);
+    }
+    LIMEN_AVX512 static int node_last(const std::int64_t* best, std::int64_t value) {
+        return last_of<node_slots>(best, value);
     }
 
 private:
@@ -449,56 +416,15 @@ private:
         }
     };
 
-    // What moves by one slot comes out of registers: a load that straddles recent stores waits.
-    template <bool with_scores>
-    LIMEN_AVX512 static std::int64_t opened(double* scores, std::int64_t* prefix, int slot,
-                                            std::int64_t delta) {
-        const __m512i by = _mm512_set1_epi64(delta);
-        const std::uint64_t on = from(slot);
-        __m512i lower = _mm512_setzero_si512(), lower_scores = lower;
-        Largest largest;
+    template <int slots>
+    LIMEN_AVX512 static int last_of(const std::int64_t* values, std::int64_t value) {
+        const __m512i wanted = _mm512_set1_epi64(value);
+        std::uint64_t found = 0;
         LIMEN_UNROLL
-        for (int i = 0; i < leaf_slots; i += 8) {
-            const __m512i old = _mm512_load_si512(prefix + i);
-            const __m512i moved = _mm512_alignr_epi64(old, lower, 7);
-            const __m512i value = _mm512_mask_add_epi64(old, at(on, i), moved, by);
-            _mm512_store_si512(prefix + i, value);
-            largest.see(value, i);
-            lower = old;
-            if constexpr (with_scores) {
-                const __m512i here = _mm512_load_si512(scores + i);
-                _mm512_store_si512(
-                    scores + i, _mm512_mask_alignr_epi64(here, at(on, i), here, lower_scores, 7));
-                lower_scores = here;
-            }
-        }
-        return largest.get();
-    }
-    template <bool with_scores>
-    LIMEN_AVX512 static std::int64_t closed(double* scores, std::int64_t* prefix, int slot,
-                                            std::int64_t delta) {
-        const __m512i by = _mm512_set1_epi64(delta);
-        const std::uint64_t on = from(slot);
-        __m512i upper = _mm512_set1_epi64(prefix[leaf_slots - 1]);
-        __m512i upper_scores =
-            _mm512_castpd_si512(_mm512_set1_pd(std::numeric_limits<double>::infinity()));
-        Largest largest;
-        LIMEN_UNROLL
-        for (int i = leaf_slots - 8; i >= 0; i -= 8) {
-            const __m512i old = _mm512_load_si512(prefix + i);
-            const __m512i moved = _mm512_alignr_epi64(upper, old, 1);
-            const __m512i value = _mm512_mask_add_epi64(old, at(on, i), moved, by);
-            _mm512_store_si512(prefix + i, value);
-            largest.see(value, i);
-            upper = old;
-            if constexpr (with_scores) {
-                const __m512i here = _mm512_load_si512(scores + i);
-                _mm512_store_si512(
-                    scores + i, _mm512_mask_alignr_epi64(here, at(on, i), upper_scores, here, 1));
-                upper_scores = here;
-            }
-        }
-        return largest.get();
+        for (int i = 0; i < slots; i += 8)
+            found |= std::uint64_t{_mm512_cmpeq_epi64_mask(_mm512_load_si512(values + i), wanted)}
+                     << i;
+        return 63 - std::countl_zero(found);
     }
     template <int compared, int slots>
     LIMEN_AVX512 static int count(const double* keys, double score) {
@@ -514,55 +440,20 @@ private:
 };
 #endif
 
-// One set of entry points per instruction set; the loops are inlined into each.
-#define LIMEN_KERNELS(NAME, LOOPS, TARGET)                                                    \
-    struct NAME {                                                                             \
-        using L = LOOPS;                                                                      \
-        TARGET static int leaf_rank(const double* k, double s) { return L::leaf_rank(k, s); } \
-        TARGET static std::int64_t leaf_add(std::int64_t* p, int s, std::int64_t d) {         \
-            return L::leaf_add(p, s, d);                                                      \
-        }                                                                                     \
-        TARGET static std::int64_t leaf_open(std::int64_t* p, int s, std::int64_t d) {        \
-            return L::leaf_open(p, s, d);                                                     \
-        }                                                                                     \
-        TARGET static std::int64_t leaf_close(std::int64_t* p, int s, std::int64_t d) {       \
-            return L::leaf_close(p, s, d);                                                    \
-        }                                                                                     \
-        TARGET static std::int64_t open(double* k, std::int64_t* p, int s, std::int64_t d) {  \
-            return L::open(k, p, s, d);                                                       \
-        }                                                                                     \
-        TARGET static std::int64_t close(double* k, std::int64_t* p, int s, std::int64_t d) { \
-            return L::close(k, p, s, d);                                                      \
-        }                                                                                     \
-        TARGET static int leaf_last(const std::int64_t* p, std::int64_t v) {                  \
-            return L::template last_of<leaf_slots>(p, v);                                     \
-        }                                                                                     \
-        TARGET static int node_rank(const double* k, double s) { return L::node_rank(k, s); } \
-        TARGET static std::int64_t node_add(std::int64_t* b, std::int64_t* m, int c,          \
-                                            std::int64_t d, int u) {                          \
-            return L::node_add(b, m, c, d, u);                                                \
-        }                                                                                     \
-        TARGET static int node_last(const std::int64_t* p, std::int64_t v) {                  \
-            return L::template last_of<node_slots>(p, v);                                     \
-        }                                                                                     \
-        static constexpr Kernels table{leaf_rank, leaf_add,  leaf_open, leaf_close,           \
-                                       leaf_last, node_rank, node_add,  node_last};           \
-    };
-
-LIMEN_KERNELS(BaselineKernels, PlainLoops, )
+template <Isa>
+struct Kernels : BaselineKernels {};
 #if LIMEN_X86
-LIMEN_KERNELS(Avx2Kernels, Avx2Loops, LIMEN_AVX2)
-LIMEN_KERNELS(Avx512Kernels, Avx512Loops, LIMEN_AVX512)
+template <>
+struct Kernels<Isa::avx2> : Avx2Kernels {};
+template <>
+struct Kernels<Isa::avx512> : Avx512Kernels {};
 #endif
-#undef LIMEN_KERNELS
 
-inline const Kernels& kernels_for(Isa isa) {
-#if LIMEN_X86
-    if (isa == Isa::avx512) return Avx512Kernels::table;
-    if (isa == Isa::avx2) return Avx2Kernels::table;
-#endif
-    (void)isa;
-    return BaselineKernels::table;
+// Call `work` with the kernels of an instruction set, an object whose type is all that counts:
+// with_kernels(isa, [&]<class K>(K) { return K::leaf_rank(keys, score); }).
+template <class Work>
+auto with_kernels(Isa isa, Work&& work) {
+    return with_isa(isa, [&]<Isa chosen>(IsaConstant<chosen>) { return work(Kernels<chosen>{}); });
 }
 
 }  // namespace limen

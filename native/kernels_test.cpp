@@ -30,28 +30,18 @@ using Units = std::vector<std::int64_t>;
 
 constexpr int rounds = testing::effort(4, 40);
 
+// A set of kernels that is chosen while the test runs.
 struct Contender {
     const char* name;
-    Kernels kernels;
+    int (*leaf_rank)(const double*, double);
+    std::int64_t (*leaf_add)(std::int64_t*, int, std::int64_t);
+    std::int64_t (*leaf_open)(double*, std::int64_t*, int, std::int64_t);
+    std::int64_t (*leaf_close)(double*, std::int64_t*, int, std::int64_t);
+    int (*leaf_last)(const std::int64_t*, std::int64_t);
+    int (*node_rank)(const double*, double);
+    std::int64_t (*node_add)(std::int64_t*, std::int64_t*, int, std::int64_t, int);
+    int (*node_last)(const std::int64_t*, std::int64_t);
 };
-
-#if LIMEN_X86
-// The wide loops as the compiler takes them apart for the baseline: their logic is tested also
-// on processors that lack the instructions.
-template <class Loops>
-constexpr Kernels apart = {
-    [](const double* k, double s) { return Loops::leaf_rank(k, s); },
-    [](std::int64_t* p, int s, std::int64_t d) { return Loops::leaf_add(p, s, d); },
-    [](std::int64_t* p, int s, std::int64_t d) { return Loops::leaf_open(p, s, d); },
-    [](std::int64_t* p, int s, std::int64_t d) { return Loops::leaf_close(p, s, d); },
-    [](const std::int64_t* p, std::int64_t v) { return Loops::template last_of<leaf_slots>(p, v); },
-    [](const double* k, double s) { return Loops::node_rank(k, s); },
-    [](std::int64_t* b, std::int64_t* m, int c, std::int64_t d, int u) {
-        return Loops::node_add(b, m, c, d, u);
-    },
-    [](const std::int64_t* p, std::int64_t v) { return Loops::template last_of<node_slots>(p, v); },
-};
-#endif
 
 std::vector<Isa> supported() {
     std::vector<Isa> all;
@@ -63,11 +53,12 @@ std::vector<Isa> supported() {
 const std::vector<Contender>& contenders() {
     static const std::vector<Contender> all = [] {
         std::vector<Contender> made;
-        for (Isa isa : supported()) made.push_back({isa_name(isa), kernels_for(isa)});
-#if LIMEN_X86
-        made.push_back({"four lanes, taken apart", apart<VectorLoops<Vectors4>>});
-        made.push_back({"eight lanes, taken apart", apart<VectorLoops<Vectors8>>});
-#endif
+        for (Isa isa : supported())
+            with_kernels(isa, [&]<class K>(K) {
+                made.push_back({isa_name(isa), K::leaf_rank, K::leaf_add, K::leaf_open,
+                                K::leaf_close, K::leaf_last, K::node_rank, K::node_add,
+                                K::node_last});
+            });
         return made;
     }();
     return all;
@@ -196,6 +187,13 @@ TEST_CASE("LIMEN_ISA forces what this processor has and refuses anything else by
     if (before) setenv("LIMEN_ISA", kept.c_str(), 1);
 }
 
+TEST_CASE("every instruction set is given its own kernels, and what it returns is handed on") {
+    for (Isa isa : supported()) {
+        CHECK(with_isa(isa, [](auto chosen) { return chosen(); }) == isa);
+        CHECK(with_kernels(isa, [&]<Isa chosen>(Kernels<chosen>) { return chosen == isa; }));
+    }
+}
+
 TEST_CASE("a leaf rank counts the keys below a score, and never a free slot") {
     for (int round = 0; round < rounds; ++round)
         for (int used = 0; used <= leaf_slots; ++used) {
@@ -209,9 +207,9 @@ TEST_CASE("a leaf rank counts the keys below a score, and never a free slot") {
                 const auto expected =
                     std::lower_bound(scores.begin(), scores.end(), probe) - scores.begin();
 
-                for (const auto& [name, kernels] : contenders())
+                for (const Contender& kernels : contenders())
                     CHECK_NOTE(kernels.leaf_rank(keys.at, probe) == expected,
-                               note(name, seed, -1, used));
+                               note(kernels.name, seed, -1, used));
             }
         }
 }
@@ -232,9 +230,9 @@ TEST_CASE("a node rank counts the separators at or below a score, and never a fr
                     separators.begin();
 
                 CHECK_NOTE(expected >= 1, "every score belongs to a child");
-                for (const auto& [name, kernels] : contenders())
+                for (const Contender& kernels : contenders())
                     CHECK_NOTE(kernels.node_rank(keys.at, probe) == expected,
-                               note(name, seed, -1, used));
+                               note(kernels.name, seed, -1, used));
             }
         }
 }
@@ -249,7 +247,8 @@ TEST_CASE("adding, opening and closing keep the running sums of any leaf") {
             const std::int64_t delta = draw(random, limit / (leaf_slots + 1));
             Sums start = random_sums(random);
             lay_out(z, start);
-            for (const auto& [name, kernels] : contenders()) {
+            Keys keys = {};
+            for (const Contender& kernels : contenders()) {
                 if (slot < used) {
                     Sums expected = start, actual = start;
                     Units added = z;
@@ -257,8 +256,8 @@ TEST_CASE("adding, opening and closing keep the running sums of any leaf") {
                     lay_out(added, expected);
 
                     CHECK_NOTE(kernels.leaf_add(actual.prefix, slot, delta) == largest(expected),
-                               note(name, seed, slot, used));
-                    CHECK_NOTE(actual == expected, note(name, seed, slot, used));
+                               note(kernels.name, seed, slot, used));
+                    CHECK_NOTE(actual == expected, note(kernels.name, seed, slot, used));
                 }
                 if (used < leaf_slots) {
                     Sums expected = start, actual = start;
@@ -266,9 +265,10 @@ TEST_CASE("adding, opening and closing keep the running sums of any leaf") {
                     opened.insert(opened.begin() + slot, delta);
                     lay_out(opened, expected);
 
-                    CHECK_NOTE(kernels.leaf_open(actual.prefix, slot, delta) == largest(expected),
-                               note(name, seed, slot, used));
-                    CHECK_NOTE(actual == expected, note(name, seed, slot, used));
+                    CHECK_NOTE(kernels.leaf_open(keys.at, actual.prefix, slot, delta) ==
+                                   largest(expected),
+                               note(kernels.name, seed, slot, used));
+                    CHECK_NOTE(actual == expected, note(kernels.name, seed, slot, used));
                 }
                 if (slot < used) {
                     Sums expected = start, actual = start;
@@ -277,26 +277,16 @@ TEST_CASE("adding, opening and closing keep the running sums of any leaf") {
                     closed.erase(closed.begin() + slot);
                     lay_out(closed, expected);
 
-                    CHECK_NOTE(kernels.leaf_close(actual.prefix, slot, -gone) == largest(expected),
-                               note(name, seed, slot, used));
-                    CHECK_NOTE(actual == expected, note(name, seed, slot, used));
+                    CHECK_NOTE(kernels.leaf_close(keys.at, actual.prefix, slot, -gone) ==
+                                   largest(expected),
+                               note(kernels.name, seed, slot, used));
+                    CHECK_NOTE(actual == expected, note(kernels.name, seed, slot, used));
                 }
             }
         }
 }
 
 TEST_CASE("opening and closing a slot moves the scores of a leaf with its sums") {
-    using Move = std::int64_t (*)(double*, std::int64_t*, int, std::int64_t);
-    struct Mover {
-        const char* name;
-        Move open, close;
-    };
-    std::vector<Mover> movers = {{"plain", BaselineKernels::open, BaselineKernels::close}};
-#if LIMEN_X86
-    if (isa_supported(Isa::avx2)) movers.push_back({"avx2", Avx2Kernels::open, Avx2Kernels::close});
-    if (isa_supported(Isa::avx512))
-        movers.push_back({"avx512", Avx512Kernels::open, Avx512Kernels::close});
-#endif
     for (int used = 0; used <= leaf_slots; ++used)
         for (int slot = 0; slot < leaf_slots && slot <= used; ++slot) {
             const auto seed = static_cast<std::uint64_t>(1000 * used + slot);
@@ -310,59 +300,68 @@ TEST_CASE("opening and closing a slot moves the scores of a leaf with its sums")
             } keys;
             std::fill_n(keys.at, leaf_slots, inf);
             std::copy(scores.begin(), scores.end(), keys.at);
-            for (const auto& [name, open, close] : movers) {
+            for (const Contender& kernels : contenders()) {
                 if (used < leaf_slots) {
                     Sums expected = start, actual = start;
                     Guarded moved = keys, wanted = keys;
                     std::copy_backward(keys.at + slot, keys.at + leaf_slots - 1,
                                        wanted.at + leaf_slots);
                     wanted.at[slot] = moved.at[slot];
+                    Keys others = {};
 
-                    CHECK_NOTE(open(moved.at, actual.prefix, slot, delta) ==
-                                   PlainLoops::leaf_open(expected.prefix, slot, delta),
-                               note(name, seed, slot, used));
+                    CHECK_NOTE(
+                        kernels.leaf_open(moved.at, actual.prefix, slot, delta) ==
+                            BaselineKernels::leaf_open(others.at, expected.prefix, slot, delta),
+                        note(kernels.name, seed, slot, used));
                     moved.at[slot] = wanted.at[slot];  // is for the caller to set
-                    CHECK_NOTE(actual == expected, note(name, seed, slot, used));
+                    CHECK_NOTE(actual == expected, note(kernels.name, seed, slot, used));
                     CHECK_NOTE(std::memcmp(&moved, &wanted, sizeof moved) == 0,
-                               note(name, seed, slot, used));
+                               note(kernels.name, seed, slot, used));
                 }
                 if (slot < used) {
                     Sums expected = start, actual = start;
                     Guarded moved = keys, wanted = keys;
                     std::copy(keys.at + slot + 1, keys.at + leaf_slots, wanted.at + slot);
                     wanted.at[leaf_slots - 1] = inf;
+                    Keys others = {};
 
-                    CHECK_NOTE(close(moved.at, actual.prefix, slot, delta) ==
-                                   PlainLoops::leaf_close(expected.prefix, slot, delta),
-                               note(name, seed, slot, used));
-                    CHECK_NOTE(actual == expected, note(name, seed, slot, used));
+                    CHECK_NOTE(
+                        kernels.leaf_close(moved.at, actual.prefix, slot, delta) ==
+                            BaselineKernels::leaf_close(others.at, expected.prefix, slot, delta),
+                        note(kernels.name, seed, slot, used));
+                    CHECK_NOTE(actual == expected, note(kernels.name, seed, slot, used));
                     CHECK_NOTE(std::memcmp(&moved, &wanted, sizeof moved) == 0,
-                               note(name, seed, slot, used));
+                               note(kernels.name, seed, slot, used));
                 }
             }
         }
 }
 
 TEST_CASE("leaf loops equal the plain ones on any numbers below two to the 62") {
-    using Loop = std::int64_t (*)(std::int64_t*, int, std::int64_t);
+    const Contender& plain = contenders()[0];
     for (int round = 0; round < rounds; ++round)
         for (int slot = 0; slot < leaf_slots; ++slot) {
             const auto seed = static_cast<std::uint64_t>(1000 * round + slot);
             Random random(seed);
             const Sums start = random_sums(random);
             const std::int64_t delta = draw(random);
-            for (const auto& [name, kernels] : contenders()) {
-                const Loop pairs[][2] = {{PlainLoops::leaf_add, kernels.leaf_add},
-                                         {PlainLoops::leaf_open, kernels.leaf_open},
-                                         {PlainLoops::leaf_close, kernels.leaf_close}};
-                for (const auto& [plain, loop] : pairs) {
+            for (const Contender& kernels : contenders()) {
+                const auto equal = [&](auto&& plain, auto&& loop) {
                     Sums expected = start, actual = start;
+                    Keys keys = {};
 
-                    CHECK_NOTE(plain(expected.prefix, slot, delta) ==
-                                   loop(actual.prefix, slot, delta),
-                               note(name, seed, slot));
-                    CHECK_NOTE(expected == actual, note(name, seed, slot));
-                }
+                    CHECK_NOTE(plain(keys.at, expected.prefix) == loop(keys.at, actual.prefix),
+                               note(kernels.name, seed, slot));
+                    CHECK_NOTE(expected == actual, note(kernels.name, seed, slot));
+                };
+                equal([=](double*, auto* sums) { return plain.leaf_add(sums, slot, delta); },
+                      [=](double*, auto* sums) { return kernels.leaf_add(sums, slot, delta); });
+                for (const auto move : {&Contender::leaf_open, &Contender::leaf_close})
+                    equal([=](auto* keys,
+                              auto* sums) { return (plain.*move)(keys, sums, slot, delta); },
+                          [=](auto* keys, auto* sums) {
+                              return (kernels.*move)(keys, sums, slot, delta);
+                          });
             }
         }
 }
@@ -370,13 +369,13 @@ TEST_CASE("leaf loops equal the plain ones on any numbers below two to the 62") 
 TEST_CASE("the largest sum is found in every slot, also when all sums are next to a limit") {
     for (std::int64_t rest : {-limit + 1, std::int64_t{-1}, std::int64_t{0}, limit - 2})
         for (int slot = 0; slot < leaf_slots; ++slot)
-            for (const auto& [name, kernels] : contenders()) {
+            for (const Contender& kernels : contenders()) {
                 Sums sums = {};
                 std::fill_n(sums.prefix, leaf_slots, rest);
                 sums.prefix[slot] = rest + 1;
 
                 CHECK_NOTE(kernels.leaf_add(sums.prefix, leaf_slots - 1, 0) == rest + 1,
-                           note(name, 0, slot));
+                           note(kernels.name, 0, slot));
             }
 }
 
@@ -390,17 +389,18 @@ TEST_CASE("the last slot of a value is found among equals, and none where it doe
             Sums sums = random_sums(random);
             for (std::int64_t& sum : sums.prefix)
                 if (sum == value) sum = value + 1;
-            for (const auto& [name, kernels] : contenders()) {
-                CHECK_NOTE(kernels.leaf_last(sums.prefix, value) == -1, note(name, seed));
-                CHECK_NOTE(kernels.node_last(sums.prefix, value) == -1, note(name, seed));
+            for (const Contender& kernels : contenders()) {
+                CHECK_NOTE(kernels.leaf_last(sums.prefix, value) == -1, note(kernels.name, seed));
+                CHECK_NOTE(kernels.node_last(sums.prefix, value) == -1, note(kernels.name, seed));
             }
             for (int i = 0; i <= slot; ++i)
                 if (i == slot || random() % 3 == 0) sums.prefix[i] = value;
-            for (const auto& [name, kernels] : contenders()) {
-                CHECK_NOTE(kernels.leaf_last(sums.prefix, value) == slot, note(name, seed, slot));
+            for (const Contender& kernels : contenders()) {
+                CHECK_NOTE(kernels.leaf_last(sums.prefix, value) == slot,
+                           note(kernels.name, seed, slot));
                 if (slot < node_slots)
                     CHECK_NOTE(kernels.node_last(sums.prefix, value) == slot,
-                               note(name, seed, slot));
+                               note(kernels.name, seed, slot));
             }
         }
 }
@@ -427,13 +427,13 @@ TEST_CASE("a node shifts what follows a child and tells the best of the other ch
                     if (i > child) expected.before[i] += delta, expected.best[i] += delta;
                     others = std::max(others, expected.best[i]);
                 }
-                for (const auto& [name, kernels] : contenders()) {
+                for (const Contender& kernels : contenders()) {
                     Children actual = start;
 
                     CHECK_NOTE(kernels.node_add(actual.before, actual.best, child, delta, used) ==
                                    others,
-                               note(name, seed, child, used));
-                    CHECK_NOTE(expected == actual, note(name, seed, child, used));
+                               note(kernels.name, seed, child, used));
+                    CHECK_NOTE(expected == actual, note(kernels.name, seed, child, used));
                 }
             }
 }
@@ -442,13 +442,13 @@ TEST_CASE("the best of the other children is found in every slot, next to either
     for (std::int64_t rest : {-limit + 1, std::int64_t{-1}, std::int64_t{0}, limit - 2})
         for (int child = 0; child < node_slots; ++child)
             for (int best = 0; best < node_slots; ++best)
-                for (const auto& [name, kernels] : contenders()) {
+                for (const Contender& kernels : contenders()) {
                     Children node = {};
                     std::fill_n(node.best, node_slots, rest);
                     node.best[best] = rest + 1;
 
                     CHECK_NOTE(kernels.node_add(node.before, node.best, child, 0, node_slots) ==
                                    rest + (best != child),
-                               note(name, 0, child));
+                               note(kernels.name, 0, child));
                 }
 }

@@ -79,32 +79,32 @@ public:
 
     Part whole() const {
         std::int64_t sum = 0;
-        if (tree_.root_ && tree_.height_ > 0)
-            sum = static_cast<const CutTree::Node*>(tree_.root_)->sum;
-        else if (tree_.root_)
-            sum = last_of(leaf(tree_.root_));
-        return {tree_.root_, tree_.height_, 0, 0, tree_.best_, {}, sums(sum, samples())};
+        if (tree_.root() && tree_.height() > 0)
+            sum = static_cast<const CutNode*>(tree_.root())->sum;
+        else if (tree_.root())
+            sum = last_of(leaf(tree_.root()));
+        return {tree_.root(), tree_.height(), 0, 0, tree_.best_sum(), {}, sums(sum, samples())};
     }
     // What lies below the cut that the tree keeps.
     Sums under(const Cut& cut) const {
         if (!cut.has_lower) return {};
-        const void* at = tree_.root_;
+        const void* at = tree_.root();
         std::int64_t count = 0;
-        for (int height = tree_.height_; height > 0; --height) {
-            const auto* node = static_cast<const CutTree::Node*>(at);
+        for (int height = tree_.height(); height > 0; --height) {
+            const auto* node = static_cast<const CutNode*>(at);
             int child = 0;
             for (; child + 1 < node->used && node->separator[child + 1] <= cut.lower; ++child)
                 count += node->in_child(child, height);
             at = node->child[child];
         }
-        const CutTree::Leaf* held = leaf(at);
+        const CutLeaf* held = leaf(at);
         const auto scores = std::upper_bound(held->score, held->score + held->used, cut.lower);
         count += held->samples(static_cast<int>(scores - held->score));
         return sums(cut.best, count);
     }
     bool is_leaf(const Part& part) const { return part.height == 0; }
     int split(const Part& part, Part* out) const {
-        const auto* node = static_cast<const CutTree::Node*>(part.at);
+        const auto* node = static_cast<const CutNode*>(part.at);
         std::int64_t count = part.count;
         Sums from = part.from;
         for (int i = 0; i < node->used; ++i) {
@@ -120,32 +120,30 @@ public:
     int scores(const Part& part) const { return leaf(part.at)->used; }
     Sums at(const Part& part, int k) const {
         if (k == 0) return part.from;
-        const CutTree::Leaf* held = leaf(part.at);
+        const CutLeaf* held = leaf(part.at);
         return sums(part.z + held->prefix[k - 1], part.count + held->samples(k));
     }
     double score(const Part& part, int i) const { return leaf(part.at)->score[i]; }
     const CutParts& counts() const { return *this; }
     static void prefetch(const Part& part) {
-        if (part.height == 0) CutTree::prefetch(leaf(part.at));
+        if (part.height == 0) limen::prefetch<1>(leaf(part.at));
     }
     Wide least(const Part& part, const Sums& than) const {
         return -costs_.of(than) - part.best / one_;
     }
 
 private:
-    static const CutTree::Leaf* leaf(const void* at) {
-        return static_cast<const CutTree::Leaf*>(at);
-    }
-    static std::int64_t last_of(const CutTree::Leaf* leaf) {
+    static const CutLeaf* leaf(const void* at) { return static_cast<const CutLeaf*>(at); }
+    static std::int64_t last_of(const CutLeaf* leaf) {
         return leaf->used ? leaf->prefix[leaf->used - 1] : 0;
     }
     std::int64_t samples() const {
-        if (!tree_.root_) return 0;
-        if (tree_.height_ == 0) {
-            const CutTree::Leaf* root = leaf(tree_.root_);
+        if (!tree_.root()) return 0;
+        if (tree_.height() == 0) {
+            const CutLeaf* root = leaf(tree_.root());
             return root->samples(root->used);
         }
-        return static_cast<const CutTree::Node*>(tree_.root_)->samples;
+        return static_cast<const CutNode*>(tree_.root())->samples;
     }
     // z = one * (false_positive * zeros - false_negative * ones)
     Sums sums(std::int64_t z, std::int64_t count) const {

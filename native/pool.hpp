@@ -14,8 +14,22 @@
 #include <vector>
 
 #include "huge_pages.hpp"
+#include "isa.hpp"
 
 namespace limen {
+
+// A node of a large tree is in no near cache, and all its lines are soon needed: ask for them at
+// once instead of one after the other, to read or, with 1, to write them.
+template <int to_write = 0, class T>
+LIMEN_INLINE void prefetch(const T* node) {
+#if defined(__GNUC__) || defined(__clang__)
+    const char* line = reinterpret_cast<const char*>(node);
+    for (std::size_t i = 0; i < sizeof(T); i += 64) __builtin_prefetch(line + i, to_write);
+    asm volatile("" : : "r"(node));  // else GCC takes what does only this to have no effect
+#else
+    (void)node;
+#endif
+}
 
 template <class T>
 class Pool {

@@ -12,20 +12,11 @@
 #include <vector>
 
 #include "runs.hpp"
+#include "words.hpp"
 
 namespace limen {
 
 constexpr std::size_t words_of_a_run = 6;
-
-inline void put_word(std::string& bytes, std::uint64_t word) {
-    for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(word >> (8 * i) & 255));
-}
-inline std::uint64_t get_word(const std::string& bytes, std::size_t at) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 8; i-- > 0;)
-        value = value << 8 | static_cast<unsigned char>(bytes[8 * at + i]);
-    return value;
-}
 
 template <class Tree>
 void put_runs(std::string& bytes, const Tree& tree) {

@@ -58,29 +58,10 @@ struct SelectTuning {
 
 namespace select_detail {
 
-template <class Kernel>
-auto run_baseline(const Kernel& kernel) {
-    return kernel();
-}
-#if LIMEN_X86
-template <class Kernel>
-LIMEN_AVX2 auto run_avx2(const Kernel& kernel) {
-    return kernel();
-}
-template <class Kernel>
-LIMEN_AVX512 auto run_avx512(const Kernel& kernel) {
-    return kernel();
-}
-#endif
-
-template <class Kernel>
-auto run(Isa isa, const Kernel& kernel) {
-#if LIMEN_X86
-    if (isa == Isa::avx512) return run_avx512(kernel);
-    if (isa == Isa::avx2) return run_avx2(kernel);
-#endif
-    (void)isa;
-    return run_baseline(kernel);
+// A loop over samples, compiled for an instruction set.
+template <class Loop>
+auto run(Isa isa, const Loop& loop) {
+    return with_isa(isa, [&](auto) { return loop(); });
 }
 
 // The best cut so far. Keys below `at` lie below the cut. No `at` belongs to two cuts, so that
