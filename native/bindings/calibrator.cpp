@@ -20,9 +20,10 @@ namespace {
 
 double calibrated_threshold(nb::handle self, std::int64_t false_positive,
                             std::int64_t false_negative) {
-    return checked<Calibrator>(self).read_hull([=](const auto& held) {
+    Calibrator& model = checked<Calibrator>(self);
+    return model.direction.turn(model.read_hull([=](const auto& held) {
         return threshold_of(held.tree().best(false_positive, false_negative));
-    });
+    }));
 }
 
 // The last two tell what one unit of loss at these costs is.
@@ -51,23 +52,26 @@ nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
 Between between(bool linear) { return linear ? Between::linear : Between::step; }
 
 double probability_of(nb::handle self, double score, bool linear) {
-    return checked<Calibrator>(self).read_hull(
-        [=](const auto& held) { return probability_at(held.tree(), score, between(linear)); });
+    Calibrator& model = checked<Calibrator>(self);
+    return model.read_hull([&, turned = model.direction.turn(score)](const auto& held) {
+        return probability_at(held.tree(), turned, between(linear));
+    });
 }
 
-NewArray<double> probabilities_of(nb::handle self, Array<double> scores, bool linear) {
+NewArray<double> probabilities_of(nb::handle self, Array<double> given, bool linear) {
     Calibrator& model = checked<Calibrator>(self);
-    auto values = new_array<double>(scores.shape(0));
+    const TurnedScores scores(given, model.direction);
+    auto values = new_array<double>(scores.size());
     double* out = values.data();
     const auto find = [&](const auto& hull) {
-        probabilities(hull, scores.data(), scores.shape(0), between(linear), out);
+        probabilities(hull, scores.data(), scores.size(), between(linear), out);
     };
     if (model.before.knows_hull()) {
         const HullCopy hull = model.before.tree();
         nb::gil_scoped_release released;
         find(hull);
     } else {
-        const auto guard = model.for_long(scores.shape(0));
+        const auto guard = model.for_long(scores.size());
         find(model.held.tree());
     }
     return values;
@@ -85,16 +89,18 @@ nb::tuple interval_of(nb::handle self, double score, double weight) {
     const Refusal refusal = model.locked([&](const OnlineHull& held) {
         Trial trial;
         const Refusal measured = measure_trial(held, weight, trial);
-        if (measured == Refusal::none) found = interval_at(held.tree(), score, trial);
+        if (measured == Refusal::none)
+            found = interval_at(held.tree(), model.direction.turn(score), trial);
         return measured;
     });
     refuse_trial(model.held.unit(), refusal, weight);
     return nb::make_tuple(found.low, found.high);
 }
 
-nb::tuple intervals_of(nb::handle self, Array<double> scores, double weight) {
+nb::tuple intervals_of(nb::handle self, Array<double> given, double weight) {
     Calibrator& model = checked<Calibrator>(self);
-    const std::size_t n = scores.shape(0);
+    const TurnedScores scores(given, model.direction);
+    const std::size_t n = scores.size();
     auto low = new_array<double>(n), high = new_array<double>(n);
     Refusal refusal;
     {
@@ -224,7 +230,7 @@ nb::tuple all_cuts(Calibrator& model) {
 // Weights of true and false positives, false and true negatives. No score reaches nan.
 nb::tuple confusion_at(nb::handle self, nb::handle given) {
     Calibrator& model = checked<Calibrator>(self);
-    const double threshold = to_double(given.ptr(), "threshold");
+    const double threshold = model.direction.turn(to_double(given.ptr(), "threshold"));
     const auto [all, under, bits] = model.locked([=](const OnlineHull& held) {
         const HullTree& tree = held.tree();
         return std::tuple(tree.totals(),
@@ -282,8 +288,15 @@ PyMethodDef bounded_calibrator_methods[] = {
                  "0\n"),
     {nullptr, nullptr, 0, nullptr}};
 
+template <class T>
+struct CalibratorProperties {
+    static inline PyGetSetDef table[] = {LIMEN_DIRECTION(T),
+                                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
+};
+
 PyType_Slot bounded_calibrator_slots[] = {
     {Py_tp_methods, bounded_calibrator_methods},
+    {Py_tp_getset, CalibratorProperties<BoundedCalibrator>::table},
     {Py_sq_length, reinterpret_cast<void*>(&get_length<BoundedCalibrator>)},
     {0, nullptr}};
 
@@ -298,6 +311,7 @@ nb::tuple bounded_offer(nb::handle self, std::int64_t false_positive, std::int64
 }
 
 PyType_Slot calibrator_slots[] = {{Py_tp_methods, calibrator_methods},
+                                  {Py_tp_getset, CalibratorProperties<Calibrator>::table},
                                   {Py_sq_length, reinterpret_cast<void*>(&get_length<Calibrator>)},
                                   {0, nullptr}};
 
@@ -317,7 +331,7 @@ void bind_calibrator(nb::module_& module) {
         .def("_hull", method<Calibrator>([](Calibrator& model) { return hull_cuts(model); }))
         .def("_cuts", method<Calibrator>([](Calibrator& model) { return all_cuts(model); }))
         .def("_confusion", &confusion_at, nb::arg().none());
-    bind_slots(calibrator, calibrator_methods);
+    bind_slots(calibrator, calibrator_methods, CalibratorProperties<Calibrator>::table);
     bind_labelled(calibrator);
     bind_shared(calibrator);
 
@@ -327,7 +341,7 @@ void bind_calibrator(nb::module_& module) {
         .def("_many", &labelled_many<BoundedCalibrator>, nb::arg(), nb::arg().noconvert(),
              nb::arg().none(), nb::arg())
         .def("_offer", &bounded_offer);
-    bind_slots(bounded, bounded_calibrator_methods);
+    bind_slots(bounded, bounded_calibrator_methods, CalibratorProperties<BoundedCalibrator>::table);
     bind_stored(bounded);
     module.def("isotonic_blocks", &isotonic_blocks, nb::arg(), nb::arg(), nb::arg().none(),
                nb::arg(), nb::arg(), nb::arg(), nb::arg());

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 from limen import _core
 from limen.columns import samples_with_losses
+from limen.direction import setting
 from limen.model import Held, Labelled
-from limen.optimum import Deciding, Optimum, answer
+from limen.optimum import Deciding, Optimum
 from limen.units import cost_parts, exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.optimum import Direction
     from limen.units import Cost
 
 __all__ = ["BoundedCalibrator", "BoundedCut", "BoundedThreshold"]
@@ -83,7 +85,8 @@ class _Bounded(Deciding, _Capacity):
         >>> limen.OnlineThreshold(capacity=64).optimum
         <Optimum: threshold inf, lower None, upper None, loss 0.0>
         """
-        return Optimum(*self._optimum())
+        found: Optimum = self._turned(Optimum(*self._optimum()))
+        return found
 
     def _shown(self) -> str:
         bound = f", at most {self.loss_bound!r} above the best" if self.loss_bound else ""
@@ -102,7 +105,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
     ----------
     capacity
         How many scores and runs of scores are held at most, from 8 to 65,536; about 80 bytes each.
-    false_positive, false_negative, unit
+    false_positive, false_negative, unit, direction
         As for `limen.OnlineThreshold`.
 
     Notes
@@ -131,6 +134,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
         false_positive: Cost = 1,
         false_negative: Cost = 1,
         unit: Cost | None = None,
+        direction: Direction = ">=",
     ) -> None:
         parts = cost_parts(false_positive, false_negative, unit)
         size = _as_capacity(capacity)
@@ -140,6 +144,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
             "false_negative": false_negative,
             "unit": unit,
             "capacity": size,
+            **setting(direction),
         }
 
 
@@ -152,7 +157,7 @@ class BoundedCut(_Bounded, _core.BoundedCut, kind="BoundedCut"):
     ----------
     capacity
         How many scores and runs of scores are held at most, from 8 to 65,536.
-    unit
+    unit, direction
         As for `limen.OnlineCut`.
 
     Examples
@@ -169,11 +174,13 @@ class BoundedCut(_Bounded, _core.BoundedCut, kind="BoundedCut"):
 
     _native = _core.BoundedCut
 
-    def __init__(self, *, capacity: int, unit: Cost | None = None) -> None:
+    def __init__(
+        self, *, capacity: int, unit: Cost | None = None, direction: Direction = ">="
+    ) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         size = _as_capacity(capacity)
         _core.BoundedCut.__init__(self, *parts, size)
-        self._given = {"unit": unit, "capacity": size}
+        self._given = {"unit": unit, "capacity": size, **setting(direction)}
 
     def update_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
         """Add many samples at once: all of them, or on an error none. m times `update`."""
@@ -197,7 +204,7 @@ class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="Boun
     ----------
     capacity
         How many buckets of scores are held at most, from 8 to 65,536; about 80 bytes each.
-    unit
+    unit, direction
         As for `limen.OnlineCalibrator`.
 
     Notes
@@ -219,11 +226,13 @@ class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="Boun
     _native = _core.BoundedCalibrator
     takes_costs: ClassVar[bool] = True
 
-    def __init__(self, *, capacity: int, unit: Cost | None = None) -> None:
+    def __init__(
+        self, *, capacity: int, unit: Cost | None = None, direction: Direction = ">="
+    ) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         size = _as_capacity(capacity)
         _core.BoundedCalibrator.__init__(self, *parts, size)
-        self._given = {"unit": unit, "capacity": size}
+        self._given = {"unit": unit, "capacity": size, **setting(direction)}
 
     def threshold(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
         """Return the threshold that is offered for these costs. O(capacity).
@@ -270,13 +279,13 @@ class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="Boun
         self, scores: ArrayLike, *, false_positive: Cost = 1, false_negative: Cost = 1
     ) -> int | NDArray[np.int64]:
         """Answer 1 or 0 to each score by the threshold for these costs. O(m + capacity)."""
-        return answer(scores, self._offered(false_positive, false_negative)[0].threshold)
+        return self._offered(false_positive, false_negative)[0].predict(scores)
 
     def _offered(self, false_positive: Cost, false_negative: Cost) -> tuple[Optimum, float]:
         positive, negative, scale = exact_costs(false_positive, false_negative)
         unit = unit_parts(exact_unit(self._given["unit"]), scale)[2:]
         cut, bound = self._offer(positive, negative, *unit)
-        return Optimum(*cut), bound
+        return self._turned(Optimum(*cut)), bound
 
 
 def _as_capacity(capacity: Any) -> int:

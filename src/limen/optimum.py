@@ -39,10 +39,10 @@ class Deciding:
 
     __slots__ = ()
 
-    direction: Direction = ">="
-
     if TYPE_CHECKING:
 
+        @property
+        def direction(self) -> Direction: ...  # noqa: D102
         @property
         def threshold(self) -> float: ...  # noqa: D102
 
