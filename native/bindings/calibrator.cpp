@@ -30,13 +30,14 @@ double calibrated_threshold(nb::handle self, std::int64_t false_positive,
 nb::tuple calibrated_optimum(nb::handle self, std::int64_t false_positive,
                              std::int64_t false_negative, std::int64_t loss_numerator,
                              std::int64_t loss_denominator) {
-    const auto [cut, all, bits] = checked<Calibrator>(self).read_hull([=](const auto& held) {
+    Calibrator& model = checked<Calibrator>(self);
+    const auto [cut, all, bits] = model.read_hull([=](const auto& held) {
         const auto& tree = held.tree();
         return std::tuple(tree.best(false_positive, false_negative), tree.totals(), held.bits());
     });
     const Wide units = Wide{false_positive} * (all.above - cut.under.above) +
                        Wide{false_negative} * cut.under.below;
-    return optimum(cut, LossScale{loss_numerator, loss_denominator}(units, bits));
+    return optimum(cut, LossScale{loss_numerator, loss_denominator}(units, bits), model.direction);
 }
 
 nb::tuple calibrated_curve(nb::handle self, std::int64_t false_positive,
@@ -303,11 +304,13 @@ PyType_Slot bounded_calibrator_slots[] = {
 // The optimum, and by how much its loss can at most be above that of the best cut.
 nb::tuple bounded_offer(nb::handle self, std::int64_t false_positive, std::int64_t false_negative,
                         std::int64_t loss_numerator, std::int64_t loss_denominator) {
-    const auto [offer, bits] = checked<BoundedCalibrator>(self).locked([=](const ClassGrid& held) {
+    BoundedCalibrator& model = checked<BoundedCalibrator>(self);
+    const auto [offer, bits] = model.locked([=](const ClassGrid& held) {
         return std::pair(held.best(false_positive, false_negative), held.bits());
     });
     const LossScale scale{loss_numerator, loss_denominator};
-    return nb::make_tuple(optimum(offer.cut, scale(offer.loss, bits)), scale(offer.bound, bits));
+    return nb::make_tuple(optimum(offer.cut, scale(offer.loss, bits), model.direction),
+                          scale(offer.bound, bits));
 }
 
 PyType_Slot calibrator_slots[] = {{Py_tp_methods, calibrator_methods},

@@ -12,6 +12,7 @@
 #include "../isa.hpp"
 #include "../units.hpp"
 #include "../wide.hpp"
+#include "direction.hpp"
 
 namespace limen::bindings {
 
@@ -83,7 +84,8 @@ private:
     double large(Wide units, int bits) const;
 };
 
-// The scores next to a cut, None where there is none, and its loss.
-nb::tuple optimum(const Gap& cut, double loss);
+// What limen.Optimum takes: the scores next to a cut, None where there is none, its loss, and the
+// direction where it is not the usual one.
+nb::tuple optimum(const Gap& cut, double loss, Direction direction = {});
 
 }  // namespace limen::bindings

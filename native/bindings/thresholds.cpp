@@ -61,7 +61,7 @@ PyObject* get_loss(PyObject* self, void*) {
 template <class T>
 nb::tuple get_optimum(T& model) {
     const auto [cut, loss] = best_of(model);
-    return optimum(cut, loss);
+    return optimum(cut, loss, model.direction);
 }
 
 PyMethodDef threshold_methods[] = {

@@ -75,7 +75,7 @@ class _Bounded(Deciding, _Capacity):
         def loss(self) -> float: ...
         @property
         def loss_bound(self) -> float: ...
-        def _optimum(self) -> tuple[float | None, float | None, float]: ...
+        def _optimum(self) -> tuple[Any, ...]: ...
 
     @property
     def optimum(self) -> Optimum:
@@ -85,8 +85,7 @@ class _Bounded(Deciding, _Capacity):
         >>> limen.OnlineThreshold(capacity=64).optimum
         <Optimum: threshold inf, lower None, upper None, loss 0.0>
         """
-        found: Optimum = self._turned(Optimum(*self._optimum()))
-        return found
+        return Optimum(*self._optimum())
 
     def _shown(self) -> str:
         bound = f", at most {self.loss_bound!r} above the best" if self.loss_bound else ""
@@ -285,7 +284,7 @@ class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="Boun
         positive, negative, scale = exact_costs(false_positive, false_negative)
         unit = unit_parts(exact_unit(self._given["unit"]), scale)[2:]
         cut, bound = self._offer(positive, negative, *unit)
-        return self._turned(Optimum(*cut)), bound
+        return Optimum(*cut), bound
 
 
 def _as_capacity(capacity: Any) -> int:

@@ -135,9 +135,7 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         >>> calibrator.optimum(false_negative=5)
         <Optimum: threshold 0.175, lower 0.1, upper 0.25, loss 1.0>
         """
-        cut = Optimum(*self._optimum(*self._priced(false_positive, false_negative)))
-        found: Optimum = self._turned(cut)
-        return found
+        return Optimum(*self._optimum(*self._priced(false_positive, false_negative)))
 
     def recommended(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float | None:
         """Return the threshold to use on new rows, as `limen.recommend` finds it.

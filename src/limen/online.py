@@ -32,7 +32,7 @@ class _Cheapest(Deciding, Held):
 
         @property
         def loss(self) -> float: ...
-        def _optimum(self) -> tuple[float | None, float | None, float]: ...
+        def _optimum(self) -> tuple[Any, ...]: ...
         def _curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
     @property
@@ -43,8 +43,7 @@ class _Cheapest(Deciding, Held):
         >>> limen.OnlineThreshold().optimum
         <Optimum: threshold inf, lower None, upper None, loss 0.0>
         """
-        found: Optimum = self._turned(Optimum(*self._optimum()))
-        return found
+        return Optimum(*self._optimum())
 
     def curve(self) -> LossCurve:
         """Compute the loss of every cut. O(n).
