@@ -23,7 +23,6 @@ from limen.cli.sentences import (
     skipped_lines,
     summary,
 )
-from limen.falling import LowerIsPositive
 from limen.groups import Grouped
 from limen.online import OnlineCut, OnlineThreshold
 from limen.reporting.advice import advice_on, thresholds_by_group
@@ -182,19 +181,16 @@ def _print_groups(
 
 def _model_of(samples: Samples, options: Namespace, aim: Aim) -> Any:
     """Hold all samples, for these costs where costs are the aim, else for all; also by group."""
+    given: Any = {"unit": options.unit, "direction": samples.direction}
     model: Any = (
-        OnlineThreshold(**aim.costs, unit=options.unit)
-        if aim.metric is None
-        else OnlineCalibrator(unit=options.unit)
+        OnlineThreshold(**aim.costs, **given) if aim.metric is None else OnlineCalibrator(**given)
     )
     columns: tuple[Any, ...] = samples.scores, samples.labels, samples.weights
     if aim.prices:
-        model, columns = OnlineCut(unit=options.unit), (samples.scores, *losses_of(samples, aim))
+        model, columns = OnlineCut(**given), (samples.scores, *losses_of(samples, aim))
     if samples.codes is not None:
         model = Grouped(model, at_least=options.at_least)
         columns = ([samples.names[code] for code in samples.codes.tolist()], *columns)
-    if samples.direction == "<=":
-        model = LowerIsPositive(model)
     model.update_many(*columns)
     return model
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from limen.cli.aims import DEMANDS, Aim, aim_of, option_text
 from limen.cli.exits import USAGE, Failure
 from limen.cli.option_values import period_text
-from limen.falling import LowerIsPositive
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
 from limen.memory.windows import LastN, LastPeriod
@@ -212,21 +211,22 @@ def model_of(options: Namespace) -> Any:
         joined = () if options.capacity is None else ("id_column",)
         asked = typed(options, ("capacity", *WINDOWS, *_LEDGER, *joined, "group_column"))
         raise Failure(f"{asked}: {error}", USAGE) from None
-    return LowerIsPositive(model) if options.lower_is_positive else model
+    return model
 
 
 def _plain_model(options: Namespace, aim: Aim) -> Any:
     """Make the model that holds the samples."""
     bounded = {} if options.capacity is None else {"capacity": options.capacity}
+    given: Any = {"unit": options.unit, "direction": "<=" if options.lower_is_positive else ">="}
     if aim.metric is not None:
         if bounded:
             raise TypeError("--capacity is known for costs, not for metrics and demands.")
         from limen.calibrator import OnlineCalibrator
 
-        return OnlineCalibrator(unit=options.unit)
+        return OnlineCalibrator(**given)
     if aim.prices:
-        return OnlineCut(unit=options.unit, **bounded)
-    return OnlineThreshold(**aim.costs, unit=options.unit, **bounded)
+        return OnlineCut(**given, **bounded)
+    return OnlineThreshold(**aim.costs, **given, **bounded)
 
 
 def settings_of(options: Namespace) -> dict[str, str | None]:

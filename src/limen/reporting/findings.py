@@ -15,7 +15,6 @@ from limen.best_cut import Cuts, exact_worth
 from limen.calibrator import OnlineCalibrator
 from limen.digits import gap, within
 from limen.errors import Infeasible
-from limen.falling import LowerIsPositive
 from limen.metrics import Confusion, Metric
 from limen.online import OnlineCut
 
@@ -194,10 +193,8 @@ def findings_by_group(
 
 
 def calibrator_of(samples: Samples, unit: Any) -> Any:
-    """Hold all samples in an `OnlineCalibrator`, turned round where lower scores mean positive."""
-    calibrator: Any = OnlineCalibrator(unit=unit)
-    if samples.direction == "<=":
-        calibrator = LowerIsPositive(calibrator)
+    """Hold all samples in an `OnlineCalibrator` of their direction."""
+    calibrator = OnlineCalibrator(unit=unit, direction=samples.direction)
     calibrator.update_many(samples.scores, samples.labels, samples.weights)
     return calibrator
 
@@ -234,12 +231,9 @@ def loss_curve_of(samples: Samples, aim: Aim, unit: Any) -> LossCurve:
     if not aim.prices:
         given: Any = {"weights": samples.weights, "direction": samples.direction, **aim.costs}
         return loss_curve(samples.scores, samples.labels, unit=unit, **given)
-    cut: Any = OnlineCut(unit=unit)
-    if samples.direction == "<=":
-        cut = LowerIsPositive(cut)
+    cut = OnlineCut(unit=unit, direction=samples.direction)
     cut.update_many(samples.scores, *losses_of(samples, aim))
-    curve: LossCurve = cut.curve()
-    return curve
+    return cut.curve()
 
 
 def losses_of(samples: Samples, aim: Aim) -> tuple[Any, Any]:
