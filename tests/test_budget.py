@@ -91,7 +91,7 @@ def test_edges() -> None:
     assert (0.1, 0.2) == (full.gap.lower, full.gap.upper)
     full.update(0.2)
     assert math.inf == full.threshold
-    turned = limen.LowerIsPositive(Budget(max_positives=1))
+    turned = Budget(max_positives=1, direction="<=")
     assert [1, 0, 0] == [turned.answer(distance) for distance in (5, 3, 4)]
     assert (3.5, "<=") == (turned.threshold, turned.gap.direction)
 

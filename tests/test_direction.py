@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import limen
-from limen import LowerIsPositive, OnlineCalibrator, OnlineCut, OnlineThreshold
+from limen import OnlineCalibrator, OnlineThreshold
 from limen.aim import Aim
 from limen.demo import load_phishing
 from limen.reporting.charts import Charts
@@ -54,7 +54,7 @@ def test_the_threshold_flags_the_cheapest_low_scores(seed: int) -> None:
     scores, labels = drawn(seed)
     costs: Any = {"false_positive": 2, "false_negative": 3}
     best = limen.optimal_threshold(scores, labels, direction="<=", **costs)
-    model = LowerIsPositive(OnlineThreshold(**costs))
+    model = OnlineThreshold(**costs, direction="<=")
     for score, label in zip(scores, labels, strict=True):
         model.update(score, label)
 
@@ -72,7 +72,7 @@ def test_the_threshold_flags_the_cheapest_low_scores(seed: int) -> None:
 def test_every_answer_is_that_of_negating_by_hand(seed: int) -> None:
     scores, labels = drawn(seed)
     negative = [-score for score in scores]
-    by_hand, turned = OnlineCalibrator(), LowerIsPositive(OnlineCalibrator())
+    by_hand, turned = OnlineCalibrator(), OnlineCalibrator(direction="<=")
     by_hand.update_many(negative, labels)
     turned.update_many(scores, labels)
     curve, mirrored = limen.loss_curve(scores, labels, direction="<="), by_hand.curve()
@@ -122,42 +122,9 @@ def test_a_sigmoid_and_bins_decide_alike() -> None:
     assert answers == [int(probabilities[int(s >= edges[1])]) for s in scores]
 
 
-def test_windows_groups_and_ledgers_take_it_too() -> None:
-    scores, labels = drawn(3, infinite=False)
-    negative = [-score for score in scores]
-    window, hand = (
-        LowerIsPositive(limen.LastN(OnlineThreshold(), 4)),
-        limen.LastN(OnlineThreshold(), 4),
-    )
-    window.update_many(scores, labels)
-    hand.update_many(negative, labels)
-    assert (window.threshold, window.loss, len(window)) == (-hand.threshold, hand.loss, 4)
-
-    groups, by_hand = (
-        LowerIsPositive(limen.Grouped(OnlineThreshold())),
-        limen.Grouped(OnlineThreshold()),
-    )
-    names = list("aab" * 3)
-    groups.update_many(names, scores, labels)
-    by_hand.update_many(names, negative, labels)
-    assert groups.threshold("a") == -by_hand.threshold("a")
-    assert groups.predict(names, scores).tolist() == by_hand.predict(names, negative).tolist()
-    assert groups.optimum("b").loss == by_hand.optimum("b").loss
-    assert groups.thresholds() == {k: -v for k, v in by_hand.thresholds().items()}
-
-    ledger, other = (
-        LowerIsPositive(limen.Ledger(OnlineThreshold())),
-        limen.Ledger(OnlineThreshold()),
-    )
-    for at, (score, label) in enumerate(zip(scores, labels, strict=True)):
-        assert ledger.score(at, score) == other.score(at, -score)
-        assert ledger.label(at, label) == other.label(at, label)
-    assert (ledger.cost, ledger.threshold) == (other.cost, -other.threshold)
-
-
 @pytest.mark.parametrize("kind", [OnlineThreshold, OnlineCalibrator])
 def test_it_is_stored_merged_copied_and_reverted(kind: Any) -> None:
-    model = LowerIsPositive(kind())
+    model = kind(direction="<=")
     model.update_many([1.0, 2.0], [1, 0])
     again = limen.from_bytes(model.to_bytes())
     other = model.empty()
@@ -167,30 +134,10 @@ def test_it_is_stored_merged_copied_and_reverted(kind: Any) -> None:
 
     assert isinstance(model, limen.model.Model)
     assert model.to_bytes() == again.to_bytes() == model.copy().to_bytes() == other.to_bytes()
-    assert "<LowerIsPositive(" + kind.__name__ + "): 2 samples>" == repr(again)
-    with pytest.raises(TypeError, match="run the other way"):
-        model.merge(kind())
-
-
-def test_what_it_cannot_hold_is_refused() -> None:
-    full = OnlineThreshold()
-    full.update(1.0, 1)
-    for bad, words in (
-        (full, "must be empty"),
-        (OnlineThreshold, "got <class"),
-        (LowerIsPositive(OnlineCut()), "already"),
-        (limen.Evidence(0.4, 0.5), "must be a model"),
-    ):
-        with pytest.raises((TypeError, ValueError), match=words):
-            LowerIsPositive(bad)
-    with pytest.raises(AttributeError, match=r"ask \.model\.blocks"):
-        LowerIsPositive(OnlineCalibrator()).blocks()
-    with pytest.raises(ValueError, match="nan"):
-        LowerIsPositive(OnlineThreshold()).update(math.nan, 1)
 
 
 def test_a_demand_that_no_cut_meets_names_the_scores_of_the_user() -> None:
-    model = LowerIsPositive(OnlineCalibrator())
+    model = OnlineCalibrator(direction="<=")
     model.update_many([1.0, 2.0, 3.0], [0, 1, 0])
 
     with pytest.raises(limen.Infeasible, match=r"at threshold 2\.5, ") as caught:
@@ -374,13 +321,10 @@ def test_what_is_said_of_the_threshold_in_use_is_that_of_negating_by_hand() -> N
     scores = random.random(400)
     labels = (random.random(400) > scores).astype(int)
     for kind in (limen.OnlineThreshold, limen.OnlineCalibrator):
-        lower, by_hand = limen.LowerIsPositive(kind()), kind()
+        lower, by_hand = kind(direction="<="), kind()
         lower.update_many(scores, labels)
         by_hand.update_many(-scores, labels)
         answers = [lower.keeps(each) for each in np.linspace(0, 1, 21).tolist()]
 
         assert {True, False} == set(answers)
         assert [by_hand.keeps(-each) for each in np.linspace(0, 1, 21).tolist()] == answers
-    ledger = limen.LowerIsPositive(limen.Ledger(limen.OnlineThreshold()))
-    with pytest.raises(AttributeError, match=r"negated scores: ask \.model\.proposal"):
-        ledger.proposal(0.5)

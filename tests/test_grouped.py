@@ -905,7 +905,7 @@ def test_ctrl_c_at_any_moment_leaves_sums_that_agree() -> None:
 def test_one_score_of_one_group_is_answered_by_one_number() -> None:
     grouped = Grouped(OnlineThreshold())
     grouped.update_many(["DE", "DE", "FR", "FR"], [0.2, 0.4, 0.2, 0.4], [0, 1, 1, 1])
-    falling = limen.LowerIsPositive(Grouped(OnlineThreshold()))
+    falling = Grouped(OnlineThreshold(direction="<="))
     falling.update_many(["DE", "DE"], [0.2, 0.4], [1, 0])
 
     assert [0, 1, 1] == [grouped.predict(group, 0.25) for group in ("DE", "FR", ("FR", "Nice"))]

@@ -39,7 +39,7 @@ LAYERS = (
     ("aim", "batch", "bounded", "calibrator", "isotonic_fit", "model", "online"),
     # for how long they are held, how sure the answers are, for which groups and which way round,
     # of how many rows
-    ("budget", "falling", "groups", "memory", "narrowing", "trust"),
+    ("budget", "groups", "memory", "narrowing", "trust"),
     # adapters to other libraries, one each; and what people read
     ("demo", "duckdb", "page", "plots", "reporting", "river", "sklearn", "spark"),
     # the log of events and its fold, served by HTTP; and who asks it

@@ -158,7 +158,7 @@ def test_after_every_step_a_memory_says_what_whole_arrays_say(kind: str) -> None
     period = limen.LastPeriod(SmallCalibrator(), 25)
     ledger = limen.Ledger(SmallThreshold(**costs), maturity=4)
     groups = limen.Grouped(SmallCalibrator())
-    turned = limen.LowerIsPositive(limen.LastN(SmallCalibrator(), 30))
+    turned = limen.LastN(SmallCalibrator(direction="<="), 30)
     for at, sample in enumerate(stream):
         score, label, weight = sample
         last.update(*sample)
@@ -185,7 +185,7 @@ def test_every_memory_that_has_an_interval_says_whether_to_keep_a_threshold() ->
     scores, labels, _ = zip(*(drawn(random, "plain") for _ in range(200)), strict=True)
     bank = limen.Bank(limen.OnlineThreshold(), half_lives=(50,))
     grouped = limen.Grouped(limen.OnlineThreshold())
-    turned = limen.LowerIsPositive(limen.Grouped(limen.OnlineThreshold()))
+    turned = limen.Grouped(limen.OnlineThreshold(direction="<="))
     bank.update_many(scores, labels)
     grouped.update_many(["a", "b"] * 100, scores, labels)
     turned.update_many(["a", "b"] * 100, [-score for score in scores], labels)
@@ -200,9 +200,10 @@ def test_every_memory_that_has_an_interval_says_whether_to_keep_a_threshold() ->
 
 
 def test_scores_turned_round_have_no_recommendation_from_few_samples_either() -> None:
-    for model in (limen.OnlineCalibrator(), limen.LastN(limen.OnlineCalibrator(), 9)):
-        assert limen.LowerIsPositive(model).recommended(false_negative=2) is None
-    assert limen.LowerIsPositive(limen.OnlineThreshold()).recommended is None
+    calibrator = limen.OnlineCalibrator(direction="<=")
+    for model in (calibrator, limen.LastN(calibrator.empty(), 9)):
+        assert model.recommended(false_negative=2) is None
+    assert limen.OnlineThreshold(direction="<=").recommended is None
 
 
 @pytest.mark.parametrize("half_lives", [(20,), (20, 50)])
@@ -211,7 +212,7 @@ def test_a_bank_of_scores_turned_round_has_the_threshold_of_each_member(
 ) -> None:
     random = np.random.default_rng(23)
     plain = limen.Bank(limen.OnlineThreshold(), half_lives)
-    turned = limen.LowerIsPositive(limen.Bank(limen.OnlineThreshold(), half_lives))
+    turned = limen.Bank(limen.OnlineThreshold(direction="<="), half_lives)
     for at, score in enumerate(random.normal(size=200).tolist()):
         label = int(score > (0 if at < 150 else 1))
         plain.update(score, label)

@@ -104,7 +104,7 @@ def test_windows_fading_and_the_other_direction_keep_it() -> None:
     band = fading.review_band(asking=0.25)
     assert (2.5, 4.5) == (band.low, band.high)
     assert 0.5 == pytest.approx(band.loss)
-    turned = limen.LowerIsPositive(OnlineCalibrator())
+    turned = OnlineCalibrator(direction="<=")
     turned.update_many([-s for s in scores], labels)
     assert (-4.5, -2.5) == (
         turned.review_band(asking=0.25).low,

@@ -196,7 +196,7 @@ def hourly_budget():
 
 
 def lower_is_positive():
-    model = limen.LowerIsPositive(OnlineThreshold(false_negative=5))
+    model = OnlineThreshold(false_negative=5, direction="<=")
     model.update_many([30, 40, 50], [1, 0, 1])
     return model
 
@@ -235,8 +235,6 @@ makers = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
 def models_of(found: Any) -> list[Any]:
     """The models of all groups, large enough to answer or not; else the object itself."""
-    if isinstance(found, limen.LowerIsPositive):
-        return models_of(found.model)
     if not isinstance(found, Grouped):
         return [found]
     found.at_least = 1
@@ -1032,6 +1030,5 @@ def test_every_kind_is_tried_here():
         "LastN",
         "LastPeriod",
         "Ledger",
-        "LowerIsPositive",
     }
     assert models | others == kinds

@@ -30,7 +30,6 @@ from limen import (
     LastPeriod,
     Ledger,
     LossCurve,
-    LowerIsPositive,
     OnlineCalibrator,
     OnlineCut,
     OnlineThreshold,
@@ -126,10 +125,10 @@ def memories() -> None:
     assert_type(grouped.model("a"), OnlineThreshold)
     assert_type(grouped.optimum("a"), Optimum)
 
-    distance = LowerIsPositive(LastN(OnlineThreshold(), 1000))
+    distance = LastN(OnlineThreshold(direction="<="), 1000)
     distance.update(0.5, 1)
     assert_type(distance.threshold, float)
-    assert_type(distance.model.model, OnlineThreshold)
+    assert_type(distance.model, OnlineThreshold)
 
     bank = Bank(OnlineThreshold(), half_lives=(25,))
     bank.update(0.5, 1)

@@ -70,10 +70,10 @@ Denial denial_of(const Bank& self, const BankRefusal& refusal, double score, dou
         many ? MemoryRefusal::too_many : MemoryRefusal::too_large, size);
 }
 
-std::vector<double> to_thresholds(PyObject* given, std::size_t members) {
+std::vector<double> to_thresholds(PyObject* given, std::size_t members, Direction direction) {
     std::vector<double> found;
     for (nb::handle each : nb::iter(nb::handle(given)))
-        found.push_back(to_double(each.ptr(), "thresholds"));
+        found.push_back(direction.turn(to_double(each.ptr(), "thresholds")));
     if (found.size() != members)
         refuse(PyExc_ValueError, "thresholds must be those of " + std::to_string(members) +
                                      " members, got " + std::to_string(found.size()) + "." +
@@ -92,14 +92,16 @@ PyObject* bank_update(PyObject* object, PyObject* const* given, Py_ssize_t count
             std::copy(given, given + count, args);
         else
             parse({"update", names, 4, 3, 2}, given, count, keywords, args);
-        const double score = to_score(args[0], nothing_added);
-        const bool label = to_label(args[1], score, nothing_added);
+        const Direction direction = self.all->direction;
+        const double own = to_score(args[0], nothing_added), score = direction.turn(own);
+        const bool label = to_label(args[1], own, nothing_added);
         Number weight{true, 1, 1};
         if (args[2]) weight = to_number(args[2], "weight");
         if (!(weight.real >= 0) || std::isinf(weight.real))
             refuse_number("weight", shown(args[2]), wanted_weight, nothing_added);
         std::vector<double> thresholds;
-        if (args[3] && args[3] != Py_None) thresholds = to_thresholds(args[3], bank.size());
+        if (args[3] && args[3] != Py_None)
+            thresholds = to_thresholds(args[3], bank.size(), direction);
         const double* judged = thresholds.empty() ? nullptr : thresholds.data();
         Denial denial;
         {
@@ -117,16 +119,17 @@ PyObject* bank_update(PyObject* object, PyObject* const* given, Py_ssize_t count
 }
 
 // Another thread may change the columns meanwhile, so this works on copies of them.
-void bank_update_many(nb::handle object, Array<double> scores, Array<std::uint8_t> labels,
+void bank_update_many(nb::handle object, Array<double> given, Array<std::uint8_t> labels,
                       nb::object weights) {
     Bank& self = checked<Bank>(object);
+    const TurnedScores scores(given, self.all->direction);
     MemoryBank& bank = bank_of(self);
     const OwnedColumn owned(weights, "weights");
     Trouble trouble;
     Denial denial;
     {
         ObjectLock::LongGuard guard(self.all->lock);
-        const std::size_t rows = scores.shape(0);
+        const std::size_t rows = scores.size();
         const std::vector<double> xs(scores.data(), scores.data() + rows);
         const std::vector<std::uint8_t> ys(labels.data(), labels.data() + rows);
         std::vector<std::int64_t> whole;
@@ -145,8 +148,8 @@ void bank_update_many(nb::handle object, Array<double> scores, Array<std::uint8_
         if (!trouble) {
             const BankRefusal refusal = bank.update_many(xs.data(), ys.data(), rows, column);
             if (refusal) {
-                const double weight = column.ones() ? 1.0 : column.with([&](const auto* given) {
-                    return static_cast<double>(given[refusal.row]);
+                const double weight = column.ones() ? 1.0 : column.with([&](const auto* weights) {
+                    return static_cast<double>(weights[refusal.row]);
                 });
                 if (refusal.refusal == Refusal::lost)
                     trouble = {Trouble::lost, refusal.row, "weights", weight};
@@ -168,9 +171,9 @@ auto looked_at(Bank& self, Body&& body) {
 
 PyObject* bank_threshold(PyObject* object, void*) {
     return guarded([&] {
-        return PyFloat_FromDouble(looked_at(instance<Bank>(object), [](const MemoryBank& bank) {
-            return bank.threshold(bank.leader());
-        }));
+        Bank& self = instance<Bank>(object);
+        return PyFloat_FromDouble(self.all->direction.turn(
+            looked_at(self, [](const MemoryBank& bank) { return bank.threshold(bank.leader()); })));
     });
 }
 
@@ -191,9 +194,10 @@ nb::tuple tuple_of(const std::vector<double>& numbers) {
 }
 
 nb::tuple bank_thresholds(Bank& self) {
-    return tuple_of(looked_at(self, [](const MemoryBank& bank) {
+    return tuple_of(looked_at(self, [&](const MemoryBank& bank) {
         std::vector<double> found;
-        for (std::size_t i = 0; i < bank.size(); ++i) found.push_back(bank.threshold(i));
+        for (std::size_t i = 0; i < bank.size(); ++i)
+            found.push_back(self.all->direction.turn(bank.threshold(i)));
         return found;
     }));
 }

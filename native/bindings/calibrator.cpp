@@ -20,22 +20,24 @@ namespace {
 
 double calibrated_threshold(nb::handle self, std::int64_t false_positive,
                             std::int64_t false_negative) {
-    return checked<Calibrator>(self).read_hull([=](const auto& held) {
+    Calibrator& model = checked<Calibrator>(self);
+    return model.direction.turn(model.read_hull([=](const auto& held) {
         return threshold_of(held.tree().best(false_positive, false_negative));
-    });
+    }));
 }
 
 // The last two tell what one unit of loss at these costs is.
 Optimum calibrated_optimum(nb::handle self, std::int64_t false_positive,
                            std::int64_t false_negative, std::int64_t loss_numerator,
                            std::int64_t loss_denominator) {
-    const auto [cut, all, bits] = checked<Calibrator>(self).read_hull([=](const auto& held) {
+    Calibrator& model = checked<Calibrator>(self);
+    const auto [cut, all, bits] = model.read_hull([=](const auto& held) {
         const auto& tree = held.tree();
         return std::tuple(tree.best(false_positive, false_negative), tree.totals(), held.bits());
     });
     const Wide units = Wide{false_positive} * (all.above - cut.under.above) +
                        Wide{false_negative} * cut.under.below;
-    return optimum(cut, LossScale{loss_numerator, loss_denominator}(units, bits));
+    return optimum(cut, LossScale{loss_numerator, loss_denominator}(units, bits), model.direction);
 }
 
 Columns<double, double> calibrated_curve(nb::handle self, std::int64_t false_positive,
@@ -51,23 +53,26 @@ Columns<double, double> calibrated_curve(nb::handle self, std::int64_t false_pos
 Between between(bool linear) { return linear ? Between::linear : Between::step; }
 
 double probability_of(nb::handle self, double score, bool linear) {
-    return checked<Calibrator>(self).read_hull(
-        [=](const auto& held) { return probability_at(held.tree(), score, between(linear)); });
+    Calibrator& model = checked<Calibrator>(self);
+    return model.read_hull([&, turned = model.direction.turn(score)](const auto& held) {
+        return probability_at(held.tree(), turned, between(linear));
+    });
 }
 
-NewArray<double> probabilities_of(nb::handle self, Array<double> scores, bool linear) {
+NewArray<double> probabilities_of(nb::handle self, Array<double> given, bool linear) {
     Calibrator& model = checked<Calibrator>(self);
-    auto values = new_array<double>(scores.shape(0));
+    const TurnedScores scores(given, model.direction);
+    auto values = new_array<double>(scores.size());
     double* out = values.data();
     const auto find = [&](const auto& hull) {
-        probabilities(hull, scores.data(), scores.shape(0), between(linear), out);
+        probabilities(hull, scores.data(), scores.size(), between(linear), out);
     };
     if (model.before.knows_hull()) {
         const HullCopy hull = model.before.tree();
         nb::gil_scoped_release released;
         find(hull);
     } else {
-        const auto guard = model.for_long(scores.shape(0));
+        const auto guard = model.for_long(scores.size());
         find(model.held.tree());
     }
     return values;
@@ -85,16 +90,18 @@ nb::typed<nb::tuple, double, double> interval_of(nb::handle self, double score, 
     const Refusal refusal = model.locked([&](const OnlineHull& held) {
         Trial trial;
         const Refusal measured = measure_trial(held, weight, trial);
-        if (measured == Refusal::none) found = interval_at(held.tree(), score, trial);
+        if (measured == Refusal::none)
+            found = interval_at(held.tree(), model.direction.turn(score), trial);
         return measured;
     });
     refuse_trial(model.held.unit(), refusal, weight);
     return nb::make_tuple(found.low, found.high);
 }
 
-Columns<double, double> intervals_of(nb::handle self, Array<double> scores, double weight) {
+Columns<double, double> intervals_of(nb::handle self, Array<double> given, double weight) {
     Calibrator& model = checked<Calibrator>(self);
-    const std::size_t n = scores.shape(0);
+    const TurnedScores scores(given, model.direction);
+    const std::size_t n = scores.size();
     auto low = new_array<double>(n), high = new_array<double>(n);
     Refusal refusal;
     {
@@ -231,7 +238,7 @@ CutColumns all_cuts(Calibrator& model) {
 nb::typed<nb::tuple, double, double, double, double> confusion_at(nb::handle self,
                                                                   nb::handle given) {
     Calibrator& model = checked<Calibrator>(self);
-    const double threshold = to_double(given.ptr(), "threshold");
+    const double threshold = model.direction.turn(to_double(given.ptr(), "threshold"));
     const auto [all, under, bits] = model.locked([=](const OnlineHull& held) {
         const HullTree& tree = held.tree();
         return std::tuple(tree.totals(),
@@ -289,8 +296,15 @@ PyMethodDef bounded_calibrator_methods[] = {
                  "0\n"),
     {nullptr, nullptr, 0, nullptr}};
 
+template <class T>
+struct CalibratorProperties {
+    static inline PyGetSetDef table[] = {LIMEN_DIRECTION(T),
+                                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
+};
+
 PyType_Slot bounded_calibrator_slots[] = {
     {Py_tp_methods, bounded_calibrator_methods},
+    {Py_tp_getset, CalibratorProperties<BoundedCalibrator>::table},
     {Py_sq_length, reinterpret_cast<void*>(&get_length<BoundedCalibrator>)},
     {0, nullptr}};
 
@@ -299,14 +313,17 @@ nb::typed<nb::tuple, Optimum, double> bounded_offer(nb::handle self, std::int64_
                                                     std::int64_t false_negative,
                                                     std::int64_t loss_numerator,
                                                     std::int64_t loss_denominator) {
-    const auto [offer, bits] = checked<BoundedCalibrator>(self).locked([=](const ClassGrid& held) {
+    BoundedCalibrator& model = checked<BoundedCalibrator>(self);
+    const auto [offer, bits] = model.locked([=](const ClassGrid& held) {
         return std::pair(held.best(false_positive, false_negative), held.bits());
     });
     const LossScale scale{loss_numerator, loss_denominator};
-    return nb::make_tuple(optimum(offer.cut, scale(offer.loss, bits)), scale(offer.bound, bits));
+    return nb::make_tuple(optimum(offer.cut, scale(offer.loss, bits), model.direction),
+                          scale(offer.bound, bits));
 }
 
 PyType_Slot calibrator_slots[] = {{Py_tp_methods, calibrator_methods},
+                                  {Py_tp_getset, CalibratorProperties<Calibrator>::table},
                                   {Py_sq_length, reinterpret_cast<void*>(&get_length<Calibrator>)},
                                   {0, nullptr}};
 
@@ -326,7 +343,7 @@ void bind_calibrator(nb::module_& module) {
         .def("_hull", method<Calibrator>([](Calibrator& model) { return hull_cuts(model); }))
         .def("_cuts", method<Calibrator>([](Calibrator& model) { return all_cuts(model); }))
         .def("_confusion", &confusion_at, nb::arg().none());
-    bind_slots(calibrator, calibrator_methods);
+    bind_slots(calibrator, calibrator_methods, CalibratorProperties<Calibrator>::table);
     bind_labelled(calibrator);
     bind_shared(calibrator);
 
@@ -336,7 +353,7 @@ void bind_calibrator(nb::module_& module) {
         .def("_many", &labelled_many<BoundedCalibrator>, nb::arg(), nb::arg().noconvert(),
              nb::arg().none(), nb::arg())
         .def("_offer", &bounded_offer);
-    bind_slots(bounded, bounded_calibrator_methods);
+    bind_slots(bounded, bounded_calibrator_methods, CalibratorProperties<BoundedCalibrator>::table);
     bind_stored(bounded);
     module.def("isotonic_blocks", &isotonic_blocks, nb::arg(), nb::arg(), nb::arg().none(),
                nb::arg(), nb::arg(), nb::arg(), nb::arg());

@@ -69,7 +69,7 @@ PyObject* ledger_score(PyObject* self, PyObject* const* given, Py_ssize_t count,
         else
             parse({"score", score_names, 6, 4, 2}, given, count, keywords, args);
         Asked asked{nothing_changed};
-        asked.score = to_score(args[1], nothing_added);
+        asked.score = keeper.direction().turn(to_score(args[1], nothing_added));
         asked.amount = to_score_weight(keeper, ledger.model, args[3], asked.size);
         const int answer = to_answer(args[4]);
         const OneId id(args[0]);
@@ -187,7 +187,8 @@ PyObject* ledger_known(PyObject* self, PyObject* given) {
         if (!found) return Py_NewRef(Py_None);
         const bool scored = entry.state != EntryState::waiting;
         const nb::object none = nb::none();
-        return nb::make_tuple(scored ? nb::object(nb::float_(entry.score)) : none,
+        const double score = keeper.direction().turn(entry.score);
+        return nb::make_tuple(scored ? nb::object(nb::float_(score)) : none,
                               scored ? nb::object(nb::int_(int{entry.answer})) : none,
                               entry.labelled ? nb::object(nb::int_(int{entry.label})) : none,
                               as_of ? from_time(*as_of, keeper.as_of.load()) : none,

@@ -316,9 +316,11 @@ namespace {
         refuse(PyExc_ValueError, "id " + shown(asked.id) + " belongs to another group already" +
                                      (asked.group ? ", got " + shown(asked.group) : std::string()) +
                                      ". Forget it first, or use another id." + nothing_changed);
-    refuse(PyExc_ValueError, "id " + shown(asked.id) + " has score " + shown(done.score) +
-                                 " and weight " + shown(from_amount(keeper, done.amount).ptr()) +
-                                 " already, got " + shown(asked.score) + " and " +
+    const Direction direction = keeper.direction();
+    refuse(PyExc_ValueError, "id " + shown(asked.id) + " has score " +
+                                 shown(direction.turn(done.score)) + " and weight " +
+                                 shown(from_amount(keeper, done.amount).ptr()) + " already, got " +
+                                 shown(direction.turn(asked.score)) + " and " +
                                  shown(from_amount(keeper, asked.amount).ptr()) +
                                  ". Forget it first, or use another id." + nothing_changed);
 }

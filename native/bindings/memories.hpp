@@ -135,6 +135,7 @@ public:
 
     const LossScale& account() const { return account_; }
     const Unit& unit() const { return model_.unit; }
+    Direction direction() const { return model_.belonging->direction; }
     const MemorySettings& settings() const { return settings_; }
     const ObjectLock::Place& lock() const { return model_.belonging->lock; }
 
@@ -235,7 +236,7 @@ struct Asked {
     SharedCalendar Keeper::*calendar = &Keeper::times;
     double size = 0;  // about the losses asked for
     PyObject* id = nullptr;
-    double score = 0;
+    double score = 0;  // as the core has it
     Amount amount{};
     PyObject* group = nullptr;  // as it was given, and its number
     std::uint32_t number = 0;

@@ -210,7 +210,7 @@ private:
         }
         for (std::size_t i = 0; i < scores_.size(); ++i) {
             if (scores_[i] != scores_[i]) return {Trouble::nan_score, i, "scores"};
-            scores_[i] += 0.0;
+            scores_[i] = keeper_.direction().turn(scores_[i]) + 0.0;
         }
         for (std::size_t i = 0; known && i < n; ++i)
             labels_.push_back(labels_given_.data()[i] != 0);

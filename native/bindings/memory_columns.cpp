@@ -282,7 +282,7 @@ nb::tuple scored_columns(LedgerBook& ledger) {
         keeper.with([&](const auto& memory) {
             memory.each_score([&](const Entry& entry, const Amount& amount, std::int64_t when) {
                 const bool held = !entry.named() && entry.state == EntryState::held;
-                scores.push_back(entry.score);
+                scores.push_back(keeper.direction().turn(entry.score));
                 answers.push_back(entry.answer);
                 labels.push_back(entry.labelled || held ? entry.label : std::uint8_t{2});
                 times.push_back(entry.time);

@@ -13,6 +13,7 @@
 #include "../class_grid.hpp"
 #include "../instances.hpp"
 #include "before.hpp"
+#include "direction.hpp"
 #include "numbers.hpp"
 #include "object_lock.hpp"
 #include "refusals.hpp"
@@ -24,6 +25,7 @@ struct Belonging {
     // The class of the memory that alone may change the samples, once there is one.
     const char* owner = nullptr;
     std::uint32_t group = 0;  // the place of the model in that memory
+    Direction direction;
     ObjectLock own_lock;
     // Groups of one memory change together, so they share a lock: that of the first, which has to
     // live as long.
@@ -82,12 +84,13 @@ public:
         return body(held);
     }
 
-    // What there is to say about a refusal, while the object is locked; `size` is about the sum
-    // of the losses asked for.
+    // What there is to say about a refusal, while the object is locked; `score` as the core has it,
+    // and `size` about the sum of the losses asked for.
     Denial denial(Refusal refusal, double score, int bits, double size) const {
         const double sum = static_cast<double>(held.total()) * unit_size(held.unit(), held.bits());
         const bool known = refusal == Refusal::not_held && held.find(score).count > 0;
-        return {refusal, bits, sum + size, score, known, held.samples(), held.distinct()};
+        return {refusal, bits,           sum + size,     direction.turn(score),
+                known,   held.samples(), held.distinct()};
     }
 
     // The same where the model belongs to a memory.
@@ -99,7 +102,7 @@ public:
 
     Samples held;
     LossScale scale;
-    nb::dict given;  // costs and unit as the caller wrote them: an object without a
+    nb::dict given;  // costs, unit and direction as the caller wrote them: an object without a
                      // __dict__ is looked up faster
 
 protected:
@@ -127,7 +130,7 @@ protected:
 template <class Samples>
 class Labelled : public Model<Samples> {
 public:
-    using Model<Samples>::held, Belonging::lock, Belonging::owner;
+    using Model<Samples>::held, Belonging::lock, Belonging::owner, Belonging::direction;
     static constexpr bool one_sided = true;
 
     template <class... Arguments>
@@ -138,8 +141,8 @@ public:
 
     LIMEN_INLINE void one(PyObject* const* args, bool adding) {
         const char* outcome = adding ? nothing_added : nothing_changed;
-        const double score = to_double(args[0], "score");
-        const bool label = to_label(args[1], score, outcome);
+        const double given = to_double(args[0], "score"), score = direction.turn(given);
+        const bool label = to_label(args[1], given, outcome);
         if (score != score) refuse_nan(outcome);
         if (!args[2] && one_of_one(score, label, adding)) return;
         weighed(args, score, label, adding);
@@ -155,15 +158,6 @@ public:
             apply(score, label, weight.integer, adding);
         else
             apply(score, label, weight.real, adding);
-    }
-
-    // Take back about this much of a sample that has faded; false when it is gone.
-    bool withdraw(double score, bool label, double weight) {
-        ObjectLock::Guard guard(lock);
-        std::int64_t units = 0;
-        if (held.measure(weight, cost(label), held.bits(), units) == Refusal::too_large)
-            units = most_units - 1;
-        return held.withdraw(score, losses(label, units), true);
     }
 
     const Costs costs;
@@ -228,12 +222,12 @@ public:
 template <class Samples>
 class AnyLosses : public Model<Samples> {
 public:
-    using Model<Samples>::Model, Model<Samples>::held, Belonging::lock;
+    using Model<Samples>::Model, Model<Samples>::held, Belonging::direction;
     static constexpr bool one_sided = false;
 
     void one(PyObject* const* args, bool adding) {
         const char* outcome = adding ? nothing_added : nothing_changed;
-        const double score = to_double(args[0], "score");
+        const double score = direction.turn(to_double(args[0], "score"));
         if (score != score) refuse_nan(outcome);
         const Number numbers[2] = {to_number(args[1], "below"), to_number(args[2], "above")};
         for (int i = 0; i < 2; ++i)
@@ -249,15 +243,6 @@ public:
         if (denial.refusal == Refusal::lost)
             refuse_lost(held.unit(), lost ? "above" : "below", numbers[lost].real, outcome);
         refuse(denial, held.unit(), outcome);
-    }
-
-    // As for labelled samples.
-    bool withdraw(double score, double below, double above) {
-        ObjectLock::Guard guard(lock);
-        Losses losses;
-        held.measure(below, 1, held.bits(), losses.below);
-        held.measure(above, 1, held.bits(), losses.above);
-        return held.withdraw(score, losses, false);
     }
 
 private:

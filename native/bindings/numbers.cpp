@@ -147,9 +147,11 @@ double LossScale::large(Wide units, int bits) const {
     return nb::cast<double>(nb::object(top / bottom));
 }
 
-Optimum optimum(const Gap& cut, double loss) {
-    return nb::make_tuple(score_or_none(cut.has_lower, cut.lower),
-                          score_or_none(cut.has_upper, cut.upper), loss);
+Optimum optimum(const Gap& cut, double loss, Direction direction) {
+    const nb::object lower = score_or_none(cut.has_lower, direction.turn(cut.lower));
+    const nb::object upper = score_or_none(cut.has_upper, direction.turn(cut.upper));
+    if (direction.lower_is_positive()) return nb::make_tuple(upper, lower, loss, "<=");
+    return nb::make_tuple(lower, upper, loss);
 }
 
 }  // namespace limen::bindings

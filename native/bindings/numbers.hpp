@@ -14,6 +14,7 @@
 #include "../isa.hpp"
 #include "../units.hpp"
 #include "../wide.hpp"
+#include "direction.hpp"
 
 namespace limen::bindings {
 
@@ -87,8 +88,9 @@ private:
 
 using Any = nb::typed<nb::object, nb::any>;  // for the stub: nothing is known of it
 
-// The scores next to a cut, None where there is none, and its loss.
-using Optimum = nb::typed<nb::tuple, std::optional<double>, std::optional<double>, double>;
-Optimum optimum(const Gap& cut, double loss);
+// What limen.Optimum takes: the scores next to a cut, None where there is none, its loss, and the
+// direction where it is not the usual one.
+using Optimum = nb::typed<nb::tuple, nb::any, nb::ellipsis>;
+Optimum optimum(const Gap& cut, double loss, Direction direction = {});
 
 }  // namespace limen::bindings

@@ -27,7 +27,7 @@ concept Sortable = requires(T& model, LabelledScores& given) {
 // Measure rows by `make` and hold or forget them, without the interpreter. They are made and sorted
 // before the object is taken; where its places changed meanwhile, they are made again.
 template <class Row, class T, class Make>
-void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
+void apply_rows(T& model, const TurnedScores& scores, bool adding, Make&& make) {
     Trouble trouble;
     Denial denial;
     std::vector<Row> rows;
@@ -57,7 +57,7 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
                              : model.held.remove_many(rows, bits, T::one_sided, missing);
         } else if (trouble.kind == Trouble::too_large && !adding) {
             refusal = Refusal::not_held;
-            missing = scores[trouble.index];
+            missing = scores.data()[trouble.index];
         }
         if (refusal != Refusal::none)
             denial = model.denial(refusal, missing, bits, size_of(rows, model.held.unit(), bits));
@@ -75,16 +75,16 @@ void apply_rows(T& model, const double* scores, bool adding, Make&& make) {
 // Samples that weigh 1 each, the common batch, in less memory and time; false when it takes a row
 // for each of them to see what is to be done or said.
 template <class T>
-bool apply_scores(T& model, const Array<double>& scores, const Array<std::uint8_t>& labels,
+bool apply_scores(T& model, const TurnedScores& scores, const Array<std::uint8_t>& labels,
                   bool adding) {
     std::optional<LabelledScores> given;
     {
         nb::gil_scoped_release released;
-        given = labelled_scores(scores.data(), labels.data(), scores.shape(0));
+        given = labelled_scores(scores.data(), labels.data(), scores.size());
         if (!given) return false;
         given->sort();
     }
-    const auto guard = model.for_long(scores.shape(0));
+    const auto guard = model.for_long(scores.size());
     if (model.owner) return false;  // which apply_rows refuses
     const int bits = model.held.bits();
     const bool done = measure_ones(*given, model.costs, model.held, bits) &&
@@ -95,18 +95,18 @@ bool apply_scores(T& model, const Array<double>& scores, const Array<std::uint8_
 }
 
 template <class T>
-void labelled_many(nb::handle self, Array<double> scores, Array<std::uint8_t> labels,
+void labelled_many(nb::handle self, Array<double> given, Array<std::uint8_t> labels,
                    nb::object weights, bool adding) {
     T& model = checked<T>(self);
+    const TurnedScores scores(given, model.direction);
     const OwnedColumn owned(weights, "weights");
     // Where the order of arrival matters, rows stay in it.
     if constexpr (Sortable<T>)
         if (owned.column.ones() && apply_scores(model, scores, labels, adding)) return;
-    apply_rows<SignedRow>(model, scores.data(), adding,
-                          [&](const Measure& in, int& bits, auto& rows) {
-                              return labelled_rows(scores.data(), labels.data(), scores.shape(0),
-                                                   owned.column, model.costs, in, bits, rows);
-                          });
+    apply_rows<SignedRow>(model, scores, adding, [&](const Measure& in, int& bits, auto& rows) {
+        return labelled_rows(scores.data(), labels.data(), scores.size(), owned.column, model.costs,
+                             in, bits, rows);
+    });
 }
 
 // The threshold of every cut, and the losses on its two sides, in units, summed up by `sum`.
@@ -214,7 +214,11 @@ auto with_held(Body body) {
 template <class T>
 void bind_stored(nb::class_<T>& type) {
     type.def_prop_rw("_given", method<T>([](T& model) { return model.given; }),
-                     [](nb::handle self, nb::dict given) { checked<T>(self).given = given; })
+                     [](nb::handle self, nb::dict given) {
+                         T& model = checked<T>(self);
+                         model.given = given;
+                         model.direction = Direction(given);
+                     })
         .def("_state", method<T>([](T& model) { return state(model); }))
         .def("_merge", [](nb::handle self, nb::list others) { merge(checked<T>(self), others); })
         .def("_copy_to",
@@ -231,19 +235,13 @@ void bind_stored(nb::class_<T>& type) {
 template <class T>
 void bind_shared(nb::class_<T>& type) {
     bind_stored(type);
-    type.def_prop_ro("_group", method<T>([](T& model) { return model.group; }))
-        .def("_fade", [](nb::handle self, int bits) {
-            checked<T>(self).locked_for_long(all_scores, [=](auto& held) { held.fade(bits); });
-        });
+    type.def_prop_ro("_group", method<T>([](T& model) { return model.group; }));
 }
 
 template <class T>
 void bind_labelled(nb::class_<T>& type) {
     type.def("_many", &labelled_many<T>, nb::arg(), nb::arg().noconvert(), nb::arg().none(),
-             nb::arg())
-        .def("_withdraw", [](nb::handle self, double score, bool label, double weight) {
-            return checked<T>(self).withdraw(score, label, weight);
-        });
+             nb::arg());
 }
 
 }  // namespace limen::bindings

@@ -74,6 +74,19 @@ Py_ssize_t get_length(PyObject* self) {
     return length;
 }
 
+template <class T>
+PyObject* get_direction(PyObject* self, void*) {
+    static PyObject* const names[] = {PyUnicode_InternFromString(">="),
+                                      PyUnicode_InternFromString("<=")};
+    return guarded(
+        [&] { return Py_NewRef(names[instance<T>(self).direction.lower_is_positive()]); });
+}
+#define LIMEN_DIRECTION(T)                                                                   \
+    {                                                                                        \
+        "direction", get_direction<T>, nullptr,                                              \
+            "\">=\" where higher scores mean positive, \"<=\" where lower ones do.", nullptr \
+    }
+
 // The class that Python extends the native one by gets its methods and properties as its own. The
 // interpreter calls a method at once where an object is of the very class that the method belongs
 // to; an inherited one it looks for and checks at every call.

@@ -24,22 +24,23 @@ struct CutFace {
 };
 
 template <class T>
-void cut_many(nb::handle self, Array<double> scores, nb::object below, nb::object above,
+void cut_many(nb::handle self, Array<double> given, nb::object below, nb::object above,
               bool adding) {
     T& model = checked<T>(self);
+    const TurnedScores scores(given, model.direction);
     const OwnedColumn low(below, "below"), high(above, "above");
     const Column columns[2] = {low.column, high.column};
-    apply_rows<LossRow>(
-        model, scores.data(), adding, [&](const Measure& in, int& bits, auto& rows) {
-            return loss_rows(scores.data(), scores.shape(0), columns, in, bits, rows);
-        });
+    apply_rows<LossRow>(model, scores, adding, [&](const Measure& in, int& bits, auto& rows) {
+        return loss_rows(scores.data(), scores.size(), columns, in, bits, rows);
+    });
 }
 
 template <class T>
 PyObject* get_threshold(PyObject* self, void*) {
     return guarded([&] {
-        return PyFloat_FromDouble(
-            instance<T>(self).read([](const auto& held) { return threshold_of(held.best()); }));
+        T& model = instance<T>(self);
+        return PyFloat_FromDouble(model.direction.turn(
+            model.read([](const auto& held) { return threshold_of(held.best()); })));
     });
 }
 
@@ -60,7 +61,7 @@ PyObject* get_loss(PyObject* self, void*) {
 template <class T>
 Optimum get_optimum(T& model) {
     const auto [cut, loss] = best_of(model);
-    return optimum(cut, loss);
+    return optimum(cut, loss, model.direction);
 }
 
 PyMethodDef threshold_methods[] = {
@@ -158,8 +159,8 @@ PyMethodDef bounded_cut_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 const char* const threshold_doc =
-    "The cheapest threshold now: answer 1 when score >= threshold. O(log n) after a change, "
-    "else O(1).";
+    "The cheapest threshold now: answer 1 when score >= threshold, or <= by the direction. "
+    "O(log n) after a change, else O(1).";
 const char* const loss_doc = "The total loss of the cheapest cut. Cost as for `threshold`.";
 
 // By how much the loss can at most be above that of the best cut.
@@ -177,7 +178,8 @@ template <class T>
 struct BoundedProperties {
     static inline PyGetSetDef table[] = {
         {"threshold", get_threshold<T>, nullptr,
-         "The threshold that is offered: answer 1 when score >= threshold. O(log capacity).",
+         "The threshold that is offered: answer 1 when score >= threshold, or <= by the "
+         "direction. O(log capacity).",
          nullptr},
         {"loss", get_loss<T>, nullptr,
          "The most that the threshold can cost over all samples. O(log capacity).", nullptr},
@@ -185,6 +187,7 @@ struct BoundedProperties {
          "By how much the threshold can at most cost more than the best one; 0: it is the best. "
          "O(1).",
          nullptr},
+        LIMEN_DIRECTION(T),
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 };
 
@@ -193,6 +196,7 @@ struct Properties {
     static inline PyGetSetDef table[] = {
         {"threshold", get_threshold<T>, nullptr, threshold_doc, nullptr},
         {"loss", get_loss<T>, nullptr, loss_doc, nullptr},
+        LIMEN_DIRECTION(T),
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 };
 
@@ -234,10 +238,7 @@ void bind_thresholds(nb::module_& module) {
 
     nb::class_<AnyCut> cut(module, "Cut", nb::type_slots(cut_slots));
     cut.def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>())
-        .def("_many", &cut_many<AnyCut>)
-        .def("_withdraw", [](nb::handle self, double score, double below, double above) {
-            return checked<AnyCut>(self).withdraw(score, below, above);
-        });
+        .def("_many", &cut_many<AnyCut>);
     bind_slots(cut, cut_methods, Properties<AnyCut>::table);
     bind_cut(cut);
 

@@ -41,12 +41,13 @@ Sample to_sample(const Keeper& keeper, PyObject* const* args, Asked& asked) {
             asked.time = args[3];
         }
     }
-    sample.score = to_score(args[0], asked.outcome);
+    const double given = to_score(args[0], asked.outcome);
+    sample.score = keeper.direction().turn(given);
     if (!keeper.settings().labelled) {
         sample.amount = to_losses(keeper, args[1], args[2], asked.outcome, asked.size);
         return sample;
     }
-    sample.label = to_label(args[1], sample.score, asked.outcome);
+    sample.label = to_label(args[1], given, asked.outcome);
     sample.amount = to_weight(keeper, args[2], cost_of(keeper.settings().costs, sample.label),
                               asked.outcome, asked.size);
     return sample;

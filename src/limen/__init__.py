@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from limen.calibrator import OnlineCalibrator
     from limen.client import Client
     from limen.errors import Infeasible, NotHeld
-    from limen.falling import LowerIsPositive
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
     from limen.isotonic_fit import isotonic
@@ -52,7 +51,6 @@ __all__ = [
     "LastPeriod",
     "Ledger",
     "LossCurve",
-    "LowerIsPositive",
     "NotHeld",
     "OnlineCalibrator",
     "OnlineCut",
@@ -88,7 +86,6 @@ _MODULES = (
     "calibrator",
     "columns",
     "errors",
-    "falling",
     "groups",
     "hull",
     "isotonic_fit",

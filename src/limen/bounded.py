@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 from limen import _core
 from limen.columns import samples_with_losses
+from limen.direction import setting
 from limen.model import Held, Labelled
-from limen.optimum import Deciding, Optimum, answer
+from limen.optimum import Deciding, Optimum
 from limen.units import cost_parts, exact_costs, exact_unit, unit_parts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.optimum import Direction
     from limen.units import Cost
 
 __all__ = ["BoundedCalibrator", "BoundedCut", "BoundedThreshold"]
@@ -73,7 +75,7 @@ class _Bounded(Deciding, _Capacity):
         def loss(self) -> float: ...
         @property
         def loss_bound(self) -> float: ...
-        def _optimum(self) -> tuple[float | None, float | None, float]: ...
+        def _optimum(self) -> tuple[Any, ...]: ...
 
     @property
     def optimum(self) -> Optimum:
@@ -102,7 +104,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
     ----------
     capacity
         How many scores and runs of scores are held at most, from 8 to 65,536; about 80 bytes each.
-    false_positive, false_negative, unit
+    false_positive, false_negative, unit, direction
         As for `limen.OnlineThreshold`.
 
     Notes
@@ -131,6 +133,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
         false_positive: Cost = 1,
         false_negative: Cost = 1,
         unit: Cost | None = None,
+        direction: Direction = ">=",
     ) -> None:
         parts = cost_parts(false_positive, false_negative, unit)
         size = _as_capacity(capacity)
@@ -140,6 +143,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
             "false_negative": false_negative,
             "unit": unit,
             "capacity": size,
+            **setting(direction),
         }
 
 
@@ -152,7 +156,7 @@ class BoundedCut(_Bounded, _core.BoundedCut, kind="BoundedCut"):
     ----------
     capacity
         How many scores and runs of scores are held at most, from 8 to 65,536.
-    unit
+    unit, direction
         As for `limen.OnlineCut`.
 
     Examples
@@ -169,11 +173,13 @@ class BoundedCut(_Bounded, _core.BoundedCut, kind="BoundedCut"):
 
     _native = _core.BoundedCut
 
-    def __init__(self, *, capacity: int, unit: Cost | None = None) -> None:
+    def __init__(
+        self, *, capacity: int, unit: Cost | None = None, direction: Direction = ">="
+    ) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         size = _as_capacity(capacity)
         _core.BoundedCut.__init__(self, *parts, size)
-        self._given = {"unit": unit, "capacity": size}
+        self._given = {"unit": unit, "capacity": size, **setting(direction)}
 
     def update_many(self, scores: ArrayLike, below: ArrayLike, above: ArrayLike) -> None:
         """Add many samples at once: all of them, or on an error none. m times `update`."""
@@ -197,7 +203,7 @@ class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="Boun
     ----------
     capacity
         How many buckets of scores are held at most, from 8 to 65,536; about 80 bytes each.
-    unit
+    unit, direction
         As for `limen.OnlineCalibrator`.
 
     Notes
@@ -219,11 +225,13 @@ class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="Boun
     _native = _core.BoundedCalibrator
     takes_costs: ClassVar[bool] = True
 
-    def __init__(self, *, capacity: int, unit: Cost | None = None) -> None:
+    def __init__(
+        self, *, capacity: int, unit: Cost | None = None, direction: Direction = ">="
+    ) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         size = _as_capacity(capacity)
         _core.BoundedCalibrator.__init__(self, *parts, size)
-        self._given = {"unit": unit, "capacity": size}
+        self._given = {"unit": unit, "capacity": size, **setting(direction)}
 
     def threshold(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float:
         """Return the threshold that is offered for these costs. O(capacity).
@@ -270,7 +278,7 @@ class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="Boun
         self, scores: ArrayLike, *, false_positive: Cost = 1, false_negative: Cost = 1
     ) -> int | NDArray[np.int64]:
         """Answer 1 or 0 to each score by the threshold for these costs. O(m + capacity)."""
-        return answer(scores, self._offered(false_positive, false_negative)[0].threshold)
+        return self._offered(false_positive, false_negative)[0].predict(scores)
 
     def _offered(self, false_positive: Cost, false_negative: Cost) -> tuple[Optimum, float]:
         positive, negative, scale = exact_costs(false_positive, false_negative)

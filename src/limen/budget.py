@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from limen.columns import ordered_scores
+from limen.direction import setting, turned
 from limen.optimum import Deciding, Gap
 from limen.storage import Storable
 from limen.times import Period, Time, as_period, as_time, as_times, require_one_zone
@@ -20,6 +21,8 @@ from limen.units import Cost, exact_bound
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from limen.optimum import Direction
 
 __all__ = ["Budget"]
 
@@ -41,6 +44,8 @@ class Budget(Deciding, Storable, kind="Budget"):
     last_period
         Only scores of the last period are held: a number, or a timedelta for datetimes. One that
         is exactly so old has left. Without either, all scores are held.
+    direction
+        ``">="``: the highest scores are flagged. ``"<="``: the lowest, with all of this mirrored.
 
     Notes
     -----
@@ -78,6 +83,7 @@ class Budget(Deciding, Storable, kind="Budget"):
         max_positive_rate: Cost | None = None,
         last_n: int | None = None,
         last_period: Period | None = None,
+        direction: Direction = ">=",
     ) -> None:
         if (max_positives is None) == (max_positive_rate is None):
             raise ValueError("give max_positives or max_positive_rate, one of them.")
@@ -98,8 +104,9 @@ class Budget(Deciding, Storable, kind="Budget"):
             "max_positive_rate": max_positive_rate,
             "last_n": None if last_n is None else int(last_n),
             "last_period": last_period,
+            **setting(direction),
         }
-        self._sorted: list[float] = []
+        self._sorted: list[float] = []  # negated where the lowest are flagged
         # Scores and answers in the order in which they leave: as they came, or by their times.
         self._queue: Any = deque() if last_period is None else []
         self._held = 0  # ever, to leave in order among equal times
@@ -107,8 +114,14 @@ class Budget(Deciding, Storable, kind="Budget"):
         self._newest: Any = None
 
     @property
+    def direction(self) -> Direction:
+        """``"<="`` where the lowest scores are flagged, else ``">="``."""
+        direction: Direction = self._given.get("direction", ">=")
+        return direction
+
+    @property
     def settings(self) -> dict[str, Any]:
-        """The arguments, by name."""
+        """The arguments, by name; the direction where it is ``"<="``."""
         return dict(self._given)
 
     @property
@@ -129,18 +142,26 @@ class Budget(Deciding, Storable, kind="Budget"):
 
     @property
     def gap(self) -> Gap:
-        """The highest score held that is not flagged, and the lowest that is. O(log n)."""
+        """The highest score held that is not flagged, and the lowest that is. O(log n).
+
+        With the direction ``"<="``, the highest that is flagged, and the lowest that is not.
+        """
         scores, place = self._sorted, len(self._sorted) - self.allowed
         if place:  # equal scores are not flagged either
             place = bisect_right(scores, scores[place - 1])
         upper = scores[place] if place < len(scores) else None
-        return Gap(scores[place - 1] if place else None, upper)
+        return self._turned(Gap(scores[place - 1] if place else None, upper))  # type: ignore[no-any-return]
+
+    def _turned(self, found: Any) -> Any:
+        """Turn what is held to the scores as they are, and these to what is held."""
+        return turned(found) if self.direction == "<=" else found
 
     @property
     def threshold(self) -> float:
         """The lowest threshold at which no more than allowed are flagged. O(log n)."""
         if not self._sorted:
-            return Gap(None, 0.0 if self._given["max_positives"] else None).threshold
+            empty: Gap = self._turned(Gap(None, 0.0 if self._given["max_positives"] else None))
+            return empty.threshold
         return self.gap.threshold
 
     def update(self, score: float, *, time: Any = None) -> bool:
@@ -149,7 +170,7 @@ class Budget(Deciding, Storable, kind="Budget"):
 
     def update_many(self, scores: ArrayLike, *, times: Any = None) -> None:
         """Hold many more scores: all of them, or on an error none."""
-        values = ordered_scores(scores).tolist()
+        values = [self._turned(score) for score in ordered_scores(scores).tolist()]
         moments: list[Any] = [None] * len(values)
         if times is not None and self._given["last_period"] is not None:
             moments = list(as_times(times, self._dated))
@@ -180,7 +201,7 @@ class Budget(Deciding, Storable, kind="Budget"):
         elif self._given["last_n"] is not None and len(self._sorted) == self._given["last_n"]:
             self._drop()
         room = self._flags < self._allowed(len(self._sorted) + 1)
-        flag = int(room and value >= self.threshold)
+        flag = int(room and value >= self._turned(self.threshold))
         self._add(value, moment, flag)
         return flag
 
@@ -189,7 +210,8 @@ class Budget(Deciding, Storable, kind="Budget"):
         return isinstance(self._given["last_period"], timedelta)
 
     def _score(self, score: Any) -> float:
-        return float(ordered_scores(np.asarray(score).reshape(1))[0]) + 0.0
+        found = float(ordered_scores(np.asarray(score).reshape(1))[0]) + 0.0
+        return self._turned(found)  # type: ignore[no-any-return]
 
     def _time(self, time: Any) -> Time | None:
         if self._given["last_period"] is None:
@@ -274,7 +296,8 @@ class Budget(Deciding, Storable, kind="Budget"):
     def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
         """Make a budget of a `snapshot`. O(n log n)."""
         names = ("max_positives", "max_positive_rate", "last_n", "last_period")
-        budget = cls(**{name: snapshot[name] for name in names})
+        given = {name: snapshot[name] for name in names}
+        budget = cls(**given, direction=snapshot.get("direction", ">="))
         scores = ordered_scores(snapshot["scores"]).tolist()
         listed = budget._given["last_n"] is not None or budget._given["last_period"] is not None
         flags = [int(flag) for flag in snapshot["flags"]] if listed else [0] * len(scores)

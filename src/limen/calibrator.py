@@ -13,6 +13,8 @@ from limen import _core
 from limen.arrays import is_single
 from limen.best_cut import Cuts, best_cut, demands_of, error_of, near_best
 from limen.columns import ordered_scores
+from limen.direction import setting
+from limen.errors import Infeasible
 from limen.hull import Blocks, Calibrated, RocHull
 from limen.metrics import BestCut, Confusion, Metric, as_metric
 from limen.model import Labelled
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from limen.best_cut import Demands
     from limen.bounded import BoundedCalibrator
+    from limen.optimum import Direction
 
 __all__ = ["OnlineCalibrator"]
 
@@ -35,10 +38,12 @@ class _WithUnit(Labelled, Calibrated):
     # __init__ has a class of its own: beside __new__, mypy does not look at what that returns.
     __slots__ = ()
 
-    def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
+    def __init__(
+        self, *, unit: Cost | None = None, direction: Direction = ">=", capacity: None = None
+    ) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         self._native.__init__(self, *parts, self._capacities[0])
-        self._given = {"unit": unit}
+        self._given = {"unit": unit, **setting(direction)}
 
 
 class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
@@ -51,6 +56,8 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
     ----------
     unit
         Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
+    direction
+        As for `limen.OnlineThreshold`. With ``"<="`` the probability falls as the score rises.
     capacity
         With a number, a `limen.BoundedCalibrator` is made: it holds no more than so many buckets of
         scores, and says for any costs by how much its threshold can at most be missed.
@@ -87,10 +94,12 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
     if TYPE_CHECKING:
 
         @overload
-        def __new__(cls, *, unit: Cost | None = ..., capacity: None = ...) -> Self: ...
+        def __new__(
+            cls, *, unit: Cost | None = ..., direction: Direction = ..., capacity: None = ...
+        ) -> Self: ...
         @overload
         def __new__(  # type: ignore[misc]
-            cls, *, capacity: int, unit: Cost | None = ...
+            cls, *, capacity: int, unit: Cost | None = ..., direction: Direction = ...
         ) -> BoundedCalibrator: ...
 
     def __new__(cls, *args: Any, capacity: int | None = None, **settings: Any) -> Any:
@@ -203,7 +212,7 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         array([0, 1])
         """
         threshold = self.threshold(false_positive=false_positive, false_negative=false_negative)
-        return answer(scores, threshold)
+        return answer(scores, threshold, self.direction)
 
     def curve(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> LossCurve:
         """Compute the loss of every cut for these costs. O(n).
@@ -213,7 +222,9 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         >>> calibrator.curve(false_negative=2).losses
         array([1., 0., 2.])
         """
-        return LossCurve(*self._curve(*self._priced(false_positive, false_negative)))
+        curve = LossCurve(*self._curve(*self._priced(false_positive, false_negative)))
+        found: LossCurve = self._turned(curve)
+        return found
 
     @overload
     def probability_interval(self, scores: float) -> tuple[float, float]: ...
@@ -279,12 +290,15 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
     def blocks(self) -> Blocks:
         """Return the isotonic fit: all its blocks. O(b log n) for b blocks.
 
+        Probabilities rise from block to block, and fall where lower scores mean positive.
+
         >>> calibrator = OnlineCalibrator()
         >>> calibrator.update_many([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1])
         >>> calibrator.blocks().probabilities
         array([0. , 0.5, 1. ])
         """
-        return Blocks._of(self._blocks())
+        found: Blocks = self._turned(Blocks._of(self._blocks()))
+        return found
 
     def roc_hull(self) -> RocHull:
         """Return the cuts that are best for some cost. O(b log n) for b of them.
@@ -295,7 +309,9 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         array([-inf,  0.5,  inf])
         """
         cuts = Cuts(*self._hull())
-        return RocHull(cuts.thresholds, *cuts.in_numbers(slice(None)))
+        hull = RocHull(cuts.thresholds, *cuts.in_numbers(slice(None)))
+        found: RocHull = self._turned(hull)
+        return found
 
     def confusion(self, threshold: float) -> Confusion:
         """Return the weights of right and wrong answers at any threshold. O(log n).
@@ -321,7 +337,8 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         """Find the best cut by a metric, among those that meet the demands.
 
         O(b log n) for b blocks when the metric is best on the hull and nothing is demanded,
-        O(n) otherwise. Of several equally good cuts it is the highest.
+        O(n) otherwise. Of several equally good cuts it is the highest, and the lowest where lower
+        scores mean positive.
 
         Parameters
         ----------
@@ -366,13 +383,18 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
             max_positive_rate=max_positive_rate,
             max_positives=max_positives,
         )
-        measured = as_metric(metric)
+        measured, error = as_metric(metric), None
         if confidence is not None:
             cuts, samples = self._counted_cuts()
             error = error_of(confidence, cuts, samples, demands)
-            return best_cut(cuts, measured, demands, error)
-        on_hull = isinstance(measured, Metric) and measured.on_hull and not demands
-        return best_cut(Cuts(*(self._hull() if on_hull else self._cuts())), measured, demands)
+        else:
+            on_hull = isinstance(measured, Metric) and measured.on_hull and not demands
+            cuts = Cuts(*(self._hull() if on_hull else self._cuts()))
+        try:
+            found: BestCut = self._turned(best_cut(cuts, measured, demands, error))
+        except Infeasible as infeasible:
+            raise self._turned(infeasible) from None
+        return found
 
     def near_best(
         self, metric: str | Metric, *, within: Cost = 0.01, **demands: Unpack[Demands]
@@ -392,7 +414,8 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         -------
         runs
             Pairs ``(low, high)`` in ascending order: every threshold above `low` and up to `high`
-            is one of them, and no other. Values are compared without rounding.
+            is one of them, and no other; from `low` on and below `high` where lower scores mean
+            positive. Values are compared without rounding.
 
         Notes
         -----
@@ -409,7 +432,9 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         if not isinstance(measured, Metric):
             raise TypeError("near_best needs a name or one of limen.metrics, not a function.")
         share = exact_bound(within, "within")
-        return near_best(Cuts(*self._cuts()), measured, demands_of(**demands), share)
+        runs = near_best(Cuts(*self._cuts()), measured, demands_of(**demands), share)
+        found: list[tuple[float, float]] = self._turned(runs)
+        return found
 
     def review_band(
         self,
@@ -437,7 +462,7 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         probability of ``asking / false_negative`` on, "yes" instead of asking from ``1 - asking /
         false_positive`` on. The band is empty where asking costs ``false_positive *
         false_negative / (false_positive + false_negative)`` or more. Of several, both thresholds
-        are the highest.
+        are the highest, and the lowest where lower scores mean positive.
 
         Examples
         --------
@@ -456,13 +481,19 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
             if max_questions is not None:
                 zero = max_questions == 0
                 most = Fraction(0) if zero else exact_positive(max_questions, "max_questions")
-            return band_of(*band_within(Cuts(*self._cuts()), costs, most), costs)
+            return self._band(*band_within(Cuts(*self._cuts()), costs, most), costs)
         if price * (positive + negative) >= positive * negative:
             low = high = self.threshold(false_positive=positive, false_negative=negative)
         else:
             low = self.threshold(false_positive=price, false_negative=negative - price)
             high = self.threshold(false_positive=positive - price, false_negative=price)
-        return band_of((low, self.confusion(low)), (high, self.confusion(high)), costs)
+        ends = [(self._turned(end), self.confusion(end)) for end in (low, high)]
+        return self._band(ends[0], ends[1], costs)
+
+    def _band(self, low: Any, high: Any, costs: Any) -> ReviewBand:
+        """Describe the band between two thresholds of the core."""
+        found: ReviewBand = self._turned(band_of(low, high, costs))
+        return found
 
     def _counted_cuts(self) -> tuple[Cuts, int]:
         """All cuts, and how many samples were held then: other threads may go on."""

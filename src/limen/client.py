@@ -32,6 +32,7 @@ _LONGEST_REST = 30.0  # seconds between two attempts while the server is away
 class _Version(NamedTuple):
     number: int
     thresholds: dict[str, float]
+    falling: bool  # lower scores are answered 1
     tag: str
 
     def find(self, segment: str | None) -> float:
@@ -162,6 +163,7 @@ class Client:
     def threshold(self, point: str, segment: str | None = None) -> float:
         """Return the threshold in effect: answer 1 where ``score >= threshold``; nan is never.
 
+        Where the point is defined with the direction ``"<="``, 1 where ``score <= threshold``.
         The first call for a point asks the server; later ones read what is held.
         """
         return self._version(point).find(segment)
@@ -191,7 +193,8 @@ class Client:
                 f"score must be a number, got {score!r}. The order is answer(point, id, score)."
             )
         version = self._version(point)
-        answer = int(value >= version.find(segment))
+        threshold = version.find(segment)
+        answer = int(value <= threshold if version.falling else value >= threshold)
         row: dict[str, Any] = {
             "type": "score",
             "id": id,
@@ -302,8 +305,9 @@ class Client:
         if status != 200:
             raise Refused(_detail(status, body), status)
         found = json.loads(body)
-        thresholds = {name: _number(rule) for name, rule in found["thresholds"].items()}
-        self._versions[point] = _Version(found["version"], thresholds, tag)
+        falling = found["direction"] == "<="
+        thresholds = {name: _number(rule, falling) for name, rule in found["thresholds"].items()}
+        self._versions[point] = _Version(found["version"], thresholds, falling, tag)
 
     def _work(self) -> None:
         """Send and refresh until the client is closed."""
@@ -478,10 +482,11 @@ def _text(moment: datetime | None) -> str:
     return moment.isoformat()
 
 
-def _number(rule: dict[str, Any]) -> float:
-    if rule["rule"] == "at_least":
+def _number(rule: dict[str, Any], falling: bool) -> float:
+    if "threshold" in rule:
         return float(rule["threshold"])
-    return -inf if rule["rule"] == "all" else nan
+    everybody = inf if falling else -inf
+    return everybody if rule["rule"] == "all" else nan
 
 
 def _detail(status: int, body: bytes) -> str:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from limen.columns import as_scores
 from limen.errors import Infeasible
-from limen.hull import RocHull
+from limen.hull import Blocks, RocHull
 from limen.optimum import Direction, Gap, LossCurve
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Direction", "is_falling", "negated", "turned"]
+__all__ = ["Direction", "is_falling", "negated", "setting", "turned"]
 
 
 def is_falling(direction: str) -> bool:
@@ -39,6 +39,15 @@ def is_falling(direction: str) -> bool:
     return direction == "<="
 
 
+def setting(direction: str) -> dict[str, str]:
+    """Return the direction as one of the settings of a model: none where it is the usual one.
+
+    >>> setting(">="), setting("<=")
+    ({}, {'direction': '<='})
+    """
+    return {"direction": direction} if is_falling(direction) else {}
+
+
 def negated(scores: ArrayLike) -> NDArray[np.float64]:
     """Turn scores round; 0 stays 0, and nan stays nan. O(n)."""
     return 0.0 - as_scores(scores)
@@ -46,7 +55,7 @@ def negated(scores: ArrayLike) -> NDArray[np.float64]:
 
 @singledispatch
 def turned(found: Any) -> Any:
-    """Turn an answer about negated scores into one about the scores as they were.
+    """Turn an answer about negated scores into one about the scores as they were, and back.
 
     Of a number and a pair of numbers too: thresholds, and the ends of an interval.
 
@@ -80,12 +89,22 @@ def _(found: dict) -> dict[Any, Any]:  # type: ignore[type-arg]
 @turned.register
 def _(found: Gap) -> Gap:
     lower, upper = (None if end is None else 0.0 - end for end in (found.upper, found.lower))
-    return replace(found, lower=lower, upper=upper, direction="<=")
+    direction: Direction = "<=" if found.direction == ">=" else ">="
+    return replace(found, lower=lower, upper=upper, direction=direction)
 
 
 @turned.register
 def _(found: LossCurve) -> LossCurve:
     return LossCurve(0.0 - found.thresholds[::-1], found.losses[::-1].copy())
+
+
+@turned.register
+def _(found: Blocks) -> Blocks:
+    first, last = 0.0 - found.last[::-1], 0.0 - found.first[::-1]
+    names = ("counts", "probabilities", "_positive_units", "_weight_units")
+    return replace(
+        found, first=first, last=last, **{name: getattr(found, name)[::-1].copy() for name in names}
+    )
 
 
 @turned.register

@@ -19,6 +19,7 @@ from typing import (
 from limen import _core
 from limen.columns import samples_with_labels
 from limen.confidence import ENOUGH, reach_of, too_few
+from limen.direction import turned
 from limen.storage import Storable
 from limen.units import exact_positive
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
+
+    from limen.optimum import Direction
 
 __all__ = ["Held", "Labelled", "Model", "asked", "merge", "refuse_costs", "require_distinct"]
 
@@ -75,7 +78,7 @@ class Model(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The costs and the unit, by name, as they were given."""
+        """The costs, the unit and so on, by name, as they were given."""
 
     @property
     def takes_costs(self) -> bool:
@@ -163,6 +166,8 @@ class Held(Storable):
         def _given(self) -> dict[str, Any]: ...
         @_given.setter
         def _given(self, given: dict[str, Any], /) -> None: ...
+        @property
+        def direction(self) -> Direction: ...  # noqa: D102
         def _copy_to(self, other: Any) -> bool: ...
         def _merge(self, others: list[Any]) -> None: ...
         def _state(self) -> bytes: ...
@@ -194,23 +199,34 @@ class Held(Storable):
                 )
             for name, value in self._terms().items():
                 if value != other._terms()[name]:
+                    here, there = (
+                        {"direction": each.direction, **each._given}[name] for each in (self, other)
+                    )
                     raise ValueError(
-                        f"cannot merge: {name} is {self._given[name]!r} here and "
-                        f"{other._given[name]!r} there. Losses add up only when they are "
-                        "measured alike. Nothing was changed."
+                        f"cannot merge: {name} is {here!r} here and {there!r} there. Losses add up "
+                        "only when they are measured alike. Nothing was changed."
                     )
         self._merge(list(others))
 
     def _terms(self) -> dict[str, Any]:
-        """Tell what the samples are measured by, as exact numbers."""
-        return {
+        """Return what two models must have in common to be merged, numbers as exact ones."""
+        exact = {
             name: value if value is None else exact_positive(value, name)
             for name, value in self._given.items()
+            if name != "direction"
         }
+        return {**exact, "direction": self.direction}
+
+    def _turned(self, found: Any) -> Any:
+        """Return an answer of the core in the scores as they are, and these as the core has them.
+
+        Scores and thresholds that go to a native method are turned there.
+        """
+        return turned(found) if self.direction == "<=" else found
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The costs and the unit, by name, as they were given.
+        """The costs and the unit, by name, as they were given; the direction where it is ``"<="``.
 
         >>> from limen import OnlineThreshold
         >>> OnlineThreshold(false_negative=5).settings
@@ -219,7 +235,7 @@ class Held(Storable):
         return dict(self._given)
 
     def empty(self) -> Self:
-        """Return an object with the same costs and unit that holds nothing. O(1).
+        """Return an object of the same settings that holds nothing. O(1).
 
         >>> from limen import OnlineThreshold
         >>> OnlineThreshold(false_negative=5).empty()
@@ -236,7 +252,7 @@ threshold inf, loss 0.0>
         return model
 
     def snapshot(self) -> dict[str, Any]:
-        """Describe the costs and the unit, and what is held as bytes. O(n)."""
+        """Describe the settings, and what is held as bytes. O(n)."""
         return {**self._given, "state": self._state()}
 
     @classmethod
@@ -318,7 +334,7 @@ class Labelled(Held):
         """Return the recommended threshold at whole costs."""
         model = cast("_core.Threshold", self)
         found: Any = _core.recommended(model, positive, negative, ENOUGH)
-        return None if isinstance(found, tuple) else found
+        return None if isinstance(found, tuple) else self._turned(found)
 
     def _require_enough(self, positive: int, negative: int) -> None:
         """Raise ValueError where the samples are too few for a recommendation."""
@@ -334,7 +350,7 @@ class Labelled(Held):
         """Return the interval of the best threshold at whole costs; None of too few samples."""
         reach, model = reach_of(confidence), cast("_core.Threshold", self)
         found = _core.interval(model, positive, negative, ENOUGH, reach)
-        return None if len(found) > 2 else found
+        return None if len(found) > 2 else self._turned(found)
 
     def _sure(self, confidence: float, positive: int, negative: int) -> tuple[float, float]:
         """Return the same; of too few samples the interval of all thresholds."""
@@ -344,7 +360,8 @@ class Labelled(Held):
     def _keeps(self, threshold: Any, confidence: float, positive: int, negative: int) -> bool:
         """Whether a threshold lies in the interval at whole costs."""
         reach, model = reach_of(confidence), cast("_core.Threshold", self)
-        found: Any = _core.keeps(model, positive, negative, ENOUGH, reach, float(threshold))
+        inside = self._turned(float(threshold))
+        found: Any = _core.keeps(model, positive, negative, ENOUGH, reach, inside)
         return True if isinstance(found, tuple) else found
 
     def update_many(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from limen import _core
 from limen.columns import samples_with_losses
+from limen.direction import setting
 from limen.model import Held, Labelled
 from limen.optimum import Deciding, LossCurve, Optimum
 from limen.units import Cost, cost_parts, exact_unit, unit_parts
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from limen.bounded import BoundedCut, BoundedThreshold
+    from limen.optimum import Direction
 
 __all__ = ["OnlineCut", "OnlineThreshold"]
 
@@ -30,7 +32,7 @@ class _Cheapest(Deciding, Held):
 
         @property
         def loss(self) -> float: ...
-        def _optimum(self) -> tuple[float | None, float | None, float]: ...
+        def _optimum(self) -> tuple[Any, ...]: ...
         def _curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
     @property
@@ -52,7 +54,8 @@ class _Cheapest(Deciding, Held):
         >>> cut.curve().losses
         array([1., 0., 1.])
         """
-        return LossCurve(*self._curve())
+        found: LossCurve = self._turned(LossCurve(*self._curve()))
+        return found
 
     def _shown(self) -> str:
         return f", threshold {self.threshold!r}, loss {self.loss!r}"
@@ -70,6 +73,7 @@ class _WithCosts(_Cheapest, Labelled):
         false_positive: Cost = 1,
         false_negative: Cost = 1,
         unit: Cost | None = None,
+        direction: Direction = ">=",
         capacity: None = None,
     ) -> None:
         parts = cost_parts(false_positive, false_negative, unit)
@@ -78,16 +82,19 @@ class _WithCosts(_Cheapest, Labelled):
             "false_positive": false_positive,
             "false_negative": false_negative,
             "unit": unit,
+            **setting(direction),
         }
 
 
 class _WithLosses(_Cheapest):
     __slots__ = ()
 
-    def __init__(self, *, unit: Cost | None = None, capacity: None = None) -> None:
+    def __init__(
+        self, *, unit: Cost | None = None, direction: Direction = ">=", capacity: None = None
+    ) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         self._native.__init__(self, *parts, *self._capacities)
-        self._given = {"unit": unit}
+        self._given = {"unit": unit, **setting(direction)}
 
 
 class OnlineThreshold(_WithCosts, _core.Threshold, kind="OnlineThreshold"):
@@ -106,13 +113,16 @@ class OnlineThreshold(_WithCosts, _core.Threshold, kind="OnlineThreshold"):
         Each weight is held as a whole number of units. Whole weights need no unit. With None,
         other weights are rounded to the nearest 2**-20; with ``unit=0.01`` amounts of money
         are exact in cents.
+    direction
+        ``">="``: higher scores mean positive. ``"<="``: lower ones do, as ages or distances may;
+        the answer is 1 when ``score <= threshold``, and of several cheapest cuts it is the lowest.
     capacity
         With a number, a `limen.BoundedThreshold` is made: it holds no more than so many scores, and
         tells by how much its threshold can at most be missed.
 
     Notes
     -----
-    A sample is positive when ``score >= threshold``. Equal scores are never separated. When
+    The answer is 1 when ``score >= threshold``. Equal scores are never separated. When
     several cuts are equally good, the highest is chosen: say yes only when it pays. Before
     the first sample the threshold is ``inf`` and the loss 0.
 
@@ -138,6 +148,13 @@ class OnlineThreshold(_WithCosts, _core.Threshold, kind="OnlineThreshold"):
     ...     cut.update(score, label)
     >>> cut.threshold, cut.loss
     (0.175, 1.0)
+
+    Distances, of which a short one means positive:
+
+    >>> near = OnlineThreshold(direction="<=")
+    >>> near.update_many([3.5, 0.5, 2.0, 0.75], [0, 1, 0, 1])
+    >>> near.threshold, near.predict([1.0, 3.0])
+    (1.375, array([1, 0]))
     """
 
     __slots__ = ()
@@ -153,6 +170,7 @@ class OnlineThreshold(_WithCosts, _core.Threshold, kind="OnlineThreshold"):
             false_positive: Cost = ...,
             false_negative: Cost = ...,
             unit: Cost | None = ...,
+            direction: Direction = ...,
             capacity: None = ...,
         ) -> Self: ...
         @overload
@@ -163,6 +181,7 @@ class OnlineThreshold(_WithCosts, _core.Threshold, kind="OnlineThreshold"):
             false_positive: Cost = ...,
             false_negative: Cost = ...,
             unit: Cost | None = ...,
+            direction: Direction = ...,
         ) -> BoundedThreshold: ...
 
     def __new__(cls, *args: Any, capacity: int | None = None, **settings: Any) -> Any:
@@ -231,6 +250,8 @@ class OnlineCut(_WithLosses, _core.Cut, kind="OnlineCut"):
     unit
         Each loss is held as a whole number of units. Whole losses need no unit. With None,
         other losses are rounded to the nearest 2**-20.
+    direction
+        As for `OnlineThreshold`. `below` and `above` stay what the answers 0 and 1 cost.
     capacity
         With a number, a `limen.BoundedCut` is made, as for `OnlineThreshold`.
 
@@ -256,10 +277,12 @@ class OnlineCut(_WithLosses, _core.Cut, kind="OnlineCut"):
     if TYPE_CHECKING:
 
         @overload
-        def __new__(cls, *, unit: Cost | None = ..., capacity: None = ...) -> Self: ...
+        def __new__(
+            cls, *, unit: Cost | None = ..., direction: Direction = ..., capacity: None = ...
+        ) -> Self: ...
         @overload
         def __new__(  # type: ignore[misc]
-            cls, *, capacity: int, unit: Cost | None = ...
+            cls, *, capacity: int, unit: Cost | None = ..., direction: Direction = ...
         ) -> BoundedCut: ...
 
     def __new__(cls, *args: Any, capacity: int | None = None, **settings: Any) -> Any:

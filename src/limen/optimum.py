@@ -64,10 +64,10 @@ class Deciding:
 
     __slots__ = ()
 
-    direction: Direction = ">="
-
     if TYPE_CHECKING:
 
+        @property
+        def direction(self) -> Direction: ...  # noqa: D102
         @property
         def threshold(self) -> float: ...  # noqa: D102
 
@@ -118,7 +118,7 @@ class Gap(Deciding):
         return f"<{type(self).__name__}: threshold {self.threshold!r}, {listed}{rule}>"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, init=False)
 class Optimum(Gap):
     """The cheapest cut of some samples.
 
@@ -155,6 +155,20 @@ class Optimum(Gap):
     """
 
     loss: float
+
+    # By hand, because the core gives the direction after the loss, and only where it is "<=".
+    def __init__(
+        self,
+        lower: float | None,
+        upper: float | None,
+        loss: float,
+        direction: Direction = ">=",
+    ) -> None:
+        put = object.__setattr__
+        put(self, "lower", lower)
+        put(self, "upper", upper)
+        put(self, "loss", loss)
+        put(self, "direction", direction)
 
     def as_sigmoid(self) -> tuple[float, float]:
         """Return a and b such that ``1 / (1 + exp(-(a * score + b)))`` decides alike.

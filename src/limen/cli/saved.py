@@ -76,20 +76,9 @@ def show(options: Namespace) -> int:
 
 
 def _groups_of(model: Any) -> Any:
-    """Return the groups of a model or ledger, in its direction; None where there are none."""
-    falling = isinstance(model, limen.LowerIsPositive)
-    inner = model.model if falling else model
-    groups = inner.model if isinstance(inner, Ledger) else inner
-    if not isinstance(groups, limen.Grouped):
-        return None
-    return limen.LowerIsPositive.from_snapshot({"model": groups}) if falling else groups
-
-
-def _model_of_group(groups: Any, path: Any) -> Any:
-    """Return the model of a group; where lower scores mean positive, one that answers so."""
-    if isinstance(groups, limen.LowerIsPositive):
-        return limen.LowerIsPositive.from_snapshot({"model": groups.model.model(path)})
-    return groups.model(path)
+    """Return the groups of a model or ledger; None where there are none."""
+    groups = model.model if isinstance(model, Ledger) else model
+    return groups if isinstance(groups, limen.Grouped) else None
 
 
 class _OtherCosts(Exception):  # noqa: N818 - reads as what happened
@@ -100,13 +89,13 @@ def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
     """Return what a model is, what it holds, and its best cut by the aim or by its own costs."""
     grouped = _groups_of(model)
     if grouped is not None:
-        of_all = facts(_model_of_group(grouped, ()), aim)
+        of_all = facts(grouped.model(()), aim)
         groups = [
             {
                 "group": path[0] if len(path) == 1 else list(path),
                 "samples": grouped.count(path),
                 "own": grouped.source(path) == path,
-                **_cut(_model_of_group(grouped, path), aim),
+                **_cut(grouped.model(path), aim),
             }
             for path in grouped
             if path
@@ -127,17 +116,14 @@ def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
             break
         inner = wrapped
         found["model"] = type(inner).__name__
-    if isinstance(model, limen.LowerIsPositive):
-        found["direction"] = model.direction
     return found | {"samples": len(inner), **_cut(model, aim), **_account(model)}
 
 
 def _account(model: Any) -> dict[str, Any]:
     """Return what a ledger knows besides its model."""
-    ledger = model.model if isinstance(model, limen.LowerIsPositive) else model
-    if not isinstance(ledger, Ledger):
+    if not isinstance(model, Ledger):
         return {}
-    return {"ids": len(ledger), "cost": ledger.cost, "regret": ledger.regret}
+    return {"ids": len(model), "cost": model.cost, "regret": model.regret}
 
 
 def _settings(model: Any) -> dict[str, Any]:
@@ -181,8 +167,7 @@ def merge(options: Namespace) -> int:
     require_distinct(options.files)
     models = [loaded(path) for path in options.files]
     for path, model in zip(options.files, models, strict=True):
-        inner = model.model if isinstance(model, limen.LowerIsPositive) else model
-        if not hasattr(inner, "merge") or isinstance(inner, LastN):
+        if not hasattr(model, "merge") or isinstance(model, LastN):
             raise Failure(
                 f"{path} holds a {type(model).__name__}, which cannot be merged: its samples have "
                 "an order. Merge models, groups of them, windows over time, or ledgers.",
@@ -194,7 +179,7 @@ def merge(options: Namespace) -> int:
         raise Failure(str(error), BAD_INPUT) from None
     merged.save(options.output)
     groups = _groups_of(merged)
-    of_all = merged if groups is None else _model_of_group(groups, ())
+    of_all = merged if groups is None else groups.model(())
     if isinstance(of_all, limen.Evidence):
         answer = f"evidence {of_all.value:.4g}"
     elif of_all.takes_costs:

@@ -123,6 +123,8 @@ def _point(options: Namespace) -> int:
         cost = getattr(options, name)
         if cost is not None:
             definition[name] = cost if isinstance(cost, int) else float(cost)
+    if options.lower_is_positive:
+        definition["direction"] = "<="
     for name in ("time_to_live", "maturity"):
         if getattr(options, name) is not None:
             definition[name] = getattr(options, name)

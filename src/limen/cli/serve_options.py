@@ -92,6 +92,7 @@ def _point(acts: Any) -> None:
     add.add_argument("--definition", metavar="FILE", help="as JSON; options override it")
     add.add_argument("--false-positive", type=number, metavar="NUMBER", help="cost of a false 1")
     add.add_argument("--false-negative", type=number, metavar="NUMBER", help="cost of a missed 1")
+    add.add_argument("--lower-is-positive", action="store_true", help="answer 1 to low scores")
     add.add_argument("--zero", metavar="WORDS", help='what answer 0 is called: "let through"')
     add.add_argument("--one", metavar="WORDS", help="what answer 1 is called: block")
     add.add_argument("--period", metavar="PERIOD", help="count samples of the last 90d only")

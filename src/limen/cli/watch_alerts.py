@@ -105,7 +105,7 @@ class Alerts:
 
     def _interval(self) -> tuple[bool, Callable[[], str]]:
         watched, options = self._watched, self._options
-        keeps = watched.model(None).keeps(watched.current, confidence=options.confidence)
+        keeps = watched.model(None).keeps(options.current, confidence=options.confidence)
 
         def reason() -> str:
             low, high = map(plain, watched.interval(None))
@@ -119,7 +119,7 @@ class Alerts:
         found = self._watched.proposal()
         if found is None:
             return False, lambda: "No change is proposed any more."
-        return True, lambda: self._watched.case_of(found)
+        return True, lambda: found.reason
 
     def _regret(self) -> tuple[bool, Callable[[], str]]:
         assert self._watched.ledger is not None
@@ -167,11 +167,12 @@ class _Floors:
     def __init__(self, options: Namespace, watched: Watched) -> None:
         self._age = options.age if options.age is not None else options.maturity
         costs = watched.aim.mistakes
+        self._turned = watched.innermost()._turned  # an alarm knows one direction
         self._terms = [options.current, period_text(self._age), options.confidence]
         self._terms += [str(cost) for cost in costs.values()]
         self.alarms = {
             _written(name, limit): Alarm(
-                watched.current,  # type: ignore[arg-type]
+                self._turned(options.current),
                 **{name.replace("-", "_"): _as_typed(limit)},
                 **costs,
                 age=self._age,
@@ -197,7 +198,7 @@ class _Floors:
         while line and now - line[0][0] >= self._age:
             _, score, label = self._young.pop(heappop(line)[2])
             for alarm in self.alarms.values():
-                alarm.update(score, label)
+                alarm.update(self._turned(score), label)
 
     def wait(self, id: str, time: Any, score: float, label: int | None) -> None:
         """Let a new score wait until it is old enough."""

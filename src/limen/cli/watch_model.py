@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from limen.cli.aims import aim_of
 from limen.cli.exits import BAD_INPUT, Failure
-from limen.direction import turned
+from limen.direction import setting
 from limen.errors import Infeasible
-from limen.falling import LowerIsPositive
 from limen.memory.base import has_groups, innermost, of_all
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
@@ -23,20 +21,16 @@ __all__ = ["Watched"]
 
 
 class Watched:
-    """The model that is followed, in the direction of its scores and for all its groups.
+    """The model that is followed, for all its groups.
 
     A group is named by the text of its column; None stands for all samples.
 
     Attributes
     ----------
     stored
-        What is saved, and what Python loads.
-    core
-        What rows change. Where lower scores mean positive it knows negated ones.
+        What rows change, what is saved, and what Python loads.
     ledger, groups
         The part of it that joins by id, and that which has groups; None without.
-    falling
-        Whether lower scores mean positive.
     aim
         What makes a cut the best one.
     at_least
@@ -47,10 +41,8 @@ class Watched:
 
     def __init__(self, stored: Any, options: Namespace) -> None:
         self.stored, self._options = stored, options
-        self.falling = isinstance(stored, LowerIsPositive)
-        self.core = core = stored.model if self.falling else stored
-        self.ledger = core if isinstance(core, Ledger) else None
-        held = core if self.ledger is None else core.model
+        self.ledger = stored if isinstance(stored, Ledger) else None
+        held = stored if self.ledger is None else stored.model
         self.groups = held if has_groups(held) else None
         self._all = of_all(held)
         self.aim = aim_of(options)
@@ -81,7 +73,7 @@ class Watched:
         return [] if self.groups is None else [str(key) for key in self.groups._models.held if key]
 
     def value(self, group: str | None) -> Any:
-        """Return the threshold to write, not yet turned; None where samples are too few."""
+        """Return the threshold to write; None where samples are too few."""
         if self.at_least and self.samples(group) < self.at_least:
             return None
         if self.aim.by_cost:
@@ -94,12 +86,10 @@ class Watched:
         if self.at_least and self.samples(group) < self.at_least:
             return None
         model, aim = self.model(group), self.aim
-        found: Any
         try:
-            found = aim.best_of(model)
+            return aim.best_of(model)
         except Infeasible as infeasible:
-            found = infeasible
-        return turned(found) if self.falling else found
+            return infeasible
 
     def facts(self, group: str | None) -> dict[str, Any]:
         """Return what a line says about the best cut of a group, or of all samples."""
@@ -108,8 +98,7 @@ class Watched:
         if isinstance(best, Infeasible):
             return {**dict.fromkeys(("threshold", "lower", "upper", worth)), "reason": str(best)}
         facts = {name: getattr(best, name, None) for name in ("threshold", "lower", "upper")}
-        if self.falling:
-            facts["direction"] = "<="
+        facts |= setting(self.stored.direction)
         facts[worth] = getattr(best, worth, None)
         if self._options.capacity is not None:
             facts["loss_bound"] = None if best is None else self.model(group).loss_bound
@@ -127,16 +116,10 @@ class Watched:
 
     # ---- how sure -----------------------------------------------------------------------------
 
-    @property
-    def current(self) -> float | None:
-        """The threshold in use, in the direction of the core."""
-        current: float | None = self._options.current
-        return 0.0 - current if self.falling and current is not None else current
-
     def interval(self, group: str | None) -> tuple[float, float]:
         """Return between which thresholds the best one lies."""
-        low, high = self.model(group).interval(self._options.confidence)
-        return (0.0 - high, 0.0 - low) if self.falling else (low, high)
+        interval: tuple[float, float] = self.model(group).interval(self._options.confidence)
+        return interval
 
     def sureness(self, group: str | None) -> dict[str, Any]:
         """Return the recommended threshold and its interval; with --current whether to keep that.
@@ -145,10 +128,10 @@ class Watched:
         """
         options, model = self._options, self.model(group)
         low, high = self.interval(group)
-        facts = {"recommended": self._turned(model.recommended), "low": low, "high": high}
+        facts = {"recommended": model.recommended, "low": low, "high": high}
         if options.current is None:
             return facts
-        facts["keep"] = model.keeps(self.current, confidence=options.confidence)
+        facts["keep"] = model.keeps(options.current, confidence=options.confidence)
         if self.ledger is not None and self.groups is None:
             facts |= self._case(self.ledger)
         return facts
@@ -157,8 +140,8 @@ class Watched:
         """Look at the case for a change, as `Ledger.proposal` does."""
         found, trial = self.proposal(), ledger.trial
         return {
-            "change": None if found is None else self._turned(found.candidate),
-            "candidate": None if trial is None else self._turned(trial.candidate),
+            "change": None if found is None else found.candidate,
+            "candidate": None if trial is None else trial.candidate,
             "evidence": None if trial is None else trial.evidence.value,
             "missing": None if trial is None else trial.evidence.missing,
             "candidates": ledger.candidates,
@@ -168,20 +151,9 @@ class Watched:
         """Return the trial of a threshold to change to, once there is enough evidence."""
         options = self._options
         assert self.ledger is not None
-        assert self.current is not None
         try:
             return self.ledger.proposal(
-                self.current, age=options.age, confidence=options.confidence
+                options.current, age=options.age, confidence=options.confidence
             )
         except ValueError as error:  # of weights
             raise Failure(str(error), BAD_INPUT) from None
-
-    def case_of(self, found: Any) -> str:
-        """Say in one sentence why to change, in the scores of the user."""
-        if self.falling:
-            found = replace(found, current=-found.current, candidate=-found.candidate)
-        reason: str = found.reason
-        return reason
-
-    def _turned(self, threshold: float | None) -> float | None:
-        return 0.0 - threshold if self.falling and threshold is not None else threshold

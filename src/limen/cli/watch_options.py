@@ -10,7 +10,6 @@ from limen.cli.aims import aim_of, option_text
 from limen.cli.exits import USAGE, Failure
 from limen.cli.option_values import period_text
 from limen.cli.parsing import option_name
-from limen.falling import LowerIsPositive
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
 from limen.memory.windows import LastN, LastPeriod
@@ -211,21 +210,22 @@ def model_of(options: Namespace) -> Any:
         joined = () if options.capacity is None else ("id_column",)
         asked = typed(options, ("capacity", *WINDOWS, *_LEDGER, *joined, "group_column"))
         raise Failure(f"{asked}: {error}", USAGE) from None
-    return LowerIsPositive(model) if options.lower_is_positive else model
+    return model
 
 
 def _plain_model(options: Namespace, aim: Aim) -> Any:
     """Make the model that holds the samples."""
     bounded = {} if options.capacity is None else {"capacity": options.capacity}
+    given: Any = {"unit": options.unit, "direction": "<=" if options.lower_is_positive else ">="}
     if not aim.by_cost:
         if bounded:
             raise TypeError("--capacity works only with costs, not with metrics and demands.")
         from limen.calibrator import OnlineCalibrator
 
-        return OnlineCalibrator(unit=options.unit)
+        return OnlineCalibrator(**given)
     if aim.priced:
-        return OnlineCut(unit=options.unit, **bounded)
-    return OnlineThreshold(**aim.mistakes, unit=options.unit, **bounded)
+        return OnlineCut(**given, **bounded)
+    return OnlineThreshold(**aim.mistakes, **given, **bounded)
 
 
 def settings_of(options: Namespace) -> dict[str, str | None]:

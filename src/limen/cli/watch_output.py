@@ -35,7 +35,7 @@ class Output:
         Of the latest line about all samples.
     told
         The threshold of the latest line about each group that had a row, and about all samples,
-        whose name is None; as the model has it, so negated where lower scores mean positive.
+        whose name is None.
     time
         Of the latest row that has one.
     skipped

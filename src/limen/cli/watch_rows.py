@@ -75,7 +75,7 @@ class Rows:
         output: Output,
     ) -> None:
         self._options, self._watched, self._place, self._output = options, watched, place, output
-        self._model, self._prices = watched.core, _prices(watched.aim)
+        self._model, self._prices = watched.stored, _prices(watched.aim)
         self._columns = columns = replace(columns_of(options), **heading["columns"])
         self.blanks = blanks_of(heading)
         self._skips = heading["skips"]
@@ -130,15 +130,13 @@ class Rows:
 
     def _by_columns(self, score: int, label: int) -> Callable[[list[list[str]]], bool]:
         """Make the short way for rows that hold both score and label."""
-        label_of, model, falling = self._label_of, self._model, self._watched.falling
+        label_of, model = self._label_of, self._model
 
         def at_once(rows: list[list[str]]) -> bool:
             try:
                 scores = [float(row[score]) for row in rows]
             except ValueError:
                 return False
-            if falling:
-                scores = [-value for value in scores]
             labels = [label_of(row[label]) for row in rows]
             if None in labels or any(map(isnan, scores)):
                 return False
@@ -150,7 +148,6 @@ class Rows:
     def _joined_by_columns(self, places: dict[str, int]) -> Callable[[list[list[str]]], bool]:
         """Make the short way for rows that hold a score, a label or both, joined by id."""
         model, output, label_of = self._model, self._output, self._label_of
-        falling = self._watched.falling
         score, label, id = places["score"], places["label"], places["id"]
         when = places.get("time")
         add_score, add_label, advance = model.score, model.label, model.advance
@@ -183,8 +180,6 @@ class Rows:
                 values = [float(row[score]) if row[score] else None for row in rows]
             except ValueError:
                 return False
-            if falling:
-                values = [None if value is None else -value for value in values]
             labels = [known.get(row[label]) for row in rows]
             if any(map(isnan, filter(None, values))) or (None, None) in zip(
                 values, labels, strict=True
@@ -233,7 +228,7 @@ class Rows:
         """Make the function for rows that hold both score and label."""
         model, place, output, columns = self._model, self._place, self._output, self._columns
         finest, known, prices = columns.finest, self._known, self._prices
-        at, falling, after_row = self._parts, self._watched.falling, output.after_row
+        at, after_row = self._parts, output.after_row
         weighted, timed, grouped = "weight" in at, "time" in at, "group" in at
         group_at, time_at = at.get("group", 0), at.get("time", 0)
         inner = self._watched.model(None)
@@ -242,8 +237,6 @@ class Rows:
 
         def apply(row: list[Any]) -> None:
             score = as_number(row[0], place, columns.score, "score")
-            if falling:
-                score = -score
             label = known(row[1])
             sample: tuple[Any, ...] = (score, label)
             if weighted:
@@ -273,7 +266,7 @@ class Rows:
         finest, known, prices, at = columns.finest, self._known, self._prices, self._parts
         weighted, timed, grouped = "weight" in at, "time" in at, "group" in at
         by_period, alerts = self._options.each_period is not None, output.alerts
-        falling, members, after_row = self._watched.falling, _Members(model), output.after_row
+        members, after_row = _Members(model), output.after_row
         id_at, time_at = at["id"], at.get("time", 0)
 
         def apply(row: list[Any]) -> None:
@@ -287,8 +280,6 @@ class Rows:
                 place.refuse("score and label are both missing.")
             time = self._time(time_text) if time_text not in ("", None) else None
             score = as_number(score_text, place, columns.score, "score") if scored else 0.0
-            if falling:
-                score = -score
             label = known(label_text) if labelled else 0
             size = 1 if weight in ("", None) else as_weight(weight, place, columns, finest)
             group = self._group_of(row[at["group"]]) if grouped and scored else None

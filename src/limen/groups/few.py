@@ -52,12 +52,13 @@ class Packing:
         A model of limen that holds nothing: what the samples are measured by.
     """
 
-    __slots__ = ("_empty", "_nothing", "_one", "_spare", "_zero")
+    __slots__ = ("_empty", "_nothing", "_one", "_spare", "_turned", "_zero")
 
     def __init__(self, empty: Any) -> None:
         self._empty = empty
         self._nothing: bytes = empty._state()
         self._spare: list[Any] = []
+        self._turned = empty.direction == "<="  # bytes hold scores as the core has them
         self._one, self._zero = self._of_weight_one()
 
     def _of_weight_one(self) -> tuple[int, int]:
@@ -132,6 +133,8 @@ class Packing:
             return self._restored(self.state(held))
         model = self._restored(self._nothing)
         scores = struct.unpack_from(f"<{len(held) // 8}d", held, 1)
+        if self._turned:
+            scores = tuple(0.0 - score for score in scores)
         for score in scores[: held[0]]:
             model.update(score, 0)
         for score in scores[held[0] :]:
@@ -170,30 +173,35 @@ class Packing:
         What was held stays as it is, also on an error, which is that of the model.
         """
         if self._one and len(given) == 2 and not named:
-            changed = _changed(held, method == "update", *given)
+            changed = self._changed(held, method == "update", *given)
             if changed is not None:
                 return changed
         model = self.model(held)
         getattr(model, method)(*given, **named)
         return self.kept(model)
 
+    def packed_scores(self, scores: NDArray[np.float64]) -> bytes:
+        """Return scores as bytes hold them."""
+        turned = 0.0 - scores if self._turned else scores + 0.0
+        return turned.astype("<f8").tobytes()
 
-def _changed(held: bytes, adding: bool, score: Any, label: Any) -> bytes | None:
-    """Add or take back a sample of weight 1; None where that needs a model."""
-    if held[0] == _STATE or not isinstance(score, float) or score != score:
-        return None
-    if not isinstance(label, int | np.integer | np.bool_) or label not in (0, 1):
-        return None
-    number, zeros = _SCORE.pack(score + 0.0), held[0]
-    if adding:
-        if len(held) // 8 >= MOST:
+    def _changed(self, held: bytes, adding: bool, score: Any, label: Any) -> bytes | None:
+        """Add or take back a sample of weight 1; None where that needs a model."""
+        if held[0] == _STATE or not isinstance(score, float) or score != score:
             return None
-        return held + number if label else _HEAD[zeros + 1] + number + held[1:]
-    begin, end = (8 * zeros + 1, len(held)) if label else (1, 8 * zeros + 1)
-    for at in range(begin, end, 8):
-        if held[at : at + 8] == number:
-            return _HEAD[zeros - (not label)] + held[1:at] + held[at + 8 :]
-    return None
+        if not isinstance(label, int | np.integer | np.bool_) or label not in (0, 1):
+            return None
+        number = _SCORE.pack(0.0 - score if self._turned else score + 0.0)
+        zeros = held[0]
+        if adding:
+            if len(held) // 8 >= MOST:
+                return None
+            return held + number if label else _HEAD[zeros + 1] + number + held[1:]
+        begin, end = (8 * zeros + 1, len(held)) if label else (1, 8 * zeros + 1)
+        for at in range(begin, end, 8):
+            if held[at : at + 8] == number:
+                return _HEAD[zeros - (not label)] + held[1:at] + held[at + 8 :]
+        return None
 
 
 class FewModels(Models):
@@ -317,7 +325,7 @@ class FewModels(Models):
         zeros, data = ends, b""
         if plain:
             zeros = np.bincount(members[labels[rows] == 0], minlength=len(paths)).tolist()
-            data = (scores[order] + 0.0).astype("<f8").tobytes()
+            data = self.packing.packed_scores(scores[order])
         begin = 0
         for path, end, nones in zip(paths, ends, zeros, strict=True):
             key = key_of(path)

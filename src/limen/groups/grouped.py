@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, cast
 from limen.arrays import readable
 from limen.calibrator import OnlineCalibrator
 from limen.columns import require_same_length
+from limen.direction import turned
 from limen.groups.few import FewModels
 from limen.groups.models import Models, key_of
 from limen.groups.optima import GroupThresholds, Own, shrunk
@@ -33,7 +34,7 @@ from limen.units import exact_costs
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from limen.optimum import Optimum
+    from limen.optimum import Direction, Optimum
     from limen.units import Cost
 
 __all__ = ["Grouped"]
@@ -282,20 +283,31 @@ class Grouped(Storable, Answers, Generic[M_co], kind="Grouped"):
             given: dict[str, Any] = {"false_positive": 1, "false_negative": 1, **costs}
             whole = exact_costs(**given)[:2]
 
+        # The nearest threshold of an interval is found as the core has them: with a nan above all.
+        def inside(found: Any) -> Any:
+            return turned(found) if self.direction == "<=" else found
+
         def own(path: Path) -> Own:
             key = key_of(path)
             samples = models.count(key)  # at the time of the clock
             held = models.seen(key)
-            model, optimum = inner_of(held), asked(held, "optimum", dict(costs))
+            model, optimum = inner_of(held), inside(asked(held, "optimum", dict(costs)))
             if path == EVERYTHING:
                 model._require_enough(*whole)
             interval = model._known_interval(0.95, *whole)
             if interval is None:
                 return None, optimum, samples
-            found = model._recommended(*whole) if path == EVERYTHING else None
-            return (found, interval), optimum, samples
+            found = inside(model._recommended(*whole)) if path == EVERYTHING else None
+            return (found, inside(interval)), optimum, samples
 
-        return shrunk(self, own, self.at_least)
+        found: GroupThresholds = inside(shrunk(self, own, self.at_least))
+        return found
+
+    @property
+    def direction(self) -> Direction:  # type: ignore[override]
+        """That of the model: ``"<="`` where lower scores mean positive."""
+        direction: Direction = getattr(self._models.empty, "direction", ">=")
+        return direction
 
     @property
     def newest(self) -> Any:

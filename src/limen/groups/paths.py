@@ -154,10 +154,9 @@ class Answers(ABC):
 
     __slots__ = ()
 
-    direction: Direction = ">="
-
     if TYPE_CHECKING:
         at_least: int
+        direction: Direction
 
     @abstractmethod
     def count(self, group: Hashable) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from limen.optimum import LossCurve, Optimum
+    from limen.optimum import Direction, LossCurve, Optimum
 
 __all__ = ["Bank"]
 
@@ -104,6 +104,12 @@ class Bank(Deciding, Storable, _core.Bank, kind="Bank"):
         (4, (0.625, 0.625))
         """
         self._update_many(*samples_with_labels(scores, labels, weights))
+
+    @property
+    def direction(self) -> Direction:
+        """That of the model: ``"<="`` where lower scores mean positive."""
+        direction: Direction = self._members[0].direction
+        return direction
 
     @property
     def leader(self) -> int | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         HasThreshold,
         T,
     )
-    from limen.optimum import LossCurve
+    from limen.optimum import Direction, LossCurve
     from limen.review import ReviewBand
 
 __all__ = ["Memory", "Window"]
@@ -43,9 +43,9 @@ def _answer_of_model(name: str) -> Any:
 class Memory(Storable, Generic[M_co]):
     """What windows and ledgers share: a model that is theirs, and its answers.
 
-    `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `recommended`, `interval`,
-    `keeps`, `probability`, `probability_interval`, `blocks`, `roc_hull`, `confusion` and `best`
-    those that the model has; `loss_bound` too.
+    `direction`, `threshold`, `loss`, `optimum`, `predict` and `curve`, and of `recommended`,
+    `interval`, `keeps`, `probability`, `probability_interval`, `blocks`, `roc_hull`, `confusion`
+    and `best` those that the model has; `loss_bound` too.
     What would change the model is not passed on, and the model itself refuses it.
     """
 
@@ -72,6 +72,7 @@ class Memory(Storable, Generic[M_co]):
         def _merge(self, other: Any, into: NDArray[np.uint32], /) -> None: ...
 
     takes_costs: bool = _answer_of_model("takes_costs")
+    direction: Direction = _answer_of_model("direction")
     if TYPE_CHECKING:
 
         @property

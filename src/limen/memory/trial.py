@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from limen.direction import setting, turned
 from limen.memory.base import has_groups, innermost, of_all
 from limen.model import Labelled
 from limen.optimum import as_threshold, height
@@ -116,7 +117,10 @@ def proposal(
     found = model.recommended(**costs) if costs else model.recommended
     if height(found) == height(current):
         return None
-    lower, upper = sorted((current, found), key=height)
+    ends = (current, found)
+    if ledger.direction == "<=":  # as the core has them
+        ends = (turned(current), turned(found))
+    lower, upper = sorted(ends, key=height)
     begun = {
         "current": current,
         "candidate": found,
@@ -190,7 +194,8 @@ def _trial(ledger: Ledger, number: int, path: Any) -> Trial | None:
 
 
 def _evidence(ledger: Ledger, terms: dict[str, Any], counted: list[Any]) -> Evidence:
-    return evidence_of({name: terms[name] for name in _EVIDENCE} | _costs(ledger), counted)
+    given = {name: terms[name] for name in _EVIDENCE} | setting(ledger.direction)
+    return evidence_of(given | _costs(ledger), counted)
 
 
 def _member(ledger: Ledger, group: Any) -> tuple[Any, Any]:

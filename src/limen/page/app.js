@@ -128,7 +128,7 @@ const whoLooks = () => {
 // ---- which point ---------------------------------------------------------------------------
 
 const MARKS = { waiting: "a proposal waits", shadow: "a proposal in shadow" };
-const answersOne = (rule) => ({ all: "always", none: "never" }[rule.rule] ?? `from ${words.cut(rule)}`);
+const answersOne = (rule) => ({ all: "always", none: "never" }[rule.rule] ?? `${rule.rule === "at_most" ? "up to" : "from"} ${words.cut(rule)}`);
 const address = (point) => `#/${encodeURIComponent(point)}`;
 
 const tabs = () => {

@@ -6,7 +6,12 @@ import { watching } from "./proposal.js";
 
 const MOST_ROWS = 500;
 const finite = (value) => (typeof value === "number" ? value : null);
-const shownCut = (value) => (value === "inf" ? "none" : value === "-inf" ? "all" : value === null || value === undefined ? "–" : words.cut({ rule: "at_least", threshold: value }));
+const falling = (view) => view.version.direction === "<=";
+const cutOf = (view) => (value) => {
+  if (value === null || value === undefined) return "–";
+  if (finite(value) === null) return (value === "inf") === falling(view) ? "all" : "none";
+  return words.cut({ rule: "at_least", threshold: value });
+};
 const proposed = ({ proposal }) => (proposal && !watching(proposal) ? proposal.thresholds[""] : undefined);
 const time = (text) => Date.parse(text);
 const HEIGHT = [250, 300];
@@ -67,7 +72,7 @@ const inEffect = (steps, at) => {
 };
 
 const overTime = (update, view) => {
-  const now = time(view.at);
+  const now = time(view.at), shownCut = cutOf(view);
   const steps = view.steps.map((each) => ({ ...each, at: time(each.at) }));
   const found = view.over_time.map((each) => ({ ...each, at: time(each.at) })).filter((each) => each.at <= now);
   const numbers = (list, name) => list.map((each) => finite(each[name]));
@@ -120,9 +125,9 @@ const costs = (update, view, curve, closer) => {
   const range = near(view, kept.map((each) => each.threshold)), zoomed = closer && range !== null;
   if (zoomed) kept = kept.filter((each) => each.threshold >= range[0] && each.threshold <= range[1]);
   const x = kept.map((each) => each.threshold), y = kept.map((each) => 1000 * each.loss / curve.samples);
-  const cost = (at) => {  // of the first threshold at or above: the same answers
-    const found = x.findIndex((each) => each >= at);
-    return y[found < 0 ? y.length - 1 : found];
+  const cost = (at) => {  // of the next threshold on the side of the answers 1: the same answers
+    const found = falling(view) ? x.findLastIndex((each) => each <= at) : x.findIndex((each) => each >= at);
+    return y[found >= 0 ? found : falling(view) ? 0 : y.length - 1];
   };
   const inside = (at) => at >= x[0] && at <= x[x.length - 1];
   const marks = [];

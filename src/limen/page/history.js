@@ -52,7 +52,7 @@ export const back = (() => {
 const entry = (change, button) => {
   const before = change.before?.[""], after = change.thresholds?.[""];
   const more = before && after ? changed({ now: change.before, thresholds: change.thresholds }).length : 0;
-  const cut = !after ? "" : more && same(before, after) ? `: ${words.count(more, "segment")}` : `: ${before ? words.cuts(before, after).join(" → ") : after.rule === "at_least" ? words.cut(after) : `answers 1 to ${after.rule}`}${more ? `, and ${words.count(more, "segment")}` : ""}`;
+  const cut = !after ? "" : more && same(before, after) ? `: ${words.count(more, "segment")}` : `: ${before ? words.cuts(before, after).join(" → ") : after.threshold !== undefined ? words.cut(after) : `answers 1 to ${after.rule}`}${more ? `, and ${words.count(more, "segment")}` : ""}`;
   const what = element("span", { class: "what" }, `${words.said(change.text)}${cut}`);
   if (change.reason && !change.text.includes("on watch")) what.append(element("span", { class: "reason" }, `“${change.reason}”`));
   const at = element("time", { datetime: change.at }, `${words.day(change.at, true)}, ${words.clock(change.at)} UTC`);

@@ -42,7 +42,7 @@ const words = (() => {
     const [zero, one] = own ? [`“${own.zero}”`, `“${own.one}”`] : ["0", "1"];
     if (rule.rule === "all") return ["", "Flag everybody", `: answer ${one} to every score.`];
     if (rule.rule === "none") return ["", "Flag nobody", `: answer ${zero} to every score.`];
-    return [`Answer ${one} when the score is at least `, number(rule.threshold), own ? `, else ${zero}.` : "."];
+    return [`Answer ${one} when the score is at ${rule.rule === "at_most" ? "most" : "least"} `, number(rule.threshold), own ? `, else ${zero}.` : "."];
   };
   const costs = ({ false_positive, false_negative }) =>
     `A false positive costs\u00a0${number(false_positive)}, a false negative\u00a0${number(false_negative)}.`;

@@ -9,8 +9,6 @@ import numpy as np
 
 from limen.best_cut import Cuts
 from limen.calibrator import OnlineCalibrator
-from limen.direction import is_falling
-from limen.falling import LowerIsPositive
 from limen.plots.display import BLUE, GREEN, GREY, ORANGE, Display, labelled, number, visible
 from limen.units import Cost, exact_costs
 
@@ -85,7 +83,7 @@ class RocHullDisplay(Display):
     @classmethod
     def from_calibrator(
         cls,
-        calibrator: OnlineCalibrator | LowerIsPositive,
+        calibrator: OnlineCalibrator,
         *,
         false_positive: Cost = 1,
         false_negative: Cost = 1,
@@ -93,10 +91,8 @@ class RocHullDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw what a calibrator holds, also one in a `limen.LowerIsPositive`. O(n)."""
-        falling = isinstance(calibrator, LowerIsPositive)
-        held: Any = calibrator.model if isinstance(calibrator, LowerIsPositive) else calibrator
-        cuts = Cuts(*held._cuts())
+        """Draw what a calibrator holds. O(n)."""
+        cuts = Cuts(*calibrator._cuts())
         tp, fp, fn, tn = cuts.in_numbers(slice(None))
         positives, negatives = float((tp + fn)[0]), float((fp + tn)[0])
         if not (positives and negatives):
@@ -119,7 +115,7 @@ class RocHullDisplay(Display):
             costs=(false_positive, false_negative),
             gap=(best.lower, best.upper),
             name=name,
-            direction="<=" if falling else ">=",
+            direction=calibrator.direction,
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -139,9 +135,7 @@ class RocHullDisplay(Display):
         **kwargs: Any,
     ) -> Self:
         """Draw the curve of labels and scores; with ``"<="`` lower ones mean positive. O(n)."""
-        calibrator: Any = OnlineCalibrator()
-        if is_falling(direction):
-            calibrator = LowerIsPositive(calibrator)
+        calibrator = OnlineCalibrator(direction=direction)
         calibrator.update_many(*labelled(y_true, y_score, pos_label), sample_weight)
         return cls.from_calibrator(
             calibrator,

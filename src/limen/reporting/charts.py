@@ -132,12 +132,12 @@ class Charts:
 
     def _fit(self) -> dict[str, Any]:
         hull, rising = self.calibrator.roc_hull(), self.direction == ">="
-        blocks = (self.calibrator if rising else self.calibrator.model).blocks()
+        blocks = self.calibrator.blocks()
         edges = [self._inside(threshold) for threshold in hull.thresholds.tolist()]
         at = [edge for pair in pairwise(edges) for edge in pair]
         return {
             "at": at,
-            "p": np.repeat(blocks.probabilities[:: 1 if rising else -1], 2).tolist(),
+            "p": np.repeat(blocks.probabilities, 2).tolist(),
             "diagonal": at if self.shares and rising else None,
         }
 
@@ -166,10 +166,9 @@ class Charts:
 
 def _values(calibrator: Any, samples: Samples, aim: Aim) -> LossCurve:
     """Return the value of every cut by a metric, in the place of losses."""
-    falling = samples.direction == "<="
-    cuts = Cuts(*(calibrator.model if falling else calibrator)._cuts())
+    cuts = Cuts(*calibrator._cuts())
     values = LossCurve(cuts.thresholds, aim.measure(*cuts.in_numbers(slice(None))))
-    return turned(values) if falling else values
+    return turned(values) if samples.direction == "<=" else values
 
 
 def _finite(values: NDArray[np.float64]) -> list[float | None]:

@@ -13,7 +13,6 @@ from limen.best_cut import Cuts, exact_worth
 from limen.calibrator import OnlineCalibrator
 from limen.digits import gap, within
 from limen.errors import Infeasible
-from limen.falling import LowerIsPositive
 from limen.metrics import BestCut, Confusion
 from limen.online import OnlineCut
 from limen.optimum import Gap
@@ -186,10 +185,8 @@ def findings_by_group(
 
 
 def calibrator_of(rows: Samples, unit: Any) -> Any:
-    """Hold all samples in an `OnlineCalibrator`, turned round where lower scores mean positive."""
-    calibrator: Any = OnlineCalibrator(unit=unit)
-    if rows.direction == "<=":
-        calibrator = LowerIsPositive(calibrator)
+    """Hold all samples in an `OnlineCalibrator` of their direction."""
+    calibrator = OnlineCalibrator(unit=unit, direction=rows.direction)
     calibrator.update_many(rows.given, rows.labels, rows.weights)
     return calibrator
 

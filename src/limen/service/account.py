@@ -17,7 +17,7 @@ from limen.digits import difference
 from limen.groups.models import key_of
 from limen.memory.base import innermost
 from limen.metrics import cost
-from limen.service.definitions import as_rule
+from limen.service.definitions import as_rule, reaches
 from limen.service.points import OTHERS
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class _Columns:
         self.scores, self.answers, self.labels, self.times, *rest = point.ledger._scored()
         self.as_of, self.dated, self.weights, self.groups = rest
         self.labelled = self.labels < 2
-        given = point.definition
+        given, self.direction = point.definition, point.direction
         self.price = cost(false_positive=given.false_positive, false_negative=given.false_negative)
 
     def many(self, answer: int, label: int) -> int:
@@ -117,7 +117,7 @@ def _days(columns: _Columns, best: float, now: int, age: int) -> list[dict[str, 
         total(columns.labelled),
         total(columns.answers == 1),
         priced(columns.answers),
-        priced(columns.scores >= best),
+        priced(reaches(columns.scores, best, columns.direction)),
         strict=True,
     )
     return [
@@ -195,9 +195,9 @@ def _segments(columns: _Columns, point: Point) -> list[dict[str, Any]]:
                 "samples": samples,
                 "ones": int(label_1),
                 "answered_1": int(ones),
-                "in_effect": as_rule(threshold),
+                "in_effect": as_rule(threshold, point.direction),
                 "source": source,
-                "optimum": as_rule(float(best.threshold)),
+                "optimum": as_rule(float(best.threshold), point.direction),
                 "enough": not path or samples >= grouped.at_least,
                 "cost": paid,
                 "cheapest": float(best.loss),

@@ -22,7 +22,7 @@ from limen.service.bodies import (
 )
 from limen.service.browser import SESSIONS
 from limen.service.deciding import DECIDING, status_of
-from limen.service.definitions import Definition, as_rule
+from limen.service.definitions import Definition, as_rule, as_rules
 from limen.service.events import Event, as_datetime
 from limen.service.http import Answer, Call, breathe, decoded, encode
 from limen.service.judging import shown_proposal
@@ -183,7 +183,7 @@ async def threshold(call: Call) -> Answer:
         "version": version.number,
         "since": as_datetime(version.at),
         "source": source,
-        **msgspec.to_builtins(as_rule(found)),
+        **msgspec.to_builtins(as_rule(found, call.point().direction)),
     }
     return Answer(encode(shown), headers=headers)
 
@@ -193,7 +193,7 @@ async def thresholds(call: Call) -> Answer:
     version, headers, known = _in_effect(call)
     if known:
         return Answer(b"", 304, headers=headers)
-    return Answer(encode(version.shown()), headers=headers)
+    return Answer(encode(version.shown(call.point().direction)), headers=headers)
 
 
 def _in_effect(call: Call) -> tuple[Version, list[tuple[bytes, bytes]], bool]:
@@ -266,7 +266,7 @@ async def points(call: Call) -> Answer:
                 {
                     "point": each.name,
                     "version": each.published.number,
-                    "rule": as_rule(each.published.thresholds[""]),
+                    "rule": as_rule(each.published.thresholds[""], each.direction),
                     "samples": each.samples(),
                     "regret": float(each.ledger.regret),
                     "proposal": status_of(each, call.desk.now(), call.desk.on_disk),
@@ -295,7 +295,7 @@ def _shown_point(point: Point, seq: int) -> dict[str, Any]:
     return {
         "point": point.name,
         "definition": point.definition,
-        "version": version.shown(),
+        "version": version.shown(point.direction),
         "seq": seq,
         "scores": point.scores,
         "labels": point.labels,
@@ -309,7 +309,7 @@ def _shown_point(point: Point, seq: int) -> dict[str, Any]:
         "regret": ledger.regret,
         "cost_ever": ledger.cost_ever,
         "expired": ledger.expired,
-        "optimum": {name: as_rule(each) for name, each in point.optima().items()},
+        "optimum": as_rules(point.optima(), point.direction),
         "loss_bound": point.bounds(),
         "newest": None if ledger.newest is None else as_datetime(ledger.newest),
         "warning": point.undecided(),
@@ -387,7 +387,7 @@ async def history(call: Call) -> Answer:
     """List the versions there were."""
     after, found = call.asked("after"), call.point()
     last = call.desk.on_disk
-    rows = [each.shown() for each in found.versions if after < each.seq <= last]
+    rows = [each.shown(found.direction) for each in found.versions if after < each.seq <= last]
     return Answer(encode(rows))
 
 

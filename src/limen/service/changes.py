@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from limen.service.definitions import as_rule, checked_segment
+from limen.service.definitions import as_rules, checked_segment
 from limen.service.events import Event, period
 from limen.service.judging import said, weighed
 from limen.service.problems import Refused
@@ -51,7 +51,12 @@ class Changes(Turns):
         for segment in item.thresholds:
             if segment:
                 self.checked_segment(point, segment)
-        return {segment: rule.number for segment, rule in item.thresholds.items()}
+        try:
+            return {
+                segment: rule.number(point.direction) for segment, rule in item.thresholds.items()
+            }
+        except ValueError as error:
+            raise Refused("invalid", f"{error}.") from None
 
     def _require_seen(self, point: Point, seen: int | None) -> None:
         if seen is not None and point.changed > seen:
@@ -182,7 +187,10 @@ class Changes(Turns):
         """
         self.require_open()
         before = point.version
-        more: dict[str, Any] = {"thresholds": _rules(thresholds), "reason": reason}
+        more: dict[str, Any] = {
+            "thresholds": msgspec.to_builtins(as_rules(thresholds, point.direction)),
+            "reason": reason,
+        }
         if proposal is not None:
             more |= {"proposal": proposal.number, "shown": shown}
         if back_to is not None:
@@ -211,7 +219,7 @@ class Changes(Turns):
         change, age, at = point.definition.change, point.definition.age(), self.now()
         length = change.expires if back_to is None else change.at_most_every
         more = {
-            "thresholds": _rules(thresholds),
+            "thresholds": msgspec.to_builtins(as_rules(thresholds, point.direction)),
             "reason": reason,
             "age": age,
             "expires": at + age + period(length),
@@ -302,10 +310,6 @@ class Changes(Turns):
             saved, many = 1 - then / now, point.samples()
             reason = f"{saved:.1%} cheaper on {many:,} labelled samples, which chose it"
             self._propose(point, candidate, reason, "limen")
-
-
-def _rules(thresholds: dict[str, float]) -> dict[str, Any]:
-    return {segment: msgspec.to_builtins(as_rule(each)) for segment, each in thresholds.items()}
 
 
 def _same(one: float, other: float) -> bool:

@@ -14,7 +14,6 @@ from limen.service.problems import Refused
 from limen.service.routes import Route, Whole
 
 if TYPE_CHECKING:
-    from limen.service.definitions import Rule
     from limen.service.points import Point
     from limen.service.proposals import Proposal
 
@@ -120,7 +119,8 @@ async def changes(call: Call) -> Answer:
 
 
 def _rows(point: Point) -> list[dict[str, Any]]:
-    rows, known = [], {each.number: each.thresholds for each in point.versions}
+    rows = []
+    known = {each.number: as_rules(each.thresholds, point.direction) for each in point.versions}
     for version in point.versions:
         text = f"version {version.number}"
         if version.proposal is not None:
@@ -128,13 +128,14 @@ def _rows(point: Point) -> list[dict[str, Any]]:
         if version.back_to is not None:
             text += f", back to version {version.back_to}"
         rows.append(_row(version, "version", text, number=version.number,
-                         before=_before(known, version.number - 1),
-                         thresholds=as_rules(version.thresholds)))  # fmt: skip
+                         before=known.get(version.number - 1),
+                         thresholds=known[version.number]))  # fmt: skip
     for each in point.proposals:
         text = f"proposal {each.number}, in shadow"
         if each.back_to is not None:
             text = f"proposal {each.number}: version {each.back_to} is on watch"
-        cuts = {"before": _before(known, each.version), "thresholds": as_rules(each.thresholds)}
+        after = as_rules(each.thresholds, point.direction)
+        cuts: dict[str, Any] = {"before": known.get(each.version), "thresholds": after}
         if each.definition is not None:
             text, cuts = f"proposal {each.number}: another definition", {}
         rows.append(_row(each, "proposal", text, number=each.number, **cuts))
@@ -146,11 +147,6 @@ def _rows(point: Point) -> list[dict[str, Any]]:
         text = note.text or "the point was defined"
         rows.append(_row(note, note.kind, text, name=note.name or None))
     return rows
-
-
-def _before(known: dict[int, dict[str, float]], number: int) -> dict[str, Rule] | None:
-    """Return the thresholds of a version, if there is one."""
-    return as_rules(known[number]) if number in known else None
 
 
 def _row(of: Any, kind: str, text: str, **more: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from msgspec import Meta
 from limen.groups import Grouped
 from limen.memory import Fading, LastPeriod, Ledger
 from limen.online import OnlineThreshold
+from limen.optimum import Direction
 from limen.service.events import PERIOD, period
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "as_rule",
     "as_rules",
     "checked_segment",
+    "reaches",
+    "rule_of",
 ]
 
 _DEEPEST = 3
@@ -38,40 +41,73 @@ _MORE_IS_STRICTER = (
 )  # fmt: skip
 
 
-class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A threshold in JSON, which has no infinity: answer 1 to all, to none, or from a score on."""
+_BY_SCORE: Any = {">=": "at_least", "<=": "at_most"}  # the rule that has a threshold
+_ALL = {">=": -inf, "<=": inf}  # the threshold that answers 1 to all
 
-    rule: Literal["at_least", "all", "none"]
+
+class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A threshold in JSON, which has no infinity: answer 1 to all, to none, or by a score.
+
+    That is `at_least` where higher scores mean positive, and `at_most` where lower ones do.
+    """
+
+    rule: Literal["at_least", "at_most", "all", "none"]
     threshold: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.rule == "at_least") != (self.threshold is not None):
-            raise ValueError("rule at_least needs a threshold, and the other rules have none")
+        if (self.rule in _BY_SCORE.values()) != (self.threshold is not None):
+            raise ValueError(
+                "rules at_least and at_most need a threshold, and the other rules have none"
+            )
         if self.threshold is not None and not isfinite(self.threshold):
             raise ValueError("threshold must be finite: rule all or none says the rest")
 
-    @property
-    def number(self) -> float:
-        """The threshold; answer 1 where ``score >= number``, which no score is to nan."""
+    def number(self, direction: Direction) -> float:
+        """Return the threshold; ValueError where the rule is one of the other direction.
+
+        >>> Rule("at_most", 0.5).number("<="), Rule("all").number("<="), Rule("none").number("<=")
+        (0.5, inf, nan)
+        """
+        if self.rule in _BY_SCORE.values() and self.rule != _BY_SCORE[direction]:
+            raise ValueError(
+                f"rule {self.rule} is given, but the direction is {direction!r}: rules are "
+                f"{_BY_SCORE[direction]}, all and none"
+            )
         if self.threshold is not None:
             return self.threshold
-        return -inf if self.rule == "all" else nan
+        return _ALL[direction] if self.rule == "all" else nan
 
 
-def as_rule(threshold: float) -> Rule:
+def rule_of(threshold: float, direction: Direction) -> tuple[Any, float | None]:
+    """Return the name of the rule of a threshold, and the threshold where that has one."""
+    if isfinite(threshold):
+        return _BY_SCORE[direction], threshold
+    return ("all" if threshold == _ALL[direction] else "none"), None
+
+
+def as_rule(threshold: float, direction: Direction) -> Rule:
     """Return the rule of a threshold.
 
-    >>> as_rule(0.5).rule, as_rule(float("-inf")).rule, as_rule(float("nan")).rule
-    ('at_least', 'all', 'none')
+    >>> [as_rule(each, ">=").rule for each in (0.5, -inf, inf, nan)]
+    ['at_least', 'all', 'none', 'none']
+    >>> [as_rule(each, "<=").rule for each in (0.5, -inf, inf, nan)]
+    ['at_most', 'none', 'all', 'none']
     """
-    if isfinite(threshold):
-        return Rule("at_least", threshold)
-    return Rule("all" if threshold == -inf else "none")
+    return Rule(*rule_of(threshold, direction))
 
 
-def as_rules(thresholds: dict[str, float]) -> dict[str, Rule]:
+def as_rules(thresholds: dict[str, float], direction: Direction) -> dict[str, Rule]:
     """Return the rules of thresholds by segment, in order."""
-    return {segment: as_rule(each) for segment, each in sorted(thresholds.items())}
+    return {segment: as_rule(each, direction) for segment, each in sorted(thresholds.items())}
+
+
+def reaches(score: Any, threshold: Any, direction: Direction) -> Any:
+    """Whether a score, or each of many, is answered 1. None is where the threshold is nan.
+
+    >>> reaches(0.5, 0.25, ">="), reaches(0.5, 0.25, "<="), reaches(0.5, nan, "<=")
+    (True, False, False)
+    """
+    return score >= threshold if direction == ">=" else score <= threshold
 
 
 class Keep(msgspec.Struct, forbid_unknown_fields=True):
@@ -158,6 +194,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     false_positive: int | float = 1
     false_negative: int | float = 1
     unit: int | float | None = None
+    direction: Direction = ">="  # "<=": lower scores mean positive; it stays for good
     capacity: int | None = None  # how many scores and runs of them are held at most
     memory: Keep = msgspec.field(default_factory=Keep)
     time_to_live: _Length | None = "90d"
@@ -177,6 +214,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
                 "is not known, and samples that leave a period would widen the bound without end"
             )
         self.ledger()
+        self.start.number(self.direction)
         if by_itself and self.segments is not None and self.memory.keep == "fading":
             raise ValueError(
                 f"policy {self.change.policy} with segments needs memory all or period: sums that "
@@ -201,7 +239,8 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     def ledger(self) -> Ledger:
         """Make an empty ledger; ValueError where these settings do not fit together."""
         costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
-        model: Any = OnlineThreshold(**costs, unit=self.unit, capacity=self.capacity)
+        given: Any = {"unit": self.unit, "direction": self.direction, "capacity": self.capacity}
+        model: Any = OnlineThreshold(**costs, **given)
         length = 0 if self.memory.length is None else period(self.memory.length)
         if self.memory.keep == "period":
             model = LastPeriod(model, length)
@@ -210,9 +249,9 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         if self.segments is not None:
             model = Grouped(model, at_least=self.segments.at_least)
         names = ("time_to_live", "maturity", "correctable")
-        given = {name: getattr(self, name) for name in names}
+        lengths = {name: getattr(self, name) for name in names}
         periods = {
-            name: None if text is None else period(text, name) for name, text in given.items()
+            name: None if text is None else period(text, name) for name, text in lengths.items()
         }
         return Ledger(model, **periods, horizon=self.horizon())
 

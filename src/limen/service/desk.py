@@ -14,7 +14,7 @@ import msgspec
 from limen.service import SCOPES
 from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.changes import Changes
-from limen.service.definitions import Definition
+from limen.service.definitions import Definition, reaches, rule_of
 from limen.service.events import Event, as_datetime, as_microseconds, period
 from limen.service.judging import said
 from limen.service.log import Reader
@@ -78,7 +78,7 @@ class Desk(Changes):
         version: int | None = point.versions[-1].number
         answer = item.answer
         if answer is None:
-            answer = 1 if value >= threshold else 0
+            answer = 1 if reaches(value, threshold, point.direction) else 0
         else:
             version = item.version
         event = Event(
@@ -90,7 +90,7 @@ class Desk(Changes):
             raise Refused("invalid", str(error)) from None
         if known is not None:  # its label was there first
             self._queue.labelled.append(((point.name, answer), 0.0))
-        rule, number = _rule(threshold)
+        rule, number = rule_of(threshold, point.direction)
         return ScoreAnswer(answer, rule, number, version, source, self._take(event, id), False)
 
     def _score_again(self, point: Point, item: Score, score: float) -> ScoreAnswer:
@@ -114,7 +114,7 @@ class Desk(Changes):
         # As it was answered: by the version that was in effect, whatever version it named.
         version = next(each for each in reversed(point.versions) if each.seq < seq)
         threshold, source = version.find(event.segment)
-        rule, number = _rule(threshold)
+        rule, number = rule_of(threshold, point.direction)
         assert event.answer is not None
         return ScoreAnswer(event.answer, rule, number, event.version, source, seq, True)
 
@@ -263,6 +263,12 @@ class Desk(Changes):
                     "memory.length: samples judge a proposal at that age, by their ids.",
                 )
             now = Definition() if point is None else point.definition
+            if point is not None and now.direction != definition.direction:
+                raise Refused(
+                    "invalid",
+                    f"direction is {now.direction} and stays so: the thresholds of all versions "
+                    "are meant by it. Make another point.",
+                )
             if point is not None and now.change.by_two and not now.only_tightened_by(definition):
                 seq = self._propose_definition(point, definition, by, reason)
             else:
@@ -434,9 +440,3 @@ def digest_of(secret: str) -> bytes:
 def _require_short(id: str) -> None:
     if len(id) > _LONGEST_ID // 4 and len(id.encode()) > _LONGEST_ID:
         raise Refused("invalid", f"id must be at most {_LONGEST_ID} bytes.")
-
-
-def _rule(threshold: float) -> tuple[str, float | None]:
-    if threshold - threshold == 0.0:  # finite
-        return "at_least", threshold
-    return ("all" if threshold < 0 else "none"), None

@@ -44,8 +44,9 @@ class Judged:
         for segment, then, label, weight, many in shadow.differing():
             self._differ(segment, then, label, weight, many)
         self.saving = self.table[0]["cost"] - self.table[1]["cost"]
+        sign = 1.0 if shadow.direction == ">=" else -1.0
         pairs = [
-            (height(shadow.now.find(each)[0]), height(shadow.candidate.find(each)[0]))
+            [height(sign * version.find(each)[0]) for version in (shadow.now, shadow.candidate)]
             for each in {"", *shadow.now.thresholds, *shadow.candidate.thresholds}
         ]
         self.lowered = any(then < now for now, then in pairs)
@@ -248,8 +249,8 @@ def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]
     else:
         before = next(each for each in point.versions if each.number == proposal.version)
         shown |= {
-            "now": as_rules(before.thresholds),
-            "thresholds": as_rules(proposal.thresholds),
+            "now": as_rules(before.thresholds, point.direction),
+            "thresholds": as_rules(proposal.thresholds, point.direction),
             "age_seconds": proposal.age / 1e6,
             "first": as_datetime(proposal.at + proposal.age),
         }

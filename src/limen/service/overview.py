@@ -15,6 +15,7 @@ from limen.service.judging import shown_proposal
 from limen.service.routes import Route
 
 if TYPE_CHECKING:
+    from limen.optimum import Direction
     from limen.service.points import Point
 
 __all__ = ["OVERVIEW", "plain"]
@@ -22,13 +23,17 @@ __all__ = ["OVERVIEW", "plain"]
 _STEPS = 1000
 
 
-def plain(value: float) -> float | str:
+def plain(value: float, direction: Direction) -> float | str:
     """Write a threshold as a number for a chart: JSON has no infinity.
 
-    >>> plain(0.5), plain(float("nan")), plain(float("-inf"))
+    What no score reaches lies beyond all scores, on the side of those that are answered 0.
+
+    >>> plain(0.5, ">="), plain(float("nan"), ">="), plain(float("nan"), "<=")
     (0.5, 'inf', '-inf')
     """
-    if isnan(value) or isinf(value):
+    if isnan(value):
+        return "inf" if direction == ">=" else "-inf"
+    if isinf(value):
         return "-inf" if value < 0 else "inf"
     return value
 
@@ -48,7 +53,7 @@ async def overview(call: Call) -> Answer:
 
 
 def _rule(point: Point, seq: int, now: int, ticked: int) -> dict[str, Any]:
-    version, whole = point.published or point.version, point.of_all()
+    version, whole, direction = point.published or point.version, point.of_all(), point.direction
     threshold = version.thresholds[""]
     interval, proposal = point.interval(), open_proposal(point, seq)
     other = open_proposal(point, seq, definition=True)
@@ -59,23 +64,27 @@ def _rule(point: Point, seq: int, now: int, ticked: int) -> dict[str, Any]:
         "at": as_datetime(now),
         "words": point.definition.words,
         "definition": point.definition,
-        "version": version.shown(),
+        "version": version.shown(direction),
         "versions": version.number,
         "proposal": None if proposal is None else shown_proposal(point, proposal, now),
         "redefinition": None if other is None else shown_proposal(point, other, now),
         "tiles": tiles(point),
-        "optimum": as_rule(float(whole.threshold)),
-        "recommended": None if found is None else as_rule(float(found)),
+        "optimum": as_rule(float(whole.threshold), direction),
+        "recommended": None if found is None else as_rule(float(found), direction),
         "interval": None
         if interval is None
-        else {"low": plain(interval[0]), "high": plain(interval[1]), "confidence": 0.95},
+        else {
+            "low": plain(interval[0], direction),
+            "high": plain(interval[1], direction),
+            "confidence": 0.95,
+        },
         "keeps": None if interval is None else bool(whole.keeps(threshold)),
         "over_time": [
             {
                 "at": as_datetime(at),
-                "optimum": plain(best),
-                "low": None if isnan(low) and isnan(high) else plain(low),
-                "high": None if isnan(low) and isnan(high) else plain(high),
+                "optimum": plain(best, direction),
+                "low": None if isnan(low) and isnan(high) else plain(low, direction),
+                "high": None if isnan(low) and isnan(high) else plain(high, direction),
             }
             for at, best, low, high in point.course
             if at <= ticked
@@ -84,7 +93,7 @@ def _rule(point: Point, seq: int, now: int, ticked: int) -> dict[str, Any]:
             {
                 "at": as_datetime(each.at),
                 "version": each.number,
-                "threshold": plain(each.thresholds[""]),
+                "threshold": plain(each.thresholds[""], direction),
             }
             for each in point.versions[-_STEPS:]
             if each.seq <= version.seq

@@ -21,6 +21,8 @@ from limen.service.versions import Version, tag_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from limen.optimum import Direction
+
 __all__ = ["AHEAD", "Note", "Point"]
 
 AHEAD = 5 * 60 * 1_000_000  # how far a time may lie after the server's, in microseconds
@@ -170,7 +172,7 @@ class Point:
     def deploy(self, seq: int, event: Event) -> None:
         """Let other thresholds be in effect; a proposal that is open has then come to its end."""
         assert event.more is not None
-        thresholds, reason = _thresholds(event), event.more.get("reason", "")
+        thresholds, reason = _thresholds(event, self.direction), event.more.get("reason", "")
         number = self.versions[-1].number + 1 if self.versions else 1
         proposal = event.more.get("proposal")
         back_to = event.more.get("back_to")
@@ -191,14 +193,14 @@ class Point:
         self._close(self.proposal, "superseded", seq, event)
         made = Proposal(
             *begun,
-            _thresholds(event),
+            _thresholds(event, self.direction),
             more["age"],
             more["expires"],
             more["confidence"],
             more.get("back_to"),
         )
         self.proposals.append(made)
-        self.shadow = Shadow(made, self.version)
+        self.shadow = Shadow(made, self.version, self.direction)
 
     def _close(
         self,
@@ -394,6 +396,11 @@ class Point:
                 total -= _loss_at(held[path], outer)
         return total
 
+    @property
+    def direction(self) -> Direction:
+        """Which scores mean positive."""
+        return self.definition.direction
+
     def samples(self) -> int:
         """Return how many samples count."""
         return len(self.ledger.model)
@@ -411,10 +418,10 @@ class Point:
         return 1000 * float(self.ledger.regret) / samples if samples else 0.0
 
 
-def _thresholds(event: Event) -> dict[str, float]:
+def _thresholds(event: Event, direction: Direction) -> dict[str, float]:
     assert event.more is not None
     return {
-        segment: msgspec.convert(rule, Rule).number
+        segment: msgspec.convert(rule, Rule).number(direction)
         for segment, rule in event.more["thresholds"].items()
     }
 
@@ -424,8 +431,9 @@ _ROW = np.dtype([("score", "<f8"), ("below", "<i8"), ("above", "<i8"), ("count",
 
 def _loss_at(model: Any, threshold: float) -> float:
     """Return the loss of one threshold, from the rows that docs/format.md describes. O(n)."""
-    state = innermost(model)._state()
+    held = innermost(model)
+    state = held._state()
     rows = np.frombuffer(state, _ROW, offset=32)
-    answered = rows["score"] >= threshold
+    answered = rows["score"] >= held._turned(threshold)
     units = rows["above"][answered].sum() + rows["below"][~answered].sum()
     return float(units) / 2.0 ** int.from_bytes(state[:8], "little")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from limen.service.definitions import Definition
+from limen.service.definitions import Definition, reaches
 from limen.service.events import Event, Id
 from limen.service.versions import Version
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from limen.memory import Ledger
+    from limen.optimum import Direction
 
 __all__ = ["Closed", "Proposal", "Shadow", "StoredShadow"]
 
@@ -80,8 +81,8 @@ class StoredShadow(msgspec.Struct):
 class Shadow:
     """The samples that judge a proposal."""
 
-    def __init__(self, proposal: Proposal, now: Version) -> None:
-        self.proposal, self.now = proposal, now
+    def __init__(self, proposal: Proposal, now: Version, direction: Direction) -> None:
+        self.proposal, self.now, self.direction = proposal, now, direction
         self.candidate = Version(0, 0, 0, proposal.thresholds)
         self.scored = self.ones_now = self.ones_candidate = 0
         self._made = 0
@@ -100,8 +101,10 @@ class Shadow:
         assert event.time is not None
         if event.time < self.proposal.at:
             return
-        now = int(event.value >= self.now.find(event.segment)[0])  # type: ignore[operator]
-        then = int(event.value >= self.candidate.find(event.segment)[0])  # type: ignore[operator]
+        now, then = (
+            int(reaches(event.value, version.find(event.segment)[0], self.direction))
+            for version in (self.now, self.candidate)
+        )
         self.scored += 1
         self.ones_now += now
         self.ones_candidate += then

@@ -212,7 +212,7 @@ class State:
             point.defined_by = each.defined_by
             if each.shadow is not None:
                 assert point.proposal is not None
-                point.shadow = Shadow(point.proposal, point.version)
+                point.shadow = Shadow(point.proposal, point.version, point.direction)
                 point.shadow.restore(each.shadow)
         self.tokens = {token.name: token for token in found.tokens}
         self.alerts = {note.name: note for note in found.alerts}

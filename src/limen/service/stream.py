@@ -204,7 +204,8 @@ class Hub:
 
     def _changes(self, point: Point, on_disk: int) -> list[tuple[int, bytes]]:
         found: list[tuple[int, str, dict[str, Any]]] = [
-            (each.seq, "version", {"version": each.shown()}) for each in point.versions
+            (each.seq, "version", {"version": each.shown(point.direction)})
+            for each in point.versions
         ]
         for each in point.proposals:
             what = {"number": each.number, "kind": each.kind}

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from limen.service.definitions import as_rule
+from limen.optimum import Direction
+from limen.service.definitions import as_rules
 from limen.service.events import as_datetime
 
 __all__ = ["Version", "tag_of"]
@@ -39,9 +40,8 @@ class Version(msgspec.Struct):
         """Return the ETag of its thresholds."""
         return tag_of(era, self.seq, sorted(self.thresholds.items()))
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self, direction: Direction) -> dict[str, Any]:
         """Describe it for JSON."""
-        rules = {segment: as_rule(each) for segment, each in sorted(self.thresholds.items())}
         return {
             "version": self.number,
             "since": as_datetime(self.at),
@@ -50,7 +50,8 @@ class Version(msgspec.Struct):
             "reason": self.reason,
             "proposal": self.proposal,
             "back_to": self.back_to,
-            "thresholds": rules,
+            "direction": direction,
+            "thresholds": as_rules(self.thresholds, direction),
         }
 
 

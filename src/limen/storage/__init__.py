@@ -31,7 +31,6 @@ _HOMES = {
     "LastN": "limen.memory.windows",
     "LastPeriod": "limen.memory.windows",
     "Ledger": "limen.memory.ledger",
-    "LowerIsPositive": "limen.falling",
     "OnlineCalibrator": "limen.calibrator",
     "OnlineCut": "limen.online",
     "OnlineThreshold": "limen.online",
