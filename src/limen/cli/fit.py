@@ -23,7 +23,6 @@ from limen.cli.sentences import (
     summary,
 )
 from limen.falling import LowerIsPositive
-from limen.groups import Grouped
 from limen.reporting.advice import advice_on, thresholds_by_group
 from limen.reporting.findings import band_of, best_of, findings_by_group, groups_of, near_of
 from limen.reporting.samples import aim_on
@@ -183,6 +182,8 @@ def _model_of(rows: FileRows, options: Namespace, aim: Aim) -> Any:
     """Hold all samples, for these costs where costs are the aim, else for all; also by group."""
     model, columns = aim.model(), (rows.given, *aim.columns_of(rows)[1:])
     if rows.codes is not None:
+        from limen.groups import Grouped  # loads much that others do not need
+
         model = Grouped(model, at_least=options.at_least)
         columns = ([rows.names[code] for code in rows.codes.tolist()], *columns)
     if rows.direction == "<=":
