@@ -144,17 +144,16 @@ class Aim:
         gains = true_positive is not None or true_negative is not None
         named = dict(by_row or {})
         costs: dict[str, Any] = {}
-        given = false_positive, false_negative, true_positive, true_negative
-        for (outcome, usual), each in zip(OUTCOMES.items(), given, strict=True):
-            costs[outcome] = usual.cost if each is None else each
+        right = (0 if each is None else each for each in (true_positive, true_negative))
+        for outcome, each in zip(OUTCOMES, (false_positive, false_negative, *right), strict=True):
+            costs[outcome] = each
             if outcome in named:
                 costs[outcome] = None
             elif type(each) not in _NUMBERS and not is_single(each):
                 costs[outcome] = _cost_of_rows(each, outcome, gains)
                 named[outcome] = outcome
         for outcome in costs.keys() - named.keys() if named else ():
-            if exact_number(costs[outcome], outcome) < 0 and not gains:
-                raise _no_gain(outcome, costs[outcome])
+            _cost_of_rows(costs[outcome], outcome, gains)  # or raises
         aimed = None if metric is None else as_metric(metric)
         if aimed is not None and (named or tuple(costs.values()) != _DEFAULT):
             raise ValueError(
@@ -250,7 +249,7 @@ class Aim:
         read = {outcome: self.costs[outcome] for outcome in self.by_row}
         require_same_length(labels=samples.labels, **read)
         short = {OUTCOMES[outcome].short: each for outcome, each in self.costs.items()}
-        below, above = losses.cost_matrix(samples.labels, **short)
+        below, above = losses.priced(samples.labels, **short)
         return losses.weighed(below, samples.weights), losses.weighed(above, samples.weights)
 
     def best(self, samples: Samples) -> Any:
@@ -276,14 +275,12 @@ class Aim:
 
     def _best_measured(self, samples: Samples) -> BestCut:
         """Find the best cut by a metric or under demands, in the scores of the core."""
-        model = OnlineCalibrator(unit=self.unit)
         if self.prevalence is None:
-            model.update_many(*samples.columns)
-            best: BestCut = self.best_of(model)
+            best: BestCut = self.best_of(self.holding(samples))
             return best
         zero, one, scale = exact_costs(*self._shares(samples))
         counts = losses.weighed(np.where(samples.labels == 1, one, zero), samples.weights)
-        model.update_many(samples.scores, samples.labels, counts)
+        model = self.holding(replace(samples, weights=counts))
         cuts, limits = Cuts(*model._cuts()), self.limits
         # Counts are whole numbers of `scale` rows each; functions and max_positives are about rows.
         cuts = cuts._replace(unit=(scale * Fraction(*cuts.unit)).as_integer_ratio())
@@ -309,8 +306,7 @@ class Aim:
 
     def _shares(self, samples: Samples) -> tuple[Any, Any]:
         """Return how much each label 0 and each label 1 counts at the prevalence. O(n)."""
-        prevalence: Any = self.prevalence
-        return losses.at_prevalence(samples.labels, prevalence, weights=samples.weights)
+        return losses.shares_at(samples.labels, self.prevalence, samples.weights)
 
     def reduced(self, samples: Samples) -> tuple[Samples, Aim]:
         """Put costs of each sample into labels and weights; return both as they are then. O(n).
@@ -339,6 +335,12 @@ class Aim:
             return OnlineCut(unit=self.unit, **settings)
         return OnlineThreshold(unit=self.unit, **self.mistakes, **settings)
 
+    def holding(self, samples: Samples) -> Any:
+        """Make such a model that holds samples, in the scores of the core. O(n)."""
+        model = self.model()
+        model._many(*self.columns_of(samples), True)  # which were read at the door
+        return model
+
     def columns_of(self, samples: Samples) -> tuple[Any, ...]:
         """Return the columns that such a model takes: with losses where outcomes are priced."""
         return (samples.scores, *self.losses(samples)) if self.priced else samples.columns
@@ -358,22 +360,20 @@ def _of_two_costs(false_positive: Any, false_negative: Any, confidence: Any, uni
 
 
 def _cost_of_rows(given: Any, outcome: str, gains: bool) -> Numbers:
-    """Read the cost of an outcome for each sample. O(n)."""
-    each = as_numbers(given, outcome)
+    """Read the cost of an outcome for each sample, or beside such a column one for all. O(n)."""
+    single = is_single(given)
+    each = as_numbers([given] if single else given, outcome)
     if not gains and not (each >= 0).all():
         at = int((each >= 0).argmin())
-        raise _no_gain(f"{outcome}[{at}]", each[at])
-    if not np.isfinite(each).all():
+        raise ValueError(
+            f"{outcome if single else f'{outcome}[{at}]'} is {each[at]}; a mistake costs 0 or "
+            "more. For gains of right answers use limen.optimal_cut with limen.losses.cost_matrix."
+        )
+    if gains and not np.isfinite(each).all():  # else the search looks, where a cost matters
         at = int(np.isfinite(each).argmin())
-        raise ValueError(f"{outcome}[{at}] is {each[at]}; a cost must be finite.")
+        where = outcome if single else f"{outcome}[{at}]"
+        raise ValueError(f"{where} is {each[at]}; a cost must be finite.")
     return each
-
-
-def _no_gain(where: str, cost: Any) -> ValueError:
-    return ValueError(
-        f"{where} is {cost}; a mistake costs 0 or more. For gains of right answers use "
-        "limen.optimal_cut with limen.losses.cost_matrix."
-    )
 
 
 def _called(metric: Metric | Callable[..., Any]) -> str:

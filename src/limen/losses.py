@@ -9,7 +9,7 @@ answer is 0) and above it (the answer is 1), ready for `limen.optimal_cut` and
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from limen.columns import Numbers, as_labels, as_numbers, require_same_length
 from limen.units import Cost, exact_bound
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["at_prevalence", "classification", "cost_matrix", "linear"]
 
@@ -91,10 +91,13 @@ def cost_matrix(
     >>> losses.cost_matrix([1, 0, 1], tp=-1, fp=2, fn=[100, 0, 30])
     (array([100,   0,  30]), array([-1,  2, -1]))
     """
-    answers = as_labels(labels)
-    named = {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
-    costs = {name: _per_row(value, len(answers), name) for name, value in named.items()}
-    positive = answers == 1
+    return priced(as_labels(labels), tp=tp, fp=fp, fn=fn, tn=tn)
+
+
+def priced(labels: NDArray[np.uint8], **prices: ArrayLike) -> tuple[Numbers, Numbers]:
+    """Do what `cost_matrix` does, with labels that were read. O(n)."""
+    costs = {name: _per_row(value, len(labels), name) for name, value in prices.items()}
+    positive = labels == 1
     below = np.where(positive, costs["fn"], costs["tn"])
     above = np.where(positive, costs["tp"], costs["fp"])
     return below, above
@@ -116,19 +119,29 @@ def at_prevalence(
     >>> losses.at_prevalence([0, 1, 1, 0], 0.02)
     (Fraction(49, 25), Fraction(1, 25))
     """
+    counts = None if weights is None else as_numbers(weights, "weights")
+    return shares_at(as_labels(labels), prevalence, counts)
+
+
+def shares_at(
+    labels: NDArray[np.uint8], prevalence: Any, weights: Numbers | None
+) -> tuple[Fraction | float, Fraction | float]:
+    """Do what `at_prevalence` does, with columns that were read. O(n)."""
     wanted = exact_bound(prevalence, "prevalence")
     if not 0 < wanted < 1:
         raise ValueError(f"prevalence must lie between 0 and 1, got {prevalence!r}.")
-    answers = as_labels(labels)
-    counts = weighed(np.ones(len(answers), np.int64), weights)
-    ones, every = counts[answers == 1].sum().item(), counts.sum().item()
+    ones, every = int(np.count_nonzero(labels)), len(labels)
+    if weights is not None:
+        counts = weighed(np.ones(every, np.int64), weights)
+        ones, every = counts[labels == 1].sum().item(), counts.sum().item()
     if not 0 < ones < every:
         raise ValueError(
             "prevalence needs samples of both labels: what is missing cannot be weighted."
         )
     whole = Fraction(every)
     each = (1 - wanted) * whole / Fraction(every - ones), wanted * whole / Fraction(ones)
-    return each if counts.dtype == np.int64 else (float(each[0]), float(each[1]))
+    exact = weights is None or weights.dtype == np.int64
+    return each if exact else (float(each[0]), float(each[1]))
 
 
 def weighed(values: Numbers, weights: ArrayLike | None) -> Numbers:
