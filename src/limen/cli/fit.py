@@ -22,7 +22,6 @@ from limen.cli.sentences import (
     skipped_lines,
     summary,
 )
-from limen.groups import Grouped
 from limen.reporting.advice import advice_on, thresholds_by_group
 from limen.reporting.findings import band_of, best_of, findings_by_group, groups_of, near_of
 from limen.reporting.samples import aim_on
@@ -47,8 +46,7 @@ def fit(options: Namespace) -> int:
     """Find the best threshold of the samples in files, exactly and for new rows."""
     aim = aim_of(options)
     _require_options(options, aim)
-    narrowed = None
-    columns = columns_of(options)
+    columns, narrowed = columns_of(options), None
     few_will_do = aim.by_cost and options.save is None and options.within is None
     if few_will_do and options.asking is None and options.max_questions is None:
         narrowed = read_narrowed(options.files, options.format, columns, aim.mistakes)
@@ -62,17 +60,11 @@ def fit(options: Namespace) -> int:
         groups = findings_by_group(each, finding, options.at_least)
         band = band_of(samples, aim, options.asking, options.max_questions)
     shrunk = thresholds_by_group(samples, aim, options.at_least)
-    facts = {**aim.facts(), **finding.facts()}
     near = near_of(samples, aim, options.within)
-    if options.within is not None:
-        facts["near"] = [list(run) for run in near]
-    if band is not None:
-        facts["band"] = {**asdict(band), "confusion": band.confusion._asdict()}
     lines: list[str] = []
     if options.json or options.recommended or options.check or not options.quiet:
         given = options.confidence, options.current
         advice = advice_on(samples, aim, *given, narrowed=narrowed is not None)
-        facts |= advice.facts()
         lines += summary(finding, aim, advice, samples.shares)
         lines += band_lines(band)
         lines += near_lines(near, aim, options.within, samples.direction)
@@ -84,30 +76,35 @@ def fit(options: Namespace) -> int:
             candidates = list(_candidates(rows, finding, advice, groups, shrunk))
             on_rows = aim_on(rows, aim, aim.unit)
             checks = list(checked(rows, candidates, on_rows, options.confidence))
-            counts = {"samples": len(rows), "positives": rows.positives}
-            checks_by_key = {check.candidate.key: check.facts() for check in checks}
-            facts["check"] = {"file": options.check, **counts, **checks_by_key}
             lines += check_lines(options.check, rows, checks, aim, options.confidence)
             lines += skipped_lines(rows)
     lines += remarks(samples, groups, options, aim)
     lines += skipped_lines(samples)
-    if options.skip_malformed:
-        facts["skipped"] = samples.skipped
     if options.save is not None:
         _model_of(samples, options, aim).save(options.save)
     print_messages(*lines, quiet=options.quiet)
     if options.json:
+        facts = {**aim.facts(), **finding.facts()}
+        if options.within is not None:
+            facts["near"] = [list(run) for run in near]
+        if band is not None:
+            facts["band"] = {**asdict(band), "confusion": band.confusion._asdict()}
+        facts |= advice.facts()
+        if options.check is not None:
+            counts = {"samples": len(rows), "positives": rows.positives}
+            checks_by_key = {check.candidate.key: check.facts() for check in checks}
+            facts["check"] = {"file": options.check, **counts, **checks_by_key}
+        if options.skip_malformed:
+            facts["skipped"] = samples.skipped
         if options.group_column is not None:
-            facts["groups"] = [
-                {"group": name, "own": own, **part.facts(), **_group_facts(shrunk.get(name))}
-                | {"few": part.few}
-                for name, (part, own) in groups.items()
-            ]
+            facts["groups"] = _facts_of_groups(groups, shrunk)
         print(as_json(facts))
     elif options.group_column is not None:
         _print_groups(options.group_column, groups, shrunk)
+    elif options.recommended and advice.finding is not None:
+        print(repr(advice.finding.threshold))
     else:
-        print(repr(facts["recommended" if options.recommended else "threshold"]))
+        print(repr(finding.threshold))
     return 0
 
 
@@ -178,10 +175,23 @@ def _print_groups(
         table.writerow([name, *found, *cells, facts["basis"] or "", int(part.few)])
 
 
+def _facts_of_groups(
+    groups: dict[str, GroupFinding], shrunk: dict[str, GroupThreshold]
+) -> list[dict[str, Any]]:
+    """Return all that is known about each group, ready for JSON."""
+    return [
+        {"group": name, "own": own, **part.facts(), **_group_facts(shrunk.get(name))}
+        | {"few": part.few}
+        for name, (part, own) in groups.items()
+    ]
+
+
 def _model_of(rows: FileRows, options: Namespace, aim: Aim) -> Any:
     """Hold all samples, for these costs where costs are the aim, else for all; also by group."""
     model, columns = aim.model(rows.direction), (rows.given, *aim.columns_of(rows)[1:])
     if rows.codes is not None:
+        from limen.groups import Grouped  # loads much that others do not need
+
         model = Grouped(model, at_least=options.at_least)
         columns = ([rows.names[code] for code in rows.codes.tolist()], *columns)
     model.update_many(*columns)

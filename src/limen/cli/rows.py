@@ -348,7 +348,7 @@ def _fields(line: str, delimiter: str, more: Iterable[str], where: Callable[[], 
     try:
         return next(csv.reader(chain((line,), more), delimiter=delimiter, strict=True))
     except csv.Error as error:
-        if "new-line character" in str(error):
+        if "\r" in line.rstrip("\r\n"):
             _refuse_return(began)
         hint = "; in a stream a row is one line" if more == () else ""
         raise Failure(f"{began}: {error}. Check the quotes{hint}.", BAD_INPUT) from None

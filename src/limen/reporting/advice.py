@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.errors import Infeasible
-from limen.groups import GroupThreshold, by_group
 from limen.reporting.findings import finding_at, finding_of
 from limen.trust.recommended import Recommendation, recommend
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from limen.aim import Aim
+    from limen.groups import GroupThreshold
     from limen.reporting.findings import Finding
     from limen.reporting.samples import FileRows
     from limen.samples import Samples
@@ -136,6 +136,8 @@ def thresholds_by_group(rows: FileRows, aim: Aim, at_least: int) -> dict[str, Gr
     """Return the threshold for new rows of each group; none where none can be recommended."""
     if rows.codes is None or not aim.by_cost:
         return {}
+    from limen.groups import by_group  # loads much that others do not need
+
     try:
         judged, by_mistakes = aim.reduced(rows)
         found = by_group(

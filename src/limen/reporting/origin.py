@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import file_digest
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -57,6 +56,8 @@ def _noted(path: str) -> tuple[str, int | None, str]:
     if path == "-" or not os.path.isfile(path):
         name = "standard input" if path == "-" else path
         return name, None, "a stream, which cannot be read again"
+    from hashlib import file_digest
+
     with open(path, "rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
         return os.path.basename(path), os.fstat(file.fileno()).st_size, digest
