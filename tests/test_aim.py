@@ -147,6 +147,9 @@ class TestOf:
         [
             ({"false_positive": 0}, ValueError, "false_positive must be a positive"),
             ({"false_negative": None}, ValueError, "false_negative must be a positive"),
+            ({"false_negative": None, "metric": "f1"}, ValueError, "two aims"),
+            ({"false_negative": None, "min_recall": 1}, ValueError, "false_negative must be a pos"),
+            ({"false_negative": None, "false_positive": [1]}, TypeError, "is not a number"),
             ({"false_negative": "5"}, ValueError, "false_negative must be a positive"),
             ({"false_negative": True}, ValueError, "false_negative must be a positive"),
             ({"unit": 0}, ValueError, "unit must be a positive"),
@@ -163,7 +166,6 @@ class TestOf:
             ({"prevalence": 0.5, "false_negative": [1]}, ValueError, "prevalence is known for one"),
             ({"false_negative": [1, -2]}, ValueError, r"false_negative\[1\] is -2; a mistake"),
             ({"false_negative": [1, math.nan]}, ValueError, r"false_negative\[1\] is nan"),
-            ({"false_negative": [1, math.inf]}, ValueError, r"false_negative\[1\] is inf"),
             ({"false_negative": [1], "false_positive": -2}, ValueError, "false_positive is -2"),
             ({"false_negative": 1, "true_positive": 2}, ValueError, "false_negative must be a pos"),
             ({"true_positive": [math.inf]}, ValueError, r"true_positive\[0\] is inf"),
@@ -236,6 +238,19 @@ class TestOf:
         assert not Aim.of(min_recall=0.5).by_cost
         assert not Aim.of(metric="f1").by_cost
         assert Aim.of(min_recall=None).by_cost
+
+    def test_a_cost_that_no_sample_has_may_be_infinite(self) -> None:
+        samples = Samples.of([1.0, 2.0], [0, 1])
+
+        assert Aim.of(false_negative=[math.inf, 5]).best(samples).loss == 0
+        with pytest.raises(ValueError, match="finite"):
+            Aim.of(false_negative=[1, math.inf]).best(samples)
+
+    def test_demands_of_none_make_a_best_cut_of_a_search(self) -> None:
+        best = limen.optimal_threshold([1.0, 2.0], [0, 1], min_recall=None)
+
+        assert isinstance(best, limen.BestCut)
+        assert best.value == 0
 
     def test_a_function_has_its_own_name(self) -> None:
         def gain(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:

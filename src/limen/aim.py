@@ -144,17 +144,16 @@ class Aim:
         gains = true_positive is not None or true_negative is not None
         named = dict(by_row or {})
         costs: dict[str, Any] = {}
-        given = false_positive, false_negative, true_positive, true_negative
-        for (outcome, usual), each in zip(OUTCOMES.items(), given, strict=True):
-            costs[outcome] = usual.cost if each is None else each
+        right = (0 if each is None else each for each in (true_positive, true_negative))
+        for outcome, each in zip(OUTCOMES, (false_positive, false_negative, *right), strict=True):
+            costs[outcome] = each
             if outcome in named:
                 costs[outcome] = None
             elif type(each) not in _NUMBERS and not is_single(each):
                 costs[outcome] = _cost_of_rows(each, outcome, gains)
                 named[outcome] = outcome
         for outcome in costs.keys() - named.keys() if named else ():
-            if exact_number(costs[outcome], outcome) < 0 and not gains:
-                raise _no_gain(outcome, costs[outcome])
+            _cost_of_rows(costs[outcome], outcome, gains)  # or raises
         aimed = None if metric is None else as_metric(metric)
         if aimed is not None and (named or tuple(costs.values()) != _DEFAULT):
             raise ValueError(
@@ -361,22 +360,20 @@ def _of_two_costs(false_positive: Any, false_negative: Any, confidence: Any, uni
 
 
 def _cost_of_rows(given: Any, outcome: str, gains: bool) -> Numbers:
-    """Read the cost of an outcome for each sample. O(n)."""
-    each = as_numbers(given, outcome)
+    """Read the cost of an outcome for each sample, or beside such a column one for all. O(n)."""
+    single = is_single(given)
+    each = as_numbers([given] if single else given, outcome)
     if not gains and not (each >= 0).all():
         at = int((each >= 0).argmin())
-        raise _no_gain(f"{outcome}[{at}]", each[at])
-    if not np.isfinite(each).all():
+        raise ValueError(
+            f"{outcome if single else f'{outcome}[{at}]'} is {each[at]}; a mistake costs 0 or "
+            "more. For gains of right answers use limen.optimal_cut with limen.losses.cost_matrix."
+        )
+    if gains and not np.isfinite(each).all():  # else the search looks, where a cost matters
         at = int(np.isfinite(each).argmin())
-        raise ValueError(f"{outcome}[{at}] is {each[at]}; a cost must be finite.")
+        where = outcome if single else f"{outcome}[{at}]"
+        raise ValueError(f"{where} is {each[at]}; a cost must be finite.")
     return each
-
-
-def _no_gain(where: str, cost: Any) -> ValueError:
-    return ValueError(
-        f"{where} is {cost}; a mistake costs 0 or more. For gains of right answers use "
-        "limen.optimal_cut with limen.losses.cost_matrix."
-    )
 
 
 def _called(metric: Metric | Callable[..., Any]) -> str:

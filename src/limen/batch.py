@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
@@ -147,6 +148,8 @@ confusion Confusion(tp=1.0, fp=0.0, fn=1.0, tn=2.0)>
         unit=unit,
         **demands,
     )
+    if demands and aim.by_cost and not aim.priced:
+        aim = replace(aim, metric=aim.measure)  # demands of None make it a BestCut all the same
     found: Any = None
     # Plain arrays of the usual types need no conversion, which takes longer than a small search.
     if (
