@@ -58,6 +58,7 @@ public:
 
     explicit RankedParts(const WholeCosts& costs) : costs_(costs), below_(1) {}
 
+    // At least as many scores as there will be; pages that stay empty cost nothing.
     void reserve(std::size_t distinct) {
         scores_.reserve(distinct);
         below_.reserve(distinct + 1);
@@ -141,6 +142,7 @@ public:
 
     Ranked(LabelledScores& samples, const WholeCosts& costs) : parts_(costs) {
         samples.set_losses(1, 1);
+        parts_.reserve(samples.size());
         samples.joined([&](const Held& held) { add(held.score, held.below, held.above); });
     }
     // Distinct scores in ascending order, and how many samples of each label have them.
@@ -184,12 +186,14 @@ public:
         sort_rows(rows_);
         for (std::size_t i = 0, end = 0; i < rows_.size(); i = end) {
             while (end < rows_.size() && rows_[end].order == rows_[i].order) ++end;
+            if (end - i == 1) continue;
             const auto by_label_and_weight = [](const SignedRow& a, const SignedRow& b) {
                 return (a.z < 0) != (b.z < 0) ? b.z < 0 : std::abs(a.z) < std::abs(b.z);
             };
             std::sort(rows_.begin() + static_cast<std::ptrdiff_t>(i),
                       rows_.begin() + static_cast<std::ptrdiff_t>(end), by_label_and_weight);
         }
+        parts_.reserve(rows_.size());
         each([&](double score, bool label, std::int64_t units, std::int64_t count) {
             parts_.add(score, label, units, count);
             ++count_[label];

@@ -191,6 +191,21 @@ def test_an_id_that_was_rewritten_is_noticed(tmp_path):
         snapshots.verified(tmp_path / "d")
 
 
+def test_a_snapshot_of_another_version_is_left_aside_with_a_sentence(tmp_path):
+    """It is a cache: the log alone gives the same state."""
+    filled(tmp_path / "d").release()
+    ((_, path),) = snapshots.stored(tmp_path / "d")
+    snapshot = path.read_bytes()
+    path.write_bytes(b"limen snapshot 3" + snapshot[16:])
+    said: list[str] = []
+    with Reader(tmp_path / "d") as log:
+        state = snapshots.recovered(log, tmp_path / "d", said.append)
+    assert [f"{path.name} is not used: it was not written by this version of limen"] == said
+    path.write_bytes(snapshot)
+    with Reader(tmp_path / "d") as log:
+        assert state.shown() == snapshots.recovered(log, tmp_path / "d").shown()
+
+
 def test_a_snapshot_that_is_not_the_fold_is_noticed(tmp_path):
     desk = filled(tmp_path / "d")
     ((_, path),) = snapshots.stored(tmp_path / "d")

@@ -17,7 +17,7 @@ import numpy as np
 from limen.aim import Aim
 from limen.confidence import LEAST
 from limen.samples import Samples
-from limen.trust.recommended import recommend
+from limen.trust.recommended import recommended
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -165,6 +165,5 @@ def _optimum(samples: Samples, aim: Aim) -> tuple[float | None, ...]:
 def _recommended(samples: Samples, aim: Aim) -> tuple[float | None, ...] | None:
     if min(samples.positives, len(samples) - samples.positives) < LEAST:
         return None
-    scores, labels, weights = samples.columns
-    found = recommend(scores, labels, weights=weights, **aim.mistakes)
+    found = recommended(samples, aim)
     return (found.threshold, *found.interval)

@@ -26,7 +26,7 @@ from limen.groups.paths import (
 from limen.model import refuse_costs
 from limen.optimum import height
 from limen.samples import Samples
-from limen.trust.recommended import recommend
+from limen.trust.recommended import recommended
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -324,8 +324,7 @@ def _own(samples: Samples, aim: Aim, required: bool) -> Own:
     ones = samples.positives
     try:
         if required or min(ones, len(samples) - ones) >= LEAST:
-            xs, ys, ws = samples.columns
-            own = recommend(xs, ys, weights=ws, **aim.mistakes)
+            own = recommended(samples, aim)
             return (own.threshold, own.interval), own.optimum, samples.held
     except ValueError:  # weights that say too little; all else was found sound with all rows
         if required:

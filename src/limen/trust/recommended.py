@@ -258,7 +258,10 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
 
 
 def recommended(samples: Samples, aim: Aim, current: float | None = None) -> Recommendation:
-    """Recommend a threshold by samples and an aim that were read. O(n log n)."""
+    """Recommend a threshold by samples and an aim that were read. O(n log n).
+
+    The confidence is that of the aim, or 0.95.
+    """
     if aim.by_row:
         raise TypeError(
             f"{next(iter(aim.by_row))} must be one number for all rows. Costs of each row go into "
@@ -272,9 +275,9 @@ def recommended(samples: Samples, aim: Aim, current: float | None = None) -> Rec
     _require_enough(ranked, current)
     if current is not None and samples.direction != ">=":
         current = 0.0 - current
-    return samples.present(
-        Recommendation._of(ranked, (positive, negative), scale, optimum, aim.confidence, current)
-    )
+    confidence = 0.95 if aim.confidence is None else aim.confidence
+    found = Recommendation._of(ranked, (positive, negative), scale, optimum, confidence, current)
+    return samples.present(found)
 
 
 @turned.register
