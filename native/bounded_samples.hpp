@@ -77,7 +77,7 @@ public:
     const Tree& tree() const { return tree_; }
     const std::optional<ScoreGrid<Tree>>& grid() const { return grid_; }
 
-    Held find(double score) const {
+    ScoreSums find(double score) const {
         const auto place = tree_.place(score + 0.0);
         const bool held = !place.before_all() && score <= tree_.at(place).last;
         return {score, 0, 0, held ? 1u : 0u};

@@ -43,7 +43,7 @@ public:
     std::int64_t total() const { return total_; }
     bool coarsen() { return false; }
 
-    Held find(double score) const {
+    ScoreSums find(double score) const {
         const auto place = place_of(score + 0.0);
         if (place.before_all()) return {score, 0, 0, 0};
         const Run run = tree_.at(place);

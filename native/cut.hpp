@@ -11,7 +11,7 @@
 namespace limen {
 
 // What is held of one score: the sums over its samples.
-struct Held {
+struct ScoreSums {
     double score;
     std::int64_t below, above;
     std::uint32_t count;

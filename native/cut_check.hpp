@@ -23,9 +23,9 @@ public:
             const CutSubtree root = part(shape_.root_, shape_.height_, -infinity, infinity, true);
             require_sound(root.best == shape_.best_, "the best cut of the root is wrong");
         }
-        require_sound(odd_ == shape_.odd_, "the number of odd scores is wrong");
-        require_sound(shape_.sides_.in_use() + shape_.sides_.spare() >=
-                          std::min(shape_.leaves_.in_use(), shape_.odd_),
+        require_sound(multi_ == shape_.multi_, "the number of multi scores is wrong");
+        require_sound(shape_.ties_.in_use() + shape_.ties_.spare() >=
+                          std::min(shape_.leaves_.in_use(), shape_.multi_),
                       "leaves could need memory to share");
         require_sound(seen_ == shape_.distinct_, "the number of distinct scores is wrong");
         require_sound(!shape_.root_ || seen_ > 0, "an empty tree has a root");
@@ -46,8 +46,9 @@ private:
         require_sound(root || leaf->used >= CutShape::fewest(shape_.leaf_capacity()),
                       "a leaf is too empty");
         require_sound(leaf->zeros[5] == 0, "a leaf does not start at 0");
-        require_sound((leaf->odd > 0) == (leaf->side != nullptr), "a side is missing or left over");
-        int not_plain = 0;
+        require_sound((leaf->multi > 0) == (leaf->ties != nullptr),
+                      "tie columns are missing or left over");
+        int not_single = 0;
         for (int i = 0; i < leaf_slots; ++i) {
             if (i >= leaf->used) {
                 require_sound(leaf->score[i] == infinity, "a free slot is not +inf");
@@ -59,14 +60,14 @@ private:
             require_sound(score >= low && (score < high || high == infinity), "a score is astray");
             require_sound(leaf->held(i).count > 0, "a score is held without samples");
             found.samples += leaf->held(i).count;
-            not_plain += !is_plain(leaf->held(i));
+            not_single += !is_single(leaf->held(i));
             found.sum += leaf->z(i);
             require_sound(found.sum == leaf->prefix[i], "a running sum is wrong");
             found.best = std::max(found.best, found.sum);
         }
-        require_sound(not_plain == leaf->odd, "the number of odd scores of a leaf is wrong");
+        require_sound(not_single == leaf->multi, "the number of multi scores of a leaf is wrong");
         seen_ += static_cast<std::size_t>(leaf->used);
-        odd_ += static_cast<std::size_t>(leaf->odd);
+        multi_ += static_cast<std::size_t>(leaf->multi);
         return found;
     }
 
@@ -103,7 +104,7 @@ private:
     }
 
     const CutShape& shape_;
-    std::size_t seen_ = 0, odd_ = 0;  // scores, and how many of them are not plain
+    std::size_t seen_ = 0, multi_ = 0;  // scores, and how many of them are not single
 };
 
 }  // namespace limen

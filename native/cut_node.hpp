@@ -28,13 +28,13 @@ inline void require_sound(bool holds, const char* otherwise) {
 }
 
 // A single sample with a loss on one side only is known by its z; most are such.
-inline bool is_plain(const Held& held) {
+inline bool is_single(const ScoreSums& held) {
     return held.count == 1 && held.below >= 0 && held.above >= 0 &&
            (held.below == 0 || held.above == 0);
 }
 
-// What a leaf keeps besides where one of its scores is not plain.
-struct alignas(64) CutSide {
+// What a leaf keeps besides where one of its scores is not single.
+struct alignas(64) TieColumns {
     std::int64_t below[leaf_slots];
     std::uint32_t count[leaf_slots];
 
@@ -48,8 +48,8 @@ struct alignas(64) CutSide {
 
 struct alignas(64) CutLeaf {
     int used;
-    int odd;                          // how many scores are not plain
-    CutSide* side;                    // null when none is odd
+    int multi;                        // how many scores are not single
+    TieColumns* ties;                 // null when none is multi
     std::int64_t zeros[6];            // prefix[-1] is the running sum before the leaf
     std::int64_t prefix[leaf_slots];  // running sum of z, from the leaf's start; free
                                       // slots repeat the last one
@@ -59,23 +59,23 @@ struct alignas(64) CutLeaf {
         std::fill_n(score, leaf_slots, std::numeric_limits<double>::infinity());
         std::fill_n(zeros, 6, std::int64_t{0});
         std::fill_n(prefix, leaf_slots, std::int64_t{0});
-        used = odd = 0;
-        side = nullptr;
+        used = multi = 0;
+        ties = nullptr;
     }
     bool holds(int slot, double wanted) const { return slot < used && score[slot] == wanted; }
     std::int64_t z(int slot) const { return prefix[slot] - (slot ? prefix[slot - 1] : 0); }
-    Held held(int slot) const {
+    ScoreSums held(int slot) const {
         const std::int64_t own = z(slot);
-        if (!side) return {score[slot], own < 0 ? -own : 0, own > 0 ? own : 0, 1};
-        return {score[slot], side->below[slot], side->below[slot] + own, side->count[slot]};
+        if (!ties) return {score[slot], own < 0 ? -own : 0, own > 0 ? own : 0, 1};
+        return {score[slot], ties->below[slot], ties->below[slot] + own, ties->count[slot]};
     }
     // How many samples the lowest scores have.
     std::int64_t samples(int scores) const {
-        return side ? std::accumulate(side->count, side->count + scores, std::int64_t{0}) : scores;
+        return ties ? std::accumulate(ties->count, ties->count + scores, std::int64_t{0}) : scores;
     }
-    void put_side(int slot, const Held& held) {
-        side->below[slot] = held.below;
-        side->count[slot] = held.count;
+    void put_ties(int slot, const ScoreSums& held) {
+        ties->below[slot] = held.below;
+        ties->count[slot] = held.count;
     }
 };
 

@@ -28,7 +28,7 @@ namespace limen {
 class CutShape {
 public:
     std::size_t distinct() const { return distinct_; }
-    std::size_t memory() const { return leaves_.memory() + sides_.memory() + nodes_.memory(); }
+    std::size_t memory() const { return leaves_.memory() + ties_.memory() + nodes_.memory(); }
     int leaf_capacity() const { return leaf_capacity_; }
     int node_capacity() const { return node_capacity_; }
 
@@ -49,11 +49,11 @@ public:
     void reserve(std::size_t scores, std::size_t most = ~std::size_t{0}) {
         reserved_ = scores;
         if (height_ == 0 && distinct_ + scores <= static_cast<std::size_t>(leaf_capacity_)) {
-            reserve_sides(1, odd_ + scores);  // one leaf is enough, as it is for most groups
+            reserve_ties(1, multi_ + scores);  // one leaf is enough, as it is for most groups
             return leaves_.reserve(1 - leaves_.in_use());
         }
         const std::size_t levels = static_cast<std::size_t>(height_) + 2 + scores;
-        reserve_sides(leaves_.in_use() + scores + 1, odd_ + scores);
+        reserve_ties(leaves_.in_use() + scores + 1, multi_ + scores);
         if (leaves_.spare() > scores && nodes_.spare() >= scores * levels + 2) return;
         const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
         const auto few = [](int capacity) { return static_cast<std::size_t>(fewest(capacity)); };
@@ -86,13 +86,13 @@ protected:
         std::vector<Subtree> level;
         // What waits is enough for two leaves, so that the last is not too small.
         const int target = filled(leaf_capacity_);
-        Held waiting[2 * leaf_slots];
+        ScoreSums waiting[2 * leaf_slots];
         int used = 0;
         const auto take = [&](int first, int end) {
             level.push_back(built.fill(built.leaves_.make(), waiting + first, end - first,
                                        waiting[first].score));
         };
-        all([&](const Held& held) {
+        all([&](const ScoreSums& held) {
             if (used == 2 * target) {
                 take(0, target);
                 std::copy(waiting + target, waiting + used, waiting);
@@ -105,7 +105,7 @@ protected:
         if (half) take(0, half);
         if (used) take(half, used);
         for (; level.size() > 1; ++built.height_) level = built.load_nodes(level);
-        built.reserve_sides(built.leaves_.in_use(), built.odd_);
+        built.reserve_ties(built.leaves_.in_use(), built.multi_);
         if (used) {
             built.root_ = level[0].at;
             built.best_ = level[0].best;
@@ -115,7 +115,7 @@ protected:
 
     void clear() {
         leaves_.clear();
-        sides_.clear();
+        ties_.clear();
         nodes_.clear();
         forget_all();
     }
@@ -134,50 +134,50 @@ protected:
         std::swap(distinct_, other.distinct_);
         std::swap(best_, other.best_);
         std::swap(reserved_, other.reserved_);
-        std::swap(odd_, other.odd_);
+        std::swap(multi_, other.multi_);
         leaves_.swap(other.leaves_);
-        sides_.swap(other.sides_);
+        ties_.swap(other.ties_);
         nodes_.swap(other.nodes_);
     }
 
     // The first leaf, for a score that comes.
-    void plant(const Held& held) {
-        if (!is_plain(held)) reserve_sides(1, 1);
+    void plant(const ScoreSums& held) {
+        if (!is_single(held)) reserve_ties(1, 1);
         root_ = leaves_.make();
         height_ = 0;
     }
 
     // The last score is gone. Memory that was reserved stays.
-    LIMEN_APART void let_go(Leaf* leaf) {
+    LIMEN_NOINLINE void let_go(Leaf* leaf) {
         if (!reserved_) return clear();
-        give_back_side(leaf);
+        give_back_ties(leaf);
         leaves_.give_back(leaf);
         forget_all();
     }
 
-    // One more score of the leaf will not be plain; it has a side from now on.
-    LIMEN_APART void make_odd(Leaf* leaf) {
-        reserve_sides(leaves_.in_use(), odd_ + 1);
-        ++odd_;
-        if (leaf->odd++) return;
-        CutSide* const side = sides_.make();
+    // One more score of the leaf will not be single; it has tie columns from now on.
+    LIMEN_NOINLINE void make_multi(Leaf* leaf) {
+        reserve_ties(leaves_.in_use(), multi_ + 1);
+        ++multi_;
+        if (leaf->multi++) return;
+        TieColumns* const ties = ties_.make();
         for (int i = 0; i < leaf->used; ++i) {
-            const Held held = leaf->held(i);
-            side->below[i] = held.below;
-            side->count[i] = held.count;
+            const ScoreSums held = leaf->held(i);
+            ties->below[i] = held.below;
+            ties->count[i] = held.count;
         }
-        leaf->side = side;
+        leaf->ties = ties;
     }
-    LIMEN_APART void make_plain(Leaf* leaf) {
-        --odd_;
-        if (--leaf->odd == 0) give_back_side(leaf);
+    LIMEN_NOINLINE void make_single(Leaf* leaf) {
+        --multi_;
+        if (--leaf->multi == 0) give_back_ties(leaf);
     }
 
     // One change of shape towards room in the full leaf at the end of the path. All memory
     // is had before anything changes.
-    LIMEN_APART void make_room(const Path& path) {
+    LIMEN_NOINLINE void make_room(const Path& path) {
         leaves_.reserve(1);
-        reserve_sides(leaves_.in_use() + 1, odd_);
+        reserve_ties(leaves_.in_use() + 1, multi_);
         nodes_.reserve(2);
         if (path.depth == 0) {
             const Leaf* leaf = static_cast<const Leaf*>(root_);
@@ -195,7 +195,7 @@ protected:
     }
 
     // Merge or share what has become too small, from the leaf upwards.
-    LIMEN_APART void shrink(const Path& path) {
+    LIMEN_NOINLINE void shrink(const Path& path) {
         for (int depth = path.depth - 1; depth >= 0; --depth) {
             const int capacity = capacity_at(path, depth);
             if (used_in(path, depth, path.child[depth]) >= fewest(capacity)) break;
@@ -227,37 +227,37 @@ private:
     using Subtree = CutSubtree;
 
     void forget_all() {
-        odd_ = 0;
+        multi_ = 0;
         root_ = nullptr;
         height_ = 0;
         distinct_ = 0;
         best_ = 0;
     }
 
-    // Scores that are not plain need a side each at most, and no more than there are leaves. So
-    // many are always there, so that leaves can share and merge without memory.
-    void reserve_sides(std::size_t leaves, std::size_t odd) {
-        const std::size_t needed = std::min(leaves, odd), in_use = sides_.in_use();
-        if (needed > in_use) sides_.reserve(needed - in_use);
+    // Scores that are not single need tie columns, one set each at most, and no more than there are
+    // leaves. So many are always there, so that leaves can share and merge without memory.
+    void reserve_ties(std::size_t leaves, std::size_t multi) {
+        const std::size_t needed = std::min(leaves, multi), in_use = ties_.in_use();
+        if (needed > in_use) ties_.reserve(needed - in_use);
     }
 
-    void give_back_side(Leaf* leaf) {
-        if (leaf->side) sides_.give_back(std::exchange(leaf->side, nullptr));
+    void give_back_ties(Leaf* leaf) {
+        if (leaf->ties) ties_.give_back(std::exchange(leaf->ties, nullptr));
     }
 
-    Subtree fill(Leaf* leaf, const Held* held, int used, double first) {
+    Subtree fill(Leaf* leaf, const ScoreSums* held, int used, double first) {
         Subtree made{leaf, first, 0, lowest, 0};
         for (int i = 0; i < used; ++i) {
             made.samples += held[i].count;
             leaf->score[i] = held[i].score;
             leaf->prefix[i] = made.sum += held[i].above - held[i].below;
-            leaf->odd += !is_plain(held[i]);
+            leaf->multi += !is_single(held[i]);
             made.best = std::max(made.best, made.sum);
         }
-        odd_ += static_cast<std::size_t>(leaf->odd);
-        if (leaf->odd) {
-            leaf->side = sides_.make();
-            for (int i = 0; i < used; ++i) leaf->put_side(i, held[i]);
+        multi_ += static_cast<std::size_t>(leaf->multi);
+        if (leaf->multi) {
+            leaf->ties = ties_.make();
+            for (int i = 0; i < used; ++i) leaf->put_ties(i, held[i]);
         }
         std::fill(leaf->prefix + used, leaf->prefix + leaf_slots, made.sum);
         leaf->used = used;
@@ -331,11 +331,11 @@ private:
         Leaf* parts[2] = {};
         for (int i = 0; i < from; ++i) {
             parts[i] = static_cast<Leaf*>(node->child[child + i]);
-            all.with_sides |= parts[i]->odd > 0;
+            all.with_ties |= parts[i]->multi > 0;
         }
         for (int i = 0; i < from; ++i) {
             all.append(*parts[i]);
-            give_back_side(parts[i]);
+            give_back_ties(parts[i]);
         }
         for (int i = to; i < from; ++i) leaves_.give_back(parts[i]);
         for (int i = from; i < to; ++i) parts[i] = leaves_.make();
@@ -347,7 +347,7 @@ private:
             node->child[child + i] = parts[i];
             node->best[child + i] = before + base + all.copy(start, end, base, *parts[i]);
             node->count[child + i] = static_cast<std::uint16_t>(all.samples(start, end));
-            if (parts[i]->odd) all.copy_side(start, end, *(parts[i]->side = sides_.make()));
+            if (parts[i]->multi) all.copy_ties(start, end, *(parts[i]->ties = ties_.make()));
             if (i) node->before[child + i] = before + base;
             if (i) node->separator[child + i] = all.score[start];
         }
@@ -360,7 +360,7 @@ private:
         std::int64_t below[2 * leaf_slots];
         std::uint32_t count[2 * leaf_slots];
         int used = 0;
-        bool with_sides = false;  // else `below` and `count` are not set
+        bool with_ties = false;  // else `below` and `count` are not set
 
         void append(const Leaf& leaf) {
             const std::int64_t base = used ? sum[used - 1] : 0;
@@ -368,15 +368,16 @@ private:
                 score[used + i] = leaf.score[i];
                 sum[used + i] = base + leaf.prefix[i];
             }
-            for (int i = 0; with_sides && i < leaf.used; ++i) {
-                const Held held = leaf.held(i);
+            for (int i = 0; with_ties && i < leaf.used; ++i) {
+                const ScoreSums held = leaf.held(i);
                 below[used + i] = held.below;
                 count[used + i] = held.count;
             }
             used += leaf.used;
         }
 
-        // All but the side, for which `odd` is set; the best sum, counted from the leaf's start.
+        // All but the tie columns, for which `multi` is set; the best sum, counted from the leaf's
+        // start.
         std::int64_t copy(int start, int end, std::int64_t base, Leaf& leaf) const {
             leaf.used = end - start;
             std::int64_t best = lowest;
@@ -388,22 +389,22 @@ private:
             std::fill(leaf.score + leaf.used, leaf.score + leaf_slots, infinity);
             std::fill(leaf.prefix + leaf.used, leaf.prefix + leaf_slots,
                       leaf.used ? leaf.prefix[leaf.used - 1] : 0);
-            leaf.odd = 0;
-            for (int i = 0; with_sides && i < leaf.used; ++i) {
+            leaf.multi = 0;
+            for (int i = 0; with_ties && i < leaf.used; ++i) {
                 const std::int64_t low = below[start + i];
-                leaf.odd += !is_plain({leaf.score[i], low, low + leaf.z(i), count[start + i]});
+                leaf.multi += !is_single({leaf.score[i], low, low + leaf.z(i), count[start + i]});
             }
             return best;
         }
 
         std::int64_t samples(int start, int end) const {
-            return with_sides ? std::accumulate(count + start, count + end, std::int64_t{0})
-                              : end - start;
+            return with_ties ? std::accumulate(count + start, count + end, std::int64_t{0})
+                             : end - start;
         }
 
-        void copy_side(int start, int end, CutSide& side) const {
-            std::copy(below + start, below + end, side.below);
-            std::copy(count + start, count + end, side.count);
+        void copy_ties(int start, int end, TieColumns& ties) const {
+            std::copy(below + start, below + end, ties.below);
+            std::copy(count + start, count + end, ties.count);
         }
     };
 
@@ -475,8 +476,8 @@ private:
     static void scale(void* at, int height, int bits) {
         if (height == 0) {
             Leaf* leaf = static_cast<Leaf*>(at);
-            for (int i = 0; leaf->side && i < leaf->used; ++i)
-                leaf->side->below[i] = scaled(leaf->side->below[i], bits);
+            for (int i = 0; leaf->ties && i < leaf->used; ++i)
+                leaf->ties->below[i] = scaled(leaf->ties->below[i], bits);
             for (std::int64_t& sum : leaf->prefix) sum = scaled(sum, bits);
             return;
         }
@@ -489,9 +490,9 @@ private:
         }
     }
 
-    std::size_t odd_ = 0;  // how many scores are not plain
+    std::size_t multi_ = 0;  // how many scores are not single
     Pool<Leaf> leaves_;
-    Pool<CutSide> sides_;
+    Pool<TieColumns> ties_;
     Pool<Node> nodes_;
 };
 

@@ -56,7 +56,7 @@ public:
     }
 
     // What is held of a score; count 0 when it is not held.
-    Held find(double score) const {
+    ScoreSums find(double score) const {
         if (!root_) return {score, 0, 0, 0};
         return with_kernels(isa_, [&]<class K>(K) {
             const void* at = root_;
@@ -66,25 +66,25 @@ public:
             }
             const Leaf* leaf = static_cast<const Leaf*>(at);
             const int slot = K::leaf_rank(leaf->score, score);
-            return leaf->holds(slot, score) ? leaf->held(slot) : Held{score, 0, 0, 0};
+            return leaf->holds(slot, score) ? leaf->held(slot) : ScoreSums{score, 0, 0, 0};
         });
     }
 
     // Add the sums of `held.count` >= 1 samples of one score. `seen` is shown what was held
     // of it before, once nothing can fail any more.
-    void add(const Held& held) {
-        add(held, [](const Held&) {});
+    void add(const ScoreSums& held) {
+        add(held, [](const ScoreSums&) {});
     }
 
     template <class Seen>
-    void add(const Held& held, Seen&& seen) {
+    void add(const ScoreSums& held, Seen&& seen) {
         with_kernels(isa_, [&]<class K>(K) { add_by<K>(held, seen); });
     }
 
     // The same for the scores from `first` to `last`, which ascend strictly; `done` is where the
     // next one stands when memory runs out.
     template <class Seen>
-    void add_all(const Held*& done, const Held* last, Seen&& seen) {
+    void add_all(const ScoreSums*& done, const ScoreSums* last, Seen&& seen) {
         with_kernels(isa_, [&]<class K>(K) { add_all_by<K>(done, last, seen); });
     }
 
@@ -93,13 +93,13 @@ public:
     // left without samples goes, and must be left without losses. Needs no memory, unless
     // losses go without a sample and leave a single one with losses on both sides.
     template <class Allows>
-    bool remove(const Held& held, Allows&& allows) {
+    bool remove(const ScoreSums& held, Allows&& allows) {
         return with_kernels(isa_, [&]<class K>(K) { return remove_by<K>(held, allows); });
     }
 
     // The same for the scores from `first` to `last`, which ascend strictly and are held with at
     // least so many samples each, and as much as is taken: nothing can fail.
-    void remove_all(const Held* first, const Held* last) {
+    void remove_all(const ScoreSums* first, const ScoreSums* last) {
         with_kernels(isa_, [&]<class K>(K) { remove_all_by<K>(first, last); });
     }
 
@@ -107,7 +107,7 @@ public:
     // for before either is needed, so that the one comes while the other is worked on. False when
     // nothing was changed.
     template <class Allows, class Seen>
-    bool replace(const Held& old, const Held& held, Allows&& allows, Seen&& seen) {
+    bool replace(const ScoreSums& old, const ScoreSums& held, Allows&& allows, Seen&& seen) {
         return with_kernels(isa_,
                             [&]<class K>(K) { return replace_by<K>(old, held, allows, seen); });
     }
@@ -119,9 +119,9 @@ public:
     }
 
     // Become the tree of these scores, which ascend strictly. Leaves keep a sixth free.
-    void load(const std::vector<Held>& held) {
+    void load(const std::vector<ScoreSums>& held) {
         load_from([&](auto&& visit) {
-            for (const Held& each : held) visit(each);
+            for (const ScoreSums& each : held) visit(each);
         });
     }
 
@@ -175,7 +175,7 @@ private:
     // ---- one change; the path it takes is compiled for each instruction set as one piece ----
 
     template <class K, class Seen>
-    LIMEN_INLINE void add_by(const Held& held, Seen& seen) {
+    LIMEN_INLINE void add_by(const ScoreSums& held, Seen& seen) {
         Path path;
         int slot;
         Leaf* leaf = leaf_for<K>(held, path, slot);
@@ -183,7 +183,7 @@ private:
     }
 
     template <class K, class Seen>
-    LIMEN_INLINE void add_at(Path& path, Leaf* leaf, int slot, const Held& held, Seen& seen) {
+    LIMEN_INLINE void add_at(Path& path, Leaf* leaf, int slot, const ScoreSums& held, Seen& seen) {
         const std::int64_t z = held.above - held.below;
         prepare(leaf, slot, held, seen);
         shift<K>(path, z, held.count);  // before the leaf, which it need not wait for
@@ -196,7 +196,7 @@ private:
     // them at once. Only what can fail is looked for from the root, as they do not know yet what
     // has changed.
     template <class K, class Seen>
-    LIMEN_INLINE void add_all_by(const Held*& done, const Held* last, Seen& seen) {
+    LIMEN_INLINE void add_all_by(const ScoreSums*& done, const ScoreSums* last, Seen& seen) {
         while (done != last) {
             Path path;
             int slot;
@@ -224,7 +224,7 @@ private:
                 child = K::node_rank(node->separator, done->score) - 1;
                 leaf = static_cast<Leaf*>(node->child[child]);
                 if (!takes<K>(leaf, slot, *done)) break;
-                seen(Held{done->score, 0, 0, 0});
+                seen(ScoreSums{done->score, 0, 0, 0});
             }
             node->sum += z;
             shift<K>(path, z, samples);
@@ -238,27 +238,27 @@ private:
 
     // Add to the leaf what lies below `end` and cannot fail. The first is prepared.
     template <class K, class Seen>
-    LIMEN_INLINE Run put_run(Leaf* leaf, int slot, const Held*& done, const Held* last, double end,
-                             Seen& seen) {
+    LIMEN_INLINE Run put_run(Leaf* leaf, int slot, const ScoreSums*& done, const ScoreSums* last,
+                             double end, Seen& seen) {
         for (Run run{0, 0, 0};;) {
             run.best = put<K>(leaf, slot, *done);
             run.z += done->above - done->below;
             run.samples += done->count;
             if (++done == last || done->score >= end || !takes<K>(leaf, slot, *done)) return run;
-            seen(Held{done->score, 0, 0, 0});
+            seen(ScoreSums{done->score, 0, 0, 0});
         }
     }
 
     // Whether the leaf can take a score without memory; at which slot.
     template <class K>
-    LIMEN_INLINE bool takes(const Leaf* leaf, int& slot, const Held& held) const {
+    LIMEN_INLINE bool takes(const Leaf* leaf, int& slot, const ScoreSums& held) const {
         slot = K::leaf_rank(leaf->score, held.score);
-        return leaf->used < leaf_capacity_ && is_plain(held) && !leaf->holds(slot, held.score);
+        return leaf->used < leaf_capacity_ && is_single(held) && !leaf->holds(slot, held.score);
     }
 
     // The leaf and the slot that the score belongs to, with room for it if it is not held.
     template <class K>
-    LIMEN_INLINE Leaf* leaf_for(const Held& held, Path& path, int& slot) {
+    LIMEN_INLINE Leaf* leaf_for(const ScoreSums& held, Path& path, int& slot) {
         if (!root_) plant(held);
         Leaf* leaf = descend<K>(held.score, path);
         slot = K::leaf_rank(leaf->score, held.score);
@@ -272,33 +272,33 @@ private:
 
     // All of an addition that can fail.
     template <class Seen>
-    LIMEN_INLINE void prepare(Leaf* leaf, int slot, const Held& held, Seen& seen) {
+    LIMEN_INLINE void prepare(Leaf* leaf, int slot, const ScoreSums& held, Seen& seen) {
         if (!leaf->holds(slot, held.score)) {
-            if (!is_plain(held)) make_odd(leaf);
-            seen(Held{held.score, 0, 0, 0});
+            if (!is_single(held)) make_multi(leaf);
+            seen(ScoreSums{held.score, 0, 0, 0});
             return;
         }
-        const Held before = leaf->held(slot);
+        const ScoreSums before = leaf->held(slot);
         if (held.count > std::numeric_limits<std::uint32_t>::max() - before.count)
             throw std::overflow_error("more than 4294967295 samples of one score");
-        if (is_plain(before)) make_odd(leaf);
+        if (is_single(before)) make_multi(leaf);
         seen(before);
     }
 
     // Add to the leaf; the best sum in it.
     template <class K>
-    LIMEN_INLINE std::int64_t put(Leaf* leaf, int slot, const Held& held) {
+    LIMEN_INLINE std::int64_t put(Leaf* leaf, int slot, const ScoreSums& held) {
         const std::int64_t z = held.above - held.below;
         if (leaf->holds(slot, held.score)) {
-            leaf->side->below[slot] += held.below;
-            leaf->side->count[slot] += held.count;
+            leaf->ties->below[slot] += held.below;
+            leaf->ties->count[slot] += held.count;
             return K::leaf_add(leaf->prefix, slot, z);
         }
         const std::int64_t best = K::leaf_open(leaf->score, leaf->prefix, slot, z);
         leaf->score[slot] = held.score;
-        if (leaf->side) {
-            leaf->side->move(slot, slot + 1, leaf->used - slot);
-            leaf->put_side(slot, held);
+        if (leaf->ties) {
+            leaf->ties->move(slot, slot + 1, leaf->used - slot);
+            leaf->put_ties(slot, held);
         }
         ++leaf->used;
         ++distinct_;
@@ -314,7 +314,7 @@ private:
     }
 
     template <class K, class Allows>
-    LIMEN_INLINE bool remove_by(const Held& held, Allows& allows) {
+    LIMEN_INLINE bool remove_by(const ScoreSums& held, Allows& allows) {
         if (!root_) return false;
         Path path;
         Leaf* leaf = descend<K>(held.score, path);
@@ -322,7 +322,8 @@ private:
     }
 
     template <class K, class Allows, class Seen>
-    LIMEN_INLINE bool replace_by(const Held& old, const Held& held, Allows& allows, Seen& seen) {
+    LIMEN_INLINE bool replace_by(const ScoreSums& old, const ScoreSums& held, Allows& allows,
+                                 Seen& seen) {
         if (!root_) return false;
         Path out, in;
         Leaf *const from = descend<K>(old.score, out), *const to = descend<K>(held.score, in);
@@ -346,10 +347,10 @@ private:
     }
 
     template <class K, class Allows>
-    LIMEN_INLINE bool remove_at(Path& path, Leaf* leaf, const Held& held, Allows& allows) {
+    LIMEN_INLINE bool remove_at(Path& path, Leaf* leaf, const ScoreSums& held, Allows& allows) {
         const int slot = K::leaf_rank(leaf->score, held.score);
         if (!leaf->holds(slot, held.score)) return false;
-        const Held before = leaf->held(slot);
+        const ScoreSums before = leaf->held(slot);
         if (before.count < held.count || !allows(before)) return false;
         const std::int64_t z = held.above - held.below;
         if (before.count == held.count) {
@@ -358,8 +359,8 @@ private:
                 kept_.forget();
                 return true;
             }
-        } else if (is_plain(before) && !is_plain(rest(before, held))) {
-            make_odd(leaf);
+        } else if (is_single(before) && !is_single(rest(before, held))) {
+            make_multi(leaf);
         }
         shift<K>(path, -z, -std::int64_t{held.count});
         finish(path, take<K>(leaf, slot, held, before));
@@ -370,8 +371,8 @@ private:
 
     // The nodes above a leaf learn at once of all that goes from it, but for what changes shapes.
     template <class K>
-    LIMEN_INLINE void remove_all_by(const Held* held, const Held* last) {
-        const auto always = [](const Held&) { return true; };
+    LIMEN_INLINE void remove_all_by(const ScoreSums* held, const ScoreSums* last) {
+        const auto always = [](const ScoreSums&) { return true; };
         while (held != last) {
             Path path;
             Leaf* const leaf = descend<K>(held->score, path);
@@ -393,28 +394,30 @@ private:
         }
     }
 
-    static Held rest(const Held& held, const Held& less) {
+    static ScoreSums rest(const ScoreSums& held, const ScoreSums& less) {
         return {held.score, held.below - less.below, held.above - less.above,
                 held.count - less.count};
     }
 
-    // Take from what a leaf holds of a score; the best sum in the leaf. Its side is as it must be.
+    // Take from what a leaf holds of a score; the best sum in the leaf. Its tie columns are as they
+    // must be.
     template <class K>
-    LIMEN_INLINE std::int64_t take(Leaf* leaf, int slot, const Held& held, const Held& before) {
+    LIMEN_INLINE std::int64_t take(Leaf* leaf, int slot, const ScoreSums& held,
+                                   const ScoreSums& before) {
         const std::int64_t z = held.above - held.below;
         if (before.count > held.count) {
-            const Held after = rest(before, held);
-            if (leaf->side) leaf->put_side(slot, after);
-            if (!is_plain(before) && is_plain(after)) make_plain(leaf);
+            const ScoreSums after = rest(before, held);
+            if (leaf->ties) leaf->put_ties(slot, after);
+            if (!is_single(before) && is_single(after)) make_single(leaf);
             return K::leaf_add(leaf->prefix, slot, -z);
         }
         --distinct_;
         kept_.lose(held.score);
         const std::int64_t best = K::leaf_close(leaf->score, leaf->prefix, slot, -z);
         --leaf->used;
-        if (leaf->side) {
-            leaf->side->move(slot + 1, slot, leaf->used - slot);
-            if (!is_plain(before)) make_plain(leaf);
+        if (leaf->ties) {
+            leaf->ties->move(slot + 1, slot, leaf->used - slot);
+            if (!is_single(before)) make_single(leaf);
         }
         return leaf->used ? best : no_cut;
     }

@@ -66,8 +66,8 @@ bool same(const Cut& a, const Cut& b) {
            a.lower == b.lower && a.upper == b.upper;
 }
 
-std::vector<Held> listed(const Ordered& sums) {
-    std::vector<Held> all;
+std::vector<ScoreSums> listed(const Ordered& sums) {
+    std::vector<ScoreSums> all;
     for (const auto& [score, held] : sums)
         all.push_back({score, held.below, held.above, held.count});
     return all;
@@ -80,7 +80,7 @@ public:
         for (Isa isa : supported()) trees.emplace_back(capacity.leaf, capacity.node, isa);
     }
 
-    void add(const Held& held) {
+    void add(const ScoreSums& held) {
         for (CutTree& tree : trees) tree.add(held);
         Sums& sums = ordered[held.score];
         sums.below += held.below;
@@ -88,11 +88,11 @@ public:
         sums.count += held.count;
     }
 
-    void remove(const Held& held, const std::string& note) {
+    void remove(const ScoreSums& held, const std::string& note) {
         const auto at = ordered.find(held.score);
-        const Held expected{held.score, at->second.below, at->second.above, at->second.count};
+        const ScoreSums expected{held.score, at->second.below, at->second.above, at->second.count};
         for (CutTree& tree : trees)
-            CHECK_NOTE(tree.remove(held, [&](const Held& now) { return same(now, expected); }),
+            CHECK_NOTE(tree.remove(held, [&](const ScoreSums& now) { return same(now, expected); }),
                        note);
         at->second.below -= held.below;
         at->second.above -= held.above;
@@ -100,18 +100,18 @@ public:
     }
 
     // Both at once; each tree has memory for what comes and needs no more.
-    void replace(const Held& old, const Held& held, const std::string& note) {
+    void replace(const ScoreSums& old, const ScoreSums& held, const std::string& note) {
         const auto at = ordered.find(old.score);
-        const Held expected{old.score, at->second.below, at->second.above, at->second.count};
-        std::vector<Held> before;
+        const ScoreSums expected{old.score, at->second.below, at->second.above, at->second.count};
+        std::vector<ScoreSums> before;
         for (CutTree& tree : trees) {
             tree.reserve(1);
             bool replaced = false;
-            Held seen{};
+            ScoreSums seen{};
             const bool enough = testing::succeeds_with(0, [&] {
                 replaced = tree.replace(
-                    old, held, [&](const Held& now) { return same(now, expected); },
-                    [&](const Held& now) { seen = now; });
+                    old, held, [&](const ScoreSums& now) { return same(now, expected); },
+                    [&](const ScoreSums& now) { seen = now; });
             });
             CHECK_NOTE(replaced && enough, note);
             before.push_back(seen);
@@ -120,7 +120,7 @@ public:
         at->second.above -= old.above;
         if ((at->second.count -= old.count) == 0) ordered.erase(at);
         Sums& sums = ordered[held.score];
-        for (const Held& seen : before)
+        for (const ScoreSums& seen : before)
             CHECK_NOTE(same(seen, {held.score, sums.below, sums.above, sums.count}), note);
         sums.below += held.below;
         sums.above += held.above;
@@ -141,11 +141,11 @@ public:
 
     void check_all(const std::string& note) const {
         check_best(note);
-        const std::vector<Held> expected = listed(ordered);
+        const std::vector<ScoreSums> expected = listed(ordered);
         for (const CutTree& tree : trees) {
             check_sound(tree, note);
             CHECK_NOTE(same(expected, listed(tree)), note);
-            for (const Held& held : expected) {
+            for (const ScoreSums& held : expected) {
                 CHECK_NOTE(same(held, tree.find(held.score)), note);
                 for (double beside :
                      {std::nextafter(held.score, -inf), std::nextafter(held.score, inf)})
@@ -190,34 +190,34 @@ const std::vector<Shape> shapes = {
 
 struct Kind {
     const char* name;
-    std::function<Held(Random&, double)> sample;
+    std::function<ScoreSums(Random&, double)> sample;
 };
 
 const std::vector<Kind> kinds = {
     {"labels",
      [](Random& r, double score) {
-         return r() % 2 ? Held{score, 1, 0, 1} : Held{score, 0, 1, 1};
+         return r() % 2 ? ScoreSums{score, 1, 0, 1} : ScoreSums{score, 0, 1, 1};
      }},
     {"many_equal_cuts",
      [](Random& r, double score) {
          const auto below = static_cast<std::int64_t>(r() % 3);
-         return Held{score, below, 1, 1};
+         return ScoreSums{score, below, 1, 1};
      }},
     {"negative_losses_and_counts",
      [](Random& r, double score) {
          const auto count = static_cast<std::uint32_t>(1 + r() % 3);
-         return Held{score, static_cast<std::int64_t>(r() % 9) - 4,
-                     static_cast<std::int64_t>(r() % 9) - 4, count};
+         return ScoreSums{score, static_cast<std::int64_t>(r() % 9) - 4,
+                          static_cast<std::int64_t>(r() % 9) - 4, count};
      }},
     {"one_to_two_to_the_forty",
      [](Random& r, double score) {
          const std::int64_t size = std::int64_t{1} << r() % 41;
-         return r() % 2 ? Held{score, size, 0, 1} : Held{score, 0, size, 1};
+         return r() % 2 ? ScoreSums{score, size, 0, 1} : ScoreSums{score, 0, size, 1};
      }},
 };
 
 // Adds and removes at the given odds, so that the trees grow and shrink again and again.
-void churn(Trees& trees, std::vector<Held>& samples, const Shape& shape, const Kind& kind,
+void churn(Trees& trees, std::vector<ScoreSums>& samples, const Shape& shape, const Kind& kind,
            Random& random, int steps, unsigned adds_of_ten, bool every_step,
            const std::string& note) {
     for (int step = 0; step < steps; ++step) {
@@ -293,7 +293,7 @@ TEST_CASE("an empty tree has one cut and it costs nothing") {
 
         CHECK(same(Cut{}, tree.best()));
         CHECK(tree.distinct() == 0 && tree.memory() == 0 && listed(tree).empty());
-        CHECK(same(Held{0.5, 0, 0, 0}, tree.find(0.5)));
+        CHECK(same(ScoreSums{0.5, 0, 0, 0}, tree.find(0.5)));
         CHECK(!tree.remove({0.5, 0, 0, 1}, always));
         tree.check();
     }
@@ -354,7 +354,7 @@ TEST_CASE("streams of every shape agree with an ordered map after every step") {
                     const std::string note =
                         std::string(shape.name) + ", " + kind.name + with_seed(seed);
                     Trees trees(capacity);
-                    std::vector<Held> samples;
+                    std::vector<ScoreSums> samples;
                     churn(trees, samples, shape, kind, random, 100, 8, true, note + ", growing");
                     churn(trees, samples, shape, kind, random, 80, 2, true, note + ", shrinking");
                     churn(trees, samples, shape, kind, random, 60, 6, true, note + ", again");
@@ -377,19 +377,19 @@ TEST_CASE("the best cut is right after any few changes, whichever of them it was
         for (bool read_always : {true, false}) {
             CutTree tree(4, 4);
             Ordered ordered;
-            std::vector<Held> added[scores];
+            std::vector<ScoreSums> added[scores];
             int rest = sequence;
             for (int step = 0; step < length; ++step, rest /= changes) {
                 const int at = rest % scores;
                 const std::int64_t z = rest / scores % (kinds_of_z + 1) - 2;
                 Sums& sums = ordered[at];
                 if (z <= 2) {
-                    const Held held{double(at), z < 0 ? -z : 0, z > 0 ? z : 0, 1};
+                    const ScoreSums held{double(at), z < 0 ? -z : 0, z > 0 ? z : 0, 1};
                     tree.add(held);
                     added[at].push_back(held);
                     sums.below += held.below, sums.above += held.above, ++sums.count;
                 } else if (!added[at].empty()) {
-                    const Held held = added[at].front();
+                    const ScoreSums held = added[at].front();
                     CHECK(tree.remove(held, always));
                     added[at].erase(added[at].begin());
                     sums.below -= held.below, sums.above -= held.above, --sums.count;
@@ -412,7 +412,7 @@ TEST_CASE("trees of several thousand scores agree with an ordered map") {
             });
             Random random(++seed);
             Trees trees(capacity);
-            std::vector<Held> samples;
+            std::vector<ScoreSums> samples;
             const std::string note = shape.name + with_seed(seed);
             for (int step = 0; step < 1000 * (1 + thoroughness); ++step) {
                 samples.push_back(kinds[0].sample(random, shape.score(random, step)));
@@ -438,7 +438,7 @@ TEST_CASE("sliding windows in either direction agree with an ordered map") {
             for (int direction : {1, -1}) {
                 Random random(++seed);
                 Trees trees(capacity);
-                std::vector<Held> samples;
+                std::vector<ScoreSums> samples;
                 const std::string note = "width " + std::to_string(width) + with_seed(seed);
                 for (int step = 0; step < 100 + 100 * thoroughness; ++step) {
                     samples.push_back(kinds[0].sample(random, direction * step));
@@ -458,7 +458,7 @@ TEST_CASE("a sample in the place of another is the same as both one after the ot
         for (int width : {1, 2, 5, 17, 120, 700}) {
             Random random(++seed);
             Trees trees(capacity);
-            std::vector<Held> samples;
+            std::vector<ScoreSums> samples;
             const std::string note = "width " + std::to_string(width) + with_seed(seed);
             for (int step = 0; step < width + 100 * thoroughness; ++step) {
                 // Ties, scores in order, and scores from anywhere.
@@ -466,17 +466,17 @@ TEST_CASE("a sample in the place of another is the same as both one after the ot
                                      : seed % 3 == 1 ? double(step)
                                                      : double(random() % 4000);
                 const bool label = random() % 2;
-                const Held held{score, label ? 2 : 0, label ? 0 : 1, 1};
+                const ScoreSums held{score, label ? 2 : 0, label ? 0 : 1, 1};
                 samples.push_back(held);
                 if (step < width) {
                     trees.add(held);
                     continue;
                 }
-                const Held& old = samples[static_cast<std::size_t>(step - width)];
+                const ScoreSums& old = samples[static_cast<std::size_t>(step - width)];
                 trees.replace(old, held, note);
                 for (CutTree& tree : trees.trees) {
                     check_sound(tree, note);
-                    const auto never = [](const Held&) { return false; };
+                    const auto never = [](const ScoreSums&) { return false; };
                     CHECK_NOTE(!tree.replace({-1, 0, 1, 1}, held, always, never), note);
                     CHECK_NOTE(!tree.replace(held, old, never, never), note);
                 }
@@ -494,36 +494,37 @@ TEST_CASE(
                 Random random(seed);
                 CutTree at_once(capacity.leaf, capacity.node, isa), singly = at_once.copy();
                 const std::size_t size = 1 + random() % (seed % 2 ? 2000 : 60);
-                std::map<double, std::vector<Held>> samples;
+                std::map<double, std::vector<ScoreSums>> samples;
                 for (std::size_t i = 0; i < size; ++i) {
-                    const Held held{static_cast<double>(random() % (2 * size)),
-                                    static_cast<std::int64_t>(random() % 3),
-                                    static_cast<std::int64_t>(1 + random() % 3), 1};
+                    const ScoreSums held{static_cast<double>(random() % (2 * size)),
+                                         static_cast<std::int64_t>(random() % 3),
+                                         static_cast<std::int64_t>(1 + random() % 3), 1};
                     samples[held.score].push_back(held);
                     for (CutTree* tree : {&at_once, &singly}) tree->add(held);
                 }
                 const std::uint64_t of_ten = seed % 4 == 3 ? 10 : 1 + random() % 9;
-                std::vector<Held> gone;
+                std::vector<ScoreSums> gone;
                 for (const auto& [score, of_score] : samples) {
-                    Held sum{score, 0, 0, 0};
-                    for (const Held& held : of_score)
+                    ScoreSums sum{score, 0, 0, 0};
+                    for (const ScoreSums& held : of_score)
                         if (random() % 10 < of_ten)
                             sum = {score, sum.below + held.below, sum.above + held.above,
                                    sum.count + 1};
                     if (sum.count) gone.push_back(sum);
                 }
-                for (const Held& held : gone) CHECK(singly.remove(held, always));
+                for (const ScoreSums& held : gone) CHECK(singly.remove(held, always));
                 at_once.best();
                 CHECK(testing::succeeds_with(
                     0, [&] { at_once.remove_all(gone.data(), gone.data() + gone.size()); }));
                 at_once.check();
-                std::vector<Held> left, expected;
-                at_once.scan([&](const Held& held) { left.push_back(held); });
-                singly.scan([&](const Held& held) { expected.push_back(held); });
+                std::vector<ScoreSums> left, expected;
+                at_once.scan([&](const ScoreSums& held) { left.push_back(held); });
+                singly.scan([&](const ScoreSums& held) { expected.push_back(held); });
 
                 CHECK(same(at_once.best(), singly.best()) && left.size() == expected.size());
-                CHECK(std::equal(left.begin(), left.end(), expected.begin(), expected.end(),
-                                 [](const Held& a, const Held& b) { return same(a, b); }));
+                CHECK(
+                    std::equal(left.begin(), left.end(), expected.begin(), expected.end(),
+                               [](const ScoreSums& a, const ScoreSums& b) { return same(a, b); }));
             }
 }
 
@@ -533,7 +534,7 @@ TEST_CASE("a loaded tree of any size up to 500 holds what it was given and can c
             const auto seed = static_cast<std::uint64_t>(30000 + size);
             Random random(seed);
             Trees trees(capacity);
-            std::vector<Held> samples;
+            std::vector<ScoreSums> samples;
             const std::string note = "size " + std::to_string(size) + with_seed(seed);
             for (int i = 0; i < size; ++i) {
                 samples.push_back(kinds[2].sample(random, i % 2 ? i : i + 0.5));
@@ -573,7 +574,7 @@ TEST_CASE("the highest of equally good cuts is chosen across leaves and nodes") 
         for (int pairs = 1; pairs < 120; pairs += 1 + pairs / 8) {
             Trees trees(capacity);
             for (int i = 0; i < 2 * pairs; ++i)
-                trees.add(i % 2 ? Held{double(i), 1, 0, 1} : Held{double(i), 0, 1, 1});
+                trees.add(i % 2 ? ScoreSums{double(i), 1, 0, 1} : ScoreSums{double(i), 0, 1, 1});
             for (const CutTree& tree : trees.trees) {
                 const Cut cut = tree.best();
 
@@ -595,7 +596,7 @@ TEST_CASE("losses that add up to just below two to the 62 do not overflow") {
         for (int scores : {1, 2, 5, 30, 200})
             for (int pattern = 0; pattern < 4; ++pattern) {
                 Trees trees(capacity);
-                std::vector<Held> samples;
+                std::vector<ScoreSums> samples;
                 const std::int64_t share = most / scores;
                 for (int i = 0; i < scores; ++i) {
                     const bool above =
@@ -606,7 +607,7 @@ TEST_CASE("losses that add up to just below two to the 62 do not overflow") {
                     trees.check_best("pattern " + std::to_string(pattern));
                 }
                 trees.check_all("pattern " + std::to_string(pattern));
-                for (const Held& sample : samples) {
+                for (const ScoreSums& sample : samples) {
                     trees.remove(sample, "pattern " + std::to_string(pattern));
                     for (const CutTree& tree : trees.trees) tree.check();
                     trees.check_best("pattern " + std::to_string(pattern));
@@ -621,7 +622,7 @@ TEST_CASE("a single huge loss among small ones can be anywhere") {
                 Trees trees(capacity);
                 for (int i = 0; i < 60; ++i) trees.add({double(i), i % 2, (i + 1) % 2, 1});
                 const std::int64_t size = limit - 100;
-                const Held huge{double(at), sign < 0 ? size : 0, sign > 0 ? size : 0, 1};
+                const ScoreSums huge{double(at), sign < 0 ? size : 0, sign > 0 ? size : 0, 1};
                 trees.add(huge);
                 trees.check_all("added");
                 for (int i = 0; i < 60; ++i)
@@ -635,7 +636,7 @@ TEST_CASE("removing what is not held changes nothing") {
         for (Isa isa : supported()) {
             CutTree tree(capacity.leaf, capacity.node, isa);
             for (int i = 0; i < 100; ++i) tree.add({double(2 * i), i % 3, i % 2, 2});
-            const std::vector<Held> before = listed(tree);
+            const std::vector<ScoreSums> before = listed(tree);
             const Cut cut = tree.best();
             for (int i = -1; i <= 100; ++i) CHECK(!tree.remove({2.0 * i + 1, 0, 0, 1}, always));
             for (double score : {-inf, inf, tiny, -tiny})
@@ -651,14 +652,14 @@ TEST_CASE("an addition shows what was held before, once, and nothing when it is 
     CutTree tree(4, 4);
     int seen = 0;
     for (int i = 0; i < 60; ++i) {
-        const Held held{double(i % 20), i, 2 * i, 1}, before = tree.find(held.score);
-        tree.add(held, [&](const Held& shown) { seen += same(shown, before); });
+        const ScoreSums held{double(i % 20), i, 2 * i, 1}, before = tree.find(held.score);
+        tree.add(held, [&](const ScoreSums& shown) { seen += same(shown, before); });
     }
     CHECK(seen == 60);
-    const Held crowd{100, 1, 0, std::numeric_limits<std::uint32_t>::max()};
+    const ScoreSums crowd{100, 1, 0, std::numeric_limits<std::uint32_t>::max()};
     tree.add(crowd);
     try {
-        tree.add({100, 1, 0, 1}, [&](const Held&) { ++seen; });
+        tree.add({100, 1, 0, 1}, [&](const ScoreSums&) { ++seen; });
     } catch (const std::overflow_error&) {
     }
     tree.check();
@@ -669,11 +670,11 @@ TEST_CASE("an addition shows what was held before, once, and nothing when it is 
 TEST_CASE("a removal that is not allowed changes nothing and is asked about once") {
     CutTree tree(4, 4);
     for (int i = 0; i < 50; ++i) tree.add({double(i), 2 * i, i, 2});
-    const std::vector<Held> before = listed(tree);
+    const std::vector<ScoreSums> before = listed(tree);
     for (int i = 0; i < 50; ++i) {
         int asked = 0;
-        const auto refuse = [&](const Held& held) {
-            asked += same(held, Held{double(i), 2 * i, i, 2});
+        const auto refuse = [&](const ScoreSums& held) {
+            asked += same(held, ScoreSums{double(i), 2 * i, i, 2});
             return false;
         };
         CHECK(!tree.remove({double(i), 2 * i, i, 2}, refuse));
@@ -691,7 +692,7 @@ TEST_CASE("a score holds as many samples as can be counted and refuses one more"
     tree.add({1.0, 1, 0, 1});
     tree.add({2.0, 5, 3, most - 1});
     tree.add({2.0, 1, 0, 1});
-    const std::vector<Held> before = listed(tree);
+    const std::vector<ScoreSums> before = listed(tree);
     bool refused = false;
     try {
         tree.add({2.0, 1, 1, 1});
@@ -711,7 +712,7 @@ TEST_CASE("a finer unit multiplies every loss and moves no cut, and a coarser on
             for (int bits : {0, 1, 7, 20}) {
                 Random random(++seed);
                 Trees trees(capacity);
-                std::vector<Held> samples;
+                std::vector<ScoreSums> samples;
                 const std::string note = "bits " + std::to_string(bits) + with_seed(seed);
                 churn(trees, samples, shapes[4], kinds[2], random, size, 9, false, note);
                 for (CutTree& tree : trees.trees) tree.scale(bits);
@@ -719,13 +720,13 @@ TEST_CASE("a finer unit multiplies every loss and moves no cut, and a coarser on
                     sums.below *= std::int64_t{1} << bits;
                     sums.above *= std::int64_t{1} << bits;
                 }
-                for (Held& sample : samples) {
+                for (ScoreSums& sample : samples) {
                     sample.below *= std::int64_t{1} << bits;
                     sample.above *= std::int64_t{1} << bits;
                 }
                 trees.check_all(note);
                 churn(trees, samples, shapes[4], kinds[2], random, 60, 3, true, note + ", refined");
-                std::vector<Held> finer = listed(trees.ordered);
+                std::vector<ScoreSums> finer = listed(trees.ordered);
                 for (CutTree& tree : trees.trees) {
                     tree.scale(5);
                     tree.check();
@@ -755,7 +756,7 @@ TEST_CASE("a large tree needs at most 45 bytes per score however they arrive") {
         for (int step = 0; step < 30000; ++step) tree.add({shapes[s].score(random, step), 0, 1, 1});
 
         CHECK_NOTE(tree.memory() <= 45 * tree.distinct(), shapes[s].name);
-        const std::vector<Held> all = listed(tree);
+        const std::vector<ScoreSums> all = listed(tree);
         tree.load(all);
         CHECK_NOTE(tree.memory() <= 45 * tree.distinct(), shapes[s].name);
     }
@@ -796,7 +797,7 @@ TEST_CASE("an emptied tree gives its nodes back and starts anew") {
 TEST_CASE("a moved tree takes everything along and leaves an empty tree") {
     CutTree source(5, 4);
     for (int i = 0; i < 100; ++i) source.add({double(i), i % 3, i % 2, 1});
-    const std::vector<Held> all = listed(source);
+    const std::vector<ScoreSums> all = listed(source);
     const Cut cut = source.best();
     CutTree target(std::move(source));
     source.check();
@@ -836,8 +837,8 @@ TEST_CASE("an addition without memory for it changes nothing") {
             CutTree tree(capacity.leaf, capacity.node);
             Random random(0);
             for (int step = 0; step < 150; ++step) {
-                const Held held{shapes[s].score(random, step), step % 3, step % 2, 1};
-                const std::vector<Held> before = listed(tree);
+                const ScoreSums held{shapes[s].score(random, step), step % 3, step % 2, 1};
+                const std::vector<ScoreSums> before = listed(tree);
                 const Cut cut = tree.best();
                 for (long granted = 0; !testing::succeeds_with(granted, [&] { tree.add(held); });
                      ++granted) {
@@ -853,7 +854,7 @@ TEST_CASE("an addition without memory for it changes nothing") {
 TEST_CASE("a load without memory for it changes nothing") {
     CutTree tree(4, 4);
     tree.add({1.0, 1, 0, 1});
-    std::vector<Held> many;
+    std::vector<ScoreSums> many;
     for (int i = 0; i < 200; ++i) many.push_back({double(i), 0, 1, 1});
     for (long granted = 0; !testing::succeeds_with(granted, [&] { tree.load(many); }); ++granted) {
         tree.check();
@@ -882,15 +883,16 @@ TEST_CASE("additions that memory was reserved for need none, whatever goes in be
         check_reserved([&] { return CutTree(capacity.leaf, capacity.node); });
 }
 
-// A score that is not plain needs a side of its leaf, and leaves that share may need two for one.
+// A score that is not single needs tie columns in its leaf, and leaves that share may need two for
+// one.
 TEST_CASE("additions of ties and of losses on both sides change nothing without memory") {
     for (const Capacity& capacity : capacities) {
         CutTree tree(capacity.leaf, capacity.node);
         Random random(0);
         for (int step = 0; step < 400; ++step) {
             const double score = double(random() % 300);
-            const Held held{score, step % 40 == 0, 1 + step % 2, 1};
-            const std::vector<Held> before = listed(tree);
+            const ScoreSums held{score, step % 40 == 0, 1 + step % 2, 1};
+            const std::vector<ScoreSums> before = listed(tree);
             const Cut cut = tree.best();
             for (long granted = 0; !testing::succeeds_with(granted, [&] { tree.add(held); });
                  ++granted) {
@@ -909,13 +911,13 @@ TEST_CASE("removing needs no memory, however few of the scores are tied or two-s
             for (const int every : {1, 2, 5, 40}) {
                 CutTree tree(capacity.leaf, capacity.node, isa);
                 Random random(static_cast<std::uint64_t>(every));
-                std::vector<Held> samples;
+                std::vector<ScoreSums> samples;
                 for (int i = 0; i < 600; ++i) {
                     samples.push_back({double(random() % 1000), i % every == 0, 1, 1});
                     tree.add(samples.back());
                 }
                 std::shuffle(samples.begin(), samples.end(), random);
-                for (const Held& held : samples) {
+                for (const ScoreSums& held : samples) {
                     CHECK(testing::succeeds_with(0, [&] { tree.remove(held, always); }));
                     check_sound(tree, isa_name(isa));
                 }
@@ -925,18 +927,18 @@ TEST_CASE("removing needs no memory, however few of the scores are tied or two-s
 }
 
 // Two such scores that were loaded into one leaf part when it shares with another.
-TEST_CASE("removing from a small loaded tree needs no memory, wherever its odd scores are") {
+TEST_CASE("removing from a small loaded tree needs no memory, wherever its multi scores are") {
     for (Isa isa : supported())
         for (int scores = 5; scores < 24; ++scores)
-            for (int odd = 1; odd < scores; ++odd)
+            for (int multi = 1; multi < scores; ++multi)
                 for (int first = 0; first < scores; ++first) {
-                    std::vector<Held> all;
+                    std::vector<ScoreSums> all;
                     for (int i = 0; i < scores; ++i)
-                        all.push_back({double(i), i == odd || i == odd - 1, 1, 1});
+                        all.push_back({double(i), i == multi || i == multi - 1, 1, 1});
                     CutTree tree(4, 4, isa);
                     tree.load(all);
                     std::rotate(all.begin(), all.begin() + first, all.end());
-                    for (const Held& held : all)
+                    for (const ScoreSums& held : all)
                         CHECK(testing::succeeds_with(0, [&] { tree.remove(held, always); }));
                     CHECK(tree.distinct() == 0);
                 }
@@ -946,7 +948,7 @@ TEST_CASE("losses may go without their sample, and without memory for it nothing
     for (Isa isa : supported()) {
         CutTree tree(4, 4, isa);
         for (int i = 0; i < 40; ++i) tree.add({double(i), 0, 8, 1});
-        const Held part{7, 0, 3, 0}, other_side{9, -2, 1, 0}, rest{9, 2, 7, 1};
+        const ScoreSums part{7, 0, 3, 0}, other_side{9, -2, 1, 0}, rest{9, 2, 7, 1};
 
         CHECK(testing::succeeds_with(0, [&] { tree.remove(part, always); }));
         CHECK(same(tree.find(7), {7, 0, 5, 1}));
@@ -995,9 +997,9 @@ TEST_CASE("every broken invariant is told apart") {
         {"scores do not ascend", [](CutTree& t) { leaf(t).score[1] = leaf(t).score[0]; }},
         {"a score is astray", [](CutTree& t) { leaf(t).score[0] = -1000; }},
         {"a score is astray", [](CutTree& t) { leaf(t).score[leaf(t).used - 1] = 1000; }},
-        {"a score is held without samples", [](CutTree& t) { leaf(t).side->count[0] = 0; }},
-        {"a side is missing or left over", [](CutTree& t) { leaf(t).odd = 0; }},
-        {"the number of odd scores of a leaf is wrong", [](CutTree& t) { ++leaf(t).odd; }},
+        {"a score is held without samples", [](CutTree& t) { leaf(t).ties->count[0] = 0; }},
+        {"tie columns are missing or left over", [](CutTree& t) { leaf(t).multi = 0; }},
+        {"the number of multi scores of a leaf is wrong", [](CutTree& t) { ++leaf(t).multi; }},
         {"the best cut of a child is wrong", [](CutTree& t) { leaf(t).prefix[0] += 1000; }},
         {"a node is too full", [](CutTree& t) { inner(t).used = 5; }},
         {"a node is too empty", [](CutTree& t) { inner(t).used = 1; }},
@@ -1056,7 +1058,7 @@ TEST_CASE("a node with fewer children than a quarter of its slots is a broken tr
     }
     node.used = 3;
     std::size_t left = 0;
-    tree.scan([&](const Held&) { ++left; });
+    tree.scan([&](const ScoreSums&) { ++left; });
     distinct_in(tree) = left;
 
     CHECK(complaint(tree).find("a node is too empty") != std::string::npos);

@@ -33,9 +33,9 @@ struct HeldState {
     std::size_t samples = 0;
     std::int64_t above = 0, total = 0;
     Wide summed = 0;
-    std::vector<Held> held;
+    std::vector<ScoreSums> held;
     bool tells_places = false;  // else the sums do
-    Places places;
+    FractionBits places;
     std::vector<std::pair<std::uint64_t, Squares>> squares;  // by place, where sums do not tell
 };
 
@@ -45,7 +45,7 @@ inline constexpr std::uint64_t squares_follow = 0xffff'7371'7561'7265;
 template <class Tree>
 void put_scores(std::string& bytes, const Tree& tree, int spare) {
     bytes.reserve(bytes.size() + 8 * (4 * tree.distinct() + finest_bits));
-    tree.scan([&](const Held& held) {
+    tree.scan([&](const ScoreSums& held) {
         put_word(bytes, std::bit_cast<std::uint64_t>(held.score));
         put_word(bytes, static_cast<std::uint64_t>(held.below >> spare));
         put_word(bytes, static_cast<std::uint64_t>(held.above >> spare));
@@ -57,7 +57,7 @@ template <class Tree>
 void put_squares(std::string& bytes, const Tree& tree, const SquaresOfTies& squares, int spare) {
     if (squares.size() == 0) return;
     std::uint64_t place = 0, ties = 0;
-    tree.scan([&](const Held& held) {
+    tree.scan([&](const ScoreSums& held) {
         const std::uint64_t at = place++;
         const Squares* own = squares.kept(held.score);
         if (!own) return;
@@ -73,7 +73,7 @@ void put_squares(std::string& bytes, const Tree& tree, const SquaresOfTies& squa
 }
 
 // One score out of its four words; false when no samples could have left it so.
-inline bool get_held(const std::string& bytes, std::size_t i, Held& held) {
+inline bool get_held(const std::string& bytes, std::size_t i, ScoreSums& held) {
     const std::uint64_t score = get_word(bytes, 4 + 4 * i), count = get_word(bytes, 7 + 4 * i);
     held = {std::bit_cast<double>(score), static_cast<std::int64_t>(get_word(bytes, 5 + 4 * i)),
             static_cast<std::int64_t>(get_word(bytes, 6 + 4 * i)),
@@ -88,7 +88,8 @@ inline bool get_held(const std::string& bytes, std::size_t i, Held& held) {
 }
 
 // The squares of one score out of five words; false when no samples could have left them so.
-inline bool get_squares(const std::string& bytes, std::size_t word, const std::vector<Held>& held,
+inline bool get_squares(const std::string& bytes, std::size_t word,
+                        const std::vector<ScoreSums>& held,
                         std::vector<std::pair<std::uint64_t, Squares>>& out) {
     const std::uint64_t place = get_word(bytes, word);
     if (place >= held.size() || (!out.empty() && place <= out.back().first)) return false;
@@ -96,7 +97,7 @@ inline bool get_squares(const std::string& bytes, std::size_t word, const std::v
         return static_cast<Wide>(WideUnsigned{get_word(bytes, at + 1)} << 64 | get_word(bytes, at));
     };
     const Squares squares{sum(word + 1), sum(word + 3)};
-    const Held& of = held[place];
+    const ScoreSums& of = held[place];
     const Squares most = square_of(of.below, of.above);
     if (of.count < 2 || squares.below < 0 || squares.above < 0 || squares.below > most.below ||
         squares.above > most.above)
@@ -122,7 +123,7 @@ inline bool get_state(const std::string& bytes, const Unit& unit, bool labelled,
         total >= static_cast<std::uint64_t>(most_units) ||
         (samples == 0 && (bits != 0 || total != 0)))
         return false;
-    std::vector<Held>& held = out.held;
+    std::vector<ScoreSums>& held = out.held;
     held.resize(distinct);
     WideUnsigned counted = 0;
     Wide summed = 0, above = 0;

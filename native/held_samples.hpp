@@ -54,10 +54,10 @@ public:
         Wide total = 0;
         for (const Row& row : rows) total += size_of(row);
         if (!fits(total, bits) && !coarsen_to_fit(rows, total, bits)) return Refusal::too_large;
-        Places places;
+        FractionBits places;
         if (bits)
             for (const Row& row : rows) places.add(places_of(row, bits));
-        const std::vector<Held> batch = joined(rows);
+        const std::vector<ScoreSums> batch = joined(rows);
         return hold(batch, rows.size(), static_cast<std::int64_t>(total), bits, places,
                     squares_of(rows, batch, bits));
     }
@@ -71,7 +71,7 @@ public:
             return add_many(rows, bits);
         }
         const auto total = static_cast<std::int64_t>(above + below);
-        Places places;
+        FractionBits places;
         if (bits) {
             places.add(places_of(0, samples.z_of_0(), bits), samples.zeros());
             places.add(places_of(samples.z_of_1(), 0, bits), samples.ones());
@@ -81,9 +81,9 @@ public:
         const bool alone = distinct == 0 && std::is_same_v<Tree, CutTree>;
         if (!alone &&
             (samples.size() >= distinct / 4 || samples_ + samples.size() > most_of_a_score)) {
-            std::vector<Held> batch;
+            std::vector<ScoreSums> batch;
             batch.reserve(samples.size());
-            all([&](const Held& held) { batch.push_back(held); });
+            all([&](const ScoreSums& held) { batch.push_back(held); });
             return hold(batch, samples.size(), total, bits, places);
         }
         refine(bits);
@@ -105,12 +105,12 @@ public:
         const int spare = spare_bits();
         HeldPart taken{{}, samples_, total_ >> spare, bits_ - spare, places_, {}};
         taken.held.reserve(tree_.distinct());
-        tree_.scan([&](const Held& held) {  // whole multiples, so that shifts divide them
+        tree_.scan([&](const ScoreSums& held) {  // whole multiples, so that shifts divide them
             taken.held.push_back(
                 {held.score, held.below >> spare, held.above >> spare, held.count});
         });
         if (labelled() && (with_squares || !squares_.even()))
-            tree_.scan([&](const Held& held) {
+            tree_.scan([&](const ScoreSums& held) {
                 const Squares own = squares(held);
                 taken.squares.push_back({own.below >> 2 * spare, own.above >> 2 * spare});
             });
@@ -122,7 +122,7 @@ public:
         coarsen();
         int bits = bits_;
         std::size_t samples = 0;
-        Places places;
+        FractionBits places;
         for (const HeldPart& part : parts) {
             places.add(part.places);
             bits = std::max(bits, part.bits);
@@ -132,9 +132,9 @@ public:
         for (const HeldPart& part : parts) total += Wide{part.total} << (bits - part.bits);
         if (!fits(total, bits)) return Refusal::too_large;
         const bool alone = parts.size() == 1 && parts[0].bits == bits;
-        std::vector<Held> made;
+        std::vector<ScoreSums> made;
         if (!alone && !join(parts, bits, made)) return Refusal::too_many;
-        const std::vector<Held>& batch = alone ? parts[0].held : made;
+        const std::vector<ScoreSums>& batch = alone ? parts[0].held : made;
         if (batch.empty()) return Refusal::none;
         return hold(batch, samples, static_cast<std::int64_t>(total), bits, places,
                     squares_of(parts, batch, bits));
@@ -158,11 +158,11 @@ public:
             places_ = {};
             return set_squares(squares);
         }
-        std::vector<Held> left;
+        std::vector<ScoreSums> left;
         std::size_t samples = 0;
         std::int64_t above = 0, total = 0;
         std::size_t at = 0, kept = 0;
-        tree_.scan([&](Held held) {
+        tree_.scan([&](ScoreSums held) {
             held.below = faded(held.below);
             held.above = faded(held.above);
             ++at;
@@ -202,9 +202,9 @@ public:
         const Wide total = above + Wide{samples.z_of_1()} * static_cast<Wide>(samples.ones());
         if (bits_ != 0 || !squares_.even() || total > total_ || samples.size() > samples_)
             return false;
-        std::vector<Held> batch;
+        std::vector<ScoreSums> batch;
         batch.reserve(samples.size());
-        samples.joined([&](const Held& held) { batch.push_back(held); });
+        samples.joined([&](const ScoreSums& held) { batch.push_back(held); });
         Wide change = 0;
         double missing = 0;
         if (!all_held(batch, total, true, change, missing)) return false;
@@ -246,7 +246,7 @@ public:
         if (!labelled()) return true;
         auto next = state.squares.begin();
         for (std::size_t i = 0; i < state.held.size(); ++i) {
-            const Held& held = state.held[i];
+            const ScoreSums& held = state.held[i];
             const bool known = next != state.squares.end() && next->first == i;
             squares_.become(none_of(held), held,
                             known ? (next++)->second : squares_.of(held, ones()), ones());
@@ -264,14 +264,15 @@ private:
 
     // Hold a batch of distinct scores that fits and is measured in `bits` places.
     // `squares` are those of its scores, and needed where a sample does not weigh 1.
-    Refusal hold(const std::vector<Held>& batch, std::size_t samples, std::int64_t total, int bits,
-                 const Places& places, const std::vector<Squares>& squares = {}) {
+    Refusal hold(const std::vector<ScoreSums>& batch, std::size_t samples, std::int64_t total,
+                 int bits, const FractionBits& places, const std::vector<Squares>& squares = {}) {
         if (samples_ + samples > most_of_a_score)
-            for (const Held& held : batch)
+            for (const ScoreSums& held : batch)
                 if (tree_.find(held.score).count + std::size_t{held.count} > most_of_a_score)
                     return Refusal::too_many;
         refine(bits);
-        const std::vector<Held> before = found(squares.empty() ? std::vector<Held>{} : batch);
+        const std::vector<ScoreSums> before =
+            found(squares.empty() ? std::vector<ScoreSums>{} : batch);
         std::size_t ties = 0;
         for (std::size_t i = 0; i < before.size(); ++i)
             ties += before[i].count + batch[i].count > 1 && !squares_.kept(batch[i].score);
@@ -281,19 +282,19 @@ private:
                 load_with(batch, 1);
             else
                 insert([&](auto&& visit) {
-                    for (const Held& held : batch) visit(held);
+                    for (const ScoreSums& held : batch) visit(held);
                 });
         });
         std::int64_t above = 0;
-        for (const Held& held : batch) above += held.above;
+        for (const ScoreSums& held : batch) above += held.above;
         for (std::size_t i = 0; i < before.size(); ++i)
             squares_.add(before[i], batch[i], squares[i], ones());
         add_up(samples, above, total, places, before.empty());
         return Refusal::none;
     }
 
-    void add_up(std::size_t samples, std::int64_t above, std::int64_t total, const Places& places,
-                bool all_ones = true) {
+    void add_up(std::size_t samples, std::int64_t above, std::int64_t total,
+                const FractionBits& places, bool all_ones = true) {
         if (all_ones && labelled())
             squares_.count({Wide{total - above} * ones().below, Wide{above} * ones().above});
         samples_ += samples;
@@ -308,10 +309,10 @@ private:
         const Wide summed = summed_;
         std::size_t added = 0;
         try {
-            Held waiting[512];
+            ScoreSums waiting[512];
             std::size_t used = 0;
             const auto add_waiting = [&] {
-                const Held* done = waiting;
+                const ScoreSums* done = waiting;
                 try {
                     add_all(done, waiting + used);
                 } catch (...) {
@@ -321,15 +322,15 @@ private:
                 added += used;
                 used = 0;
             };
-            all([&](const Held& held) {
+            all([&](const ScoreSums& held) {
                 waiting[used++] = held;
                 if (used == std::size(waiting)) add_waiting();
             });
             add_waiting();
         } catch (...) {
-            all([&](const Held& held) {
+            all([&](const ScoreSums& held) {
                 if (added == 0) return;
-                tree_.remove(held, [](const Held&) { return true; });
+                tree_.remove(held, [](const ScoreSums&) { return true; });
                 --added;
             });
             summed_ = summed;
@@ -337,8 +338,8 @@ private:
         }
     }
 
-    void add_all(const Held*& done, const Held* last) {
-        const auto seen = [&](const Held& before) { summed_ += growth(before, *done, 1); };
+    void add_all(const ScoreSums*& done, const ScoreSums* last) {
+        const auto seen = [&](const ScoreSums& before) { summed_ += growth(before, *done, 1); };
         tree_.add_all(done, last, seen);
     }
 
@@ -352,11 +353,12 @@ private:
             missing = score_of(row.order);
             return Refusal::not_held;
         }
-        const std::vector<Held> batch = joined(rows);
+        const std::vector<ScoreSums> batch = joined(rows);
         Wide change = 0;
         if (!all_held(batch, total, one_sided, change, missing)) return Refusal::not_held;
         const std::vector<Squares> squares = squares_of(rows, batch, bits_);
-        const std::vector<Held> before = found(squares.empty() ? std::vector<Held>{} : batch);
+        const std::vector<ScoreSums> before =
+            found(squares.empty() ? std::vector<ScoreSums>{} : batch);
         remove_held(batch, change);
         for (std::size_t i = 0; i < before.size(); ++i)
             squares_.remove(before[i], batch[i], squares[i], ones());
@@ -369,10 +371,10 @@ private:
     }
 
     // Whether all of this can be removed; how the absolute sums change by it, or what is missing.
-    bool all_held(const std::vector<Held>& batch, Wide total, bool one_sided, Wide& change,
+    bool all_held(const std::vector<ScoreSums>& batch, Wide total, bool one_sided, Wide& change,
                   double& missing) const {
-        for (const Held& asked : batch) {
-            const Held held = tree_.find(asked.score);
+        for (const ScoreSums& asked : batch) {
+            const ScoreSums held = tree_.find(asked.score);
             missing = asked.score;
             if (!covers(held, asked, one_sided)) return false;
             change += growth(held, asked, -1);
@@ -380,7 +382,7 @@ private:
         return leaves_enough(change, total);
     }
 
-    void remove_held(const std::vector<Held>& batch, Wide change) {
+    void remove_held(const std::vector<ScoreSums>& batch, Wide change) {
         const Wide summed = summed_ + change;
         if (batch.size() >= tree_.distinct() / 4)
             load_with(batch, -1);
@@ -395,15 +397,15 @@ private:
     }
 
     // Rebuild the tree from what it holds and a batch, in one pass over both.
-    void load_with(const std::vector<Held>& batch, int sign) {
+    void load_with(const std::vector<ScoreSums>& batch, int sign) {
         Wide summed = 0;
         const auto all = [&](auto&& visit) {
-            const auto show = [&](const Held& held) {
+            const auto show = [&](const ScoreSums& held) {
                 summed += size_of(held);
                 visit(held);
             };
             auto next = batch.begin();
-            tree_.scan([&](Held held) {
+            tree_.scan([&](ScoreSums held) {
                 for (; next != batch.end() && next->score < held.score; ++next) show(*next);
                 if (next != batch.end() && next->score == held.score) {
                     held.below += sign * next->below;
@@ -418,29 +420,29 @@ private:
         if constexpr (std::is_same_v<Tree, CutTree>) {
             tree_.load_from(all);
         } else {
-            std::vector<Held> held;
+            std::vector<ScoreSums> held;
             held.reserve(tree_.distinct() + (sign > 0 ? batch.size() : 0));
-            all([&](const Held& each) { held.push_back(each); });
+            all([&](const ScoreSums& each) { held.push_back(each); });
             tree_.load(held);
         }
         summed_ = summed;
     }
 
-    static Held none_of(const Held& held) { return {held.score, 0, 0, 0}; }
+    static ScoreSums none_of(const ScoreSums& held) { return {held.score, 0, 0, 0}; }
 
     // What is held of these scores.
-    std::vector<Held> found(const std::vector<Held>& scores) const {
-        std::vector<Held> all;
+    std::vector<ScoreSums> found(const std::vector<ScoreSums>& scores) const {
+        std::vector<ScoreSums> all;
         all.reserve(scores.size());
-        for (const Held& held : scores) all.push_back(tree_.find(held.score));
+        for (const ScoreSums& held : scores) all.push_back(tree_.find(held.score));
         return all;
     }
 
     // Of each score the sum over its rows, which are sorted and measured in `bits` places; none
     // where they and all that is held weigh 1.
     template <class Row>
-    std::vector<Squares> squares_of(const std::vector<Row>& rows, const std::vector<Held>& batch,
-                                    int bits) const {
+    std::vector<Squares> squares_of(const std::vector<Row>& rows,
+                                    const std::vector<ScoreSums>& batch, int bits) const {
         std::vector<Squares> sums;
         if (!labelled()) return sums;
         const Ones one = ones(bits);
@@ -450,7 +452,7 @@ private:
         if (even) return sums;
         sums.reserve(batch.size());
         auto row = rows.begin();
-        for (const Held& held : batch) {
+        for (const ScoreSums& held : batch) {
             sums.emplace_back();
             for (std::uint32_t i = 0; i < held.count; ++i, ++row)
                 sums.back() += square_of(row->below(), row->above());
@@ -460,7 +462,7 @@ private:
 
     // The same for what others held.
     std::vector<Squares> squares_of(const std::vector<HeldPart>& parts,
-                                    const std::vector<Held>& batch, int bits) const {
+                                    const std::vector<ScoreSums>& batch, int bits) const {
         bool even = squares_.even();
         for (const HeldPart& part : parts) even &= part.squares.empty();
         if (!labelled() || even) return {};
@@ -490,7 +492,7 @@ private:
                                : (sum + (Wide{1} << (2 * bits - 1))) >> 2 * bits;
         };
         std::size_t ties = 0;
-        tree_.scan([&](const Held& held) {
+        tree_.scan([&](const ScoreSums& held) {
             const Squares own = squares(held);
             all.push_back({faded(own.below), faded(own.above)});
             ties += held.count > 1;
@@ -502,8 +504,9 @@ private:
         squares_.clear();
         if (!labelled()) return;
         std::size_t at = 0;
-        tree_.scan(
-            [&](const Held& held) { squares_.become(none_of(held), held, all[at++], ones()); });
+        tree_.scan([&](const ScoreSums& held) {
+            squares_.become(none_of(held), held, all[at++], ones());
+        });
     }
 };
 

@@ -232,7 +232,7 @@ void check_same(const Exact& exact, const OnlineCut& cut, const std::string& not
     CHECK_NOTE(best.has_upper == (cheapest < scores.size()), note);
     CHECK_NOTE(!best.has_upper || best.upper == scores[cheapest], note);
     for (const auto& [score, sums] : exact.held) {
-        const Held found = cut.find(score);
+        const ScoreSums found = cut.find(score);
         CHECK_NOTE(Wide{found.below} << shift == sums.below &&
                        Wide{found.above} << shift == sums.above && found.count == sums.count,
                    note);

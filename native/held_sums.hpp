@@ -22,13 +22,13 @@ namespace limen {
 inline constexpr std::uint32_t most_of_a_score = std::numeric_limits<std::uint32_t>::max();
 
 // How the absolute sums of a score change when losses are added or taken away.
-inline Wide growth(const Held& held, const Held& other, int sign) {
+inline Wide growth(const ScoreSums& held, const ScoreSums& other, int sign) {
     return Wide{magnitude(held.below + sign * other.below)} +
            magnitude(held.above + sign * other.above) - size_of(held);
 }
 
 // Whether what is held of a score can be what is asked for, and more.
-inline bool covers(const Held& held, const Held& asked, bool one_sided) {
+inline bool covers(const ScoreSums& held, const ScoreSums& asked, bool one_sided) {
     if (held.count < asked.count) return false;
     if (held.count == asked.count) return held.below == asked.below && held.above == asked.above;
     if (!one_sided) return true;
@@ -116,7 +116,7 @@ protected:
         return bits -
                std::clamp(std::min(spare(below, twos_below_), spare(above, twos_above_)), 0, bits);
     }
-    int places_of(const Held& held, int bits) const {
+    int places_of(const ScoreSums& held, int bits) const {
         return places_of(held.below, held.above, bits);
     }
     template <class Row>
@@ -128,7 +128,7 @@ protected:
     std::int64_t above_ = 0;  // the loss when everything lies above the cut
     std::int64_t total_ = 0;  // the sum of the absolute losses of all samples
     Wide summed_ = 0;         // the sum of the absolute sums of all scores
-    Places places_;           // those that samples need, so that bits_ stays fine enough
+    FractionBits places_;     // those that samples need, so that bits_ stays fine enough
     bool fading_ = false;
     int twos_below_ = 0, twos_above_ = 0;  // the factors 2 that losses have from their costs
     std::int64_t cost_below_ = 0, cost_above_ = 0;  // 0 where losses are not weights times costs

@@ -33,9 +33,9 @@ public:
             require(shape_.total_ == Point{} && shape_.count_ == 0, "an empty tree has totals");
         }
         require(seen_ == shape_.distinct_, "the number of distinct scores is wrong");
-        require(odd_ == shape_.odd_, "the number of odd scores is wrong");
-        require(shape_.sides_.in_use() + shape_.sides_.spare() >=
-                    std::min(shape_.leaves_.in_use(), shape_.odd_),
+        require(multi_ == shape_.multi_, "the number of multi scores is wrong");
+        require(shape_.ties_.in_use() + shape_.ties_.spare() >=
+                    std::min(shape_.leaves_.in_use(), shape_.multi_),
                 "leaves could need memory to share");
         require(!shape_.root_ || seen_ > 0, "an empty tree has a root");
     }
@@ -119,25 +119,26 @@ private:
         require(root || leaf->used >= shape_.fewest(), "a leaf is too empty");
         require(leaf->first == first, "a leaf is wrong about being the first");
         require(leaf->point(0) == Point{}, "a leaf does not start at 0");
-        require((leaf->odd > 0) == (leaf->side != nullptr), "a side is missing or left over");
-        require(leaf->side || leaf->unit == shape_.unit_, "a leaf has another unit");
-        int not_plain = 0;
+        require((leaf->multi > 0) == (leaf->ties != nullptr),
+                "tie columns are missing or left over");
+        require(leaf->ties || leaf->unit == shape_.unit_, "a leaf has another unit");
+        int not_single = 0;
         Part found;
         if (first) found.see({{}, no_score});
         for (int i = 0; i < leaf->used; ++i) {
-            const Held held = leaf->held(i);
+            const ScoreSums held = leaf->held(i);
             require(i == 0 || leaf->score[i - 1] < held.score, "scores do not ascend");
             require(held.score >= low && (held.score < high || high == infinity),
                     "a score is astray");
             require(held.count > 0, "a score is held without samples");
             require(held.below >= 0 && held.above >= 0 && held.below + held.above > 0,
                     "a score is held without weight");
-            not_plain += !shape_.plain(held);
+            not_single += !shape_.is_single(held);
             found.count += held.count;
             found.see({leaf->point(i + 1), held.score});
         }
-        require(not_plain == leaf->odd, "the number of odd scores of a leaf is wrong");
-        odd_ += leaf->odd;
+        require(not_single == leaf->multi, "the number of multi scores of a leaf is wrong");
+        multi_ += leaf->multi;
         require(leaf->vertices == found.hull.size(), "the hull of a leaf is wrong");
         for (std::size_t i = 0; i < found.hull.size(); ++i)
             require(leaf->point(leaf->hull[i]) == found.hull[i].point,
@@ -149,7 +150,7 @@ private:
     }
 
     const HullShape& shape_;
-    std::size_t seen_ = 0, odd_ = 0;  // scores, and how many of them are not plain
+    std::size_t seen_ = 0, multi_ = 0;  // scores, and how many of them are not single
 };
 
 }  // namespace limen

@@ -7,8 +7,9 @@
 // rank               O(log slots)
 //
 // Most scores have a single sample with a label, and most samples weigh the same, their unit. The
-// points of such plain scores are whole numbers of units, at most as many as there are slots, so a
-// byte each is enough. Where one score of a leaf is not plain, a side keeps all its points in full.
+// points of such single scores are whole numbers of units, at most as many as there are slots, so a
+// byte each is enough. Where one score of a leaf is not single, tie columns keep all its points in
+// full.
 //
 // Coordinates are sums of weights and stay below 2^62, so the product of two of them fits in 128
 // bits. Nothing is rounded: with doubles, edges that are nearly parallel would be taken for one
@@ -46,7 +47,7 @@ inline Wide cross(const Point& a, const Point& b) {
     return Wide{a.weight} * b.below - Wide{a.below} * b.weight;
 }
 
-inline Point point_of(const Held& held) { return {held.below + held.above, held.below}; }
+inline Point point_of(const ScoreSums& held) { return {held.below + held.above, held.below}; }
 
 // The edges of a child's hull before and after the point where the bridge touches it: no
 // point of the child on that side lies below the line of the edge. The bridge touches there
@@ -73,8 +74,8 @@ struct HullBounds {
 // belongs to it only when it is the first of the tree.
 inline constexpr int hull_leaf_slots = 92;
 
-// What a leaf keeps besides where one of its scores is not plain.
-struct alignas(64) HullSide {
+// What a leaf keeps besides where one of its scores is not single.
+struct alignas(64) HullTieColumns {
     Point points[hull_leaf_slots + 1];
     std::uint32_t count[hull_leaf_slots];
 
@@ -86,21 +87,21 @@ struct alignas(64) HullLeaf {
 
     std::uint8_t used;
     std::uint8_t vertices;
-    std::uint8_t odd;  // how many scores are not plain
+    std::uint8_t multi;  // how many scores are not single
     bool first;
-    HullSide* side;                // null when none is odd
-    std::int64_t unit;             // what plain scores weigh, where there is no side
+    HullTieColumns* ties;          // null when none is multi
+    std::int64_t unit;             // what single scores weigh, where there are no tie columns
     std::uint8_t hull[slots + 1];  // the points that are vertices of the leaf's hull
-    std::uint8_t ones[slots + 1];  // `below` of each point in units, where there is no side
+    std::uint8_t ones[slots + 1];  // `below` of each point in units, where there are no tie columns
     double score[slots];
 
     void reset() {
         ones[0] = 0;
-        used = vertices = odd = 0;
+        used = vertices = multi = 0;
         first = false;
-        side = nullptr;
+        ties = nullptr;
     }
-    Point point(int k) const { return side ? side->points[k] : Point{unit * k, unit * ones[k]}; }
+    Point point(int k) const { return ties ? ties->points[k] : Point{unit * k, unit * ones[k]}; }
     Point total() const { return point(used); }
     Point vertex(int i) const { return point(hull[i]); }
     void narrow(HullBounds& bounds, int i) const {
@@ -108,11 +109,11 @@ struct alignas(64) HullLeaf {
         if (i + 1 < vertices) bounds.narrow_high(vertex(i + 1) - vertex(i));
     }
     bool holds(int slot, double wanted) const { return slot < used && score[slot] == wanted; }
-    Held held(int slot) const {
+    ScoreSums held(int slot) const {
         const Point sum = point(slot + 1) - point(slot);
         return {score[slot], sum.below, sum.weight - sum.below, count(slot)};
     }
-    std::uint32_t count(int slot) const { return side ? side->count[slot] : 1; }
+    std::uint32_t count(int slot) const { return ties ? ties->count[slot] : 1; }
     // How many scores lie below the given one.
     int rank(double wanted) const {
         return count_where([=](double held) { return held < wanted; });
@@ -128,9 +129,9 @@ struct alignas(64) HullLeaf {
         return static_cast<int>(at - score);
     }
     std::int64_t count_below(int k) const {
-        if (!side) return k;
+        if (!ties) return k;
         std::int64_t sum = 0;
-        for (int i = 0; i < k; ++i) sum += side->count[i];
+        for (int i = 0; i < k; ++i) sum += ties->count[i];
         return sum;
     }
     // Which vertex point k is; -1 when it is none.
@@ -153,20 +154,20 @@ struct alignas(64) HullLeaf {
         return low;
     }
 
-    // The next three where the leaf has a side if it needs one afterwards.
+    // The next three where the leaf has tie columns if it needs them afterwards.
     void add(int slot, const Point& delta, std::int64_t samples) {
-        for (int k = slot + 1; k <= used; ++k) side->points[k] += delta;
-        side->count[slot] += static_cast<std::uint32_t>(samples);
+        for (int k = slot + 1; k <= used; ++k) ties->points[k] += delta;
+        ties->count[slot] += static_cast<std::uint32_t>(samples);
         renew_hull(slot + 1, 0);
     }
-    void open(int slot, const Held& held) {
+    void open(int slot, const ScoreSums& held) {
         move(score, slot, slot + 1);
         score[slot] = held.score;
-        if (side) {
+        if (ties) {
             const Point delta = point_of(held);
-            move(side->count, slot, slot + 1);
-            side->count[slot] = held.count;
-            for (int k = used; k >= slot; --k) side->points[k + 1] = side->points[k] + delta;
+            move(ties->count, slot, slot + 1);
+            ties->count[slot] = held.count;
+            for (int k = used; k >= slot; --k) ties->points[k + 1] = ties->points[k] + delta;
         } else {
             std::memmove(ones + slot + 1, ones + slot, static_cast<std::size_t>(used - slot + 1));
             if (held.below)
@@ -177,29 +178,29 @@ struct alignas(64) HullLeaf {
     }
     void close(int slot, const Point& delta) {
         move(score, slot + 1, slot);
-        if (side) move(side->count, slot + 1, slot);
-        const int one = side ? 0 : ones[slot + 1] - ones[slot];
+        if (ties) move(ties->count, slot + 1, slot);
+        const int one = ties ? 0 : ones[slot + 1] - ones[slot];
         --used;
-        if (side)
-            for (int k = slot + 1; k <= used; ++k) side->points[k] = side->points[k + 1] + delta;
+        if (ties)
+            for (int k = slot + 1; k <= used; ++k) ties->points[k] = ties->points[k + 1] + delta;
         else
             for (int k = slot + 1; k <= used; ++k)
                 ones[k] = static_cast<std::uint8_t>(ones[k + 1] - one);
         renew_hull(slot + 1, -1);
     }
 
-    // Keep all points in full from now on, or only as the plain ones that they are.
-    void take_side(HullSide* taken) {
+    // Keep all points in full from now on, or only as the single ones that they are.
+    void take_ties(HullTieColumns* taken) {
         for (int k = 0; k <= used; ++k) taken->points[k] = point(k);
         for (int i = 0; i < used; ++i) taken->count[i] = count(i);
-        side = taken;
+        ties = taken;
     }
-    HullSide* leave_side(std::int64_t plain) {
-        unit = plain;
+    HullTieColumns* leave_ties(std::int64_t single) {
+        unit = single;
         for (int k = 1; k <= used; ++k)
             ones[k] = static_cast<std::uint8_t>(
-                ones[k - 1] + (side->points[k].below > side->points[k - 1].below));
-        return std::exchange(side, nullptr);
+                ones[k - 1] + (ties->points[k].below > ties->points[k - 1].below));
+        return std::exchange(ties, nullptr);
     }
 
     // The hull of all points, one after the other.
@@ -218,9 +219,9 @@ private:
 
     // Whether point b lies strictly below the line from a to c.
     bool below_line(int a, int b, int c) const {
-        if (!side) return (b - a) * (ones[c] - ones[b]) > (ones[b] - ones[a]) * (c - b);
-        const Point middle = side->points[b];
-        return cross(middle - side->points[a], side->points[c] - middle) > 0;
+        if (!ties) return (b - a) * (ones[c] - ones[b]) > (ones[b] - ones[a]) * (c - b);
+        const Point middle = ties->points[b];
+        return cross(middle - ties->points[a], ties->points[c] - middle) > 0;
     }
 
     // Points after the last vertex in ascending order: a vertex goes when it does not lie

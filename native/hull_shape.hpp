@@ -52,11 +52,11 @@ class HullShape : public HullView {
 public:
     static constexpr int leaf_slots = HullLeaf::slots;
 
-    std::size_t memory() const { return leaves_.memory() + sides_.memory() + nodes_.memory(); }
+    std::size_t memory() const { return leaves_.memory() + ties_.memory() + nodes_.memory(); }
     int leaf_capacity() const { return leaf_capacity_; }
 
     // Become the tree of these scores, which ascend strictly. Leaves keep an eighth free.
-    void load(const std::vector<Held>& held) {
+    void load(const std::vector<ScoreSums>& held) {
         HullShape built(leaf_capacity_);
         if (!held.empty()) {
             built.unit_ = usual_weight(held.data(), held.size());
@@ -68,7 +68,7 @@ public:
             built.total_ = whole.total;
             built.count_ = whole.count;
             built.distinct_ = held.size();
-            built.reserve_sides(built.leaves_.in_use(), built.odd_);
+            built.reserve_ties(built.leaves_.in_use(), built.multi_);
         }
         swap(built);
     }
@@ -77,7 +77,7 @@ public:
     // losses must be multiples of 2^-bits. No slope changes, so no edge does.
     void scale(int bits) {
         if (!root_) return;
-        // Where it cannot be scaled, no score is plain, and none will be.
+        // Where it cannot be scaled, no score is single, and none will be.
         const bool exact = bits >= 0 ? unit_ <= std::numeric_limits<std::int64_t>::max() >> bits
                                      : unit_ % (std::int64_t{1} << -bits) == 0;
         unit_ = exact ? limen::scaled(unit_, bits) : 0;
@@ -87,7 +87,7 @@ public:
 
     void clear() {
         leaves_.clear();
-        sides_.clear();
+        ties_.clear();
         nodes_.clear();
         forget_all();
     }
@@ -98,12 +98,12 @@ public:
         reserved_ = scores;
         if (leaves_.in_use() <= 1 &&
             distinct_ + scores <= static_cast<std::size_t>(leaf_capacity_)) {
-            reserve_sides(1, odd_ + scores);  // one leaf is enough, as it is for most groups
+            reserve_ties(1, multi_ + scores);  // one leaf is enough, as it is for most groups
             return leaves_.reserve(1 - leaves_.in_use());
         }
         const std::size_t held = std::max(distinct_, std::min(distinct_ + scores, most));
         const std::size_t leaves = held / static_cast<std::size_t>(fewest()) + 1;
-        reserve_sides(leaves, odd_ + scores);
+        reserve_ties(leaves, multi_ + scores);
         if (leaves_.spare() > scores && nodes_.spare() > scores) return;
         leaves_.reserve(std::min(scores, leaves - leaves_.in_use()) + 1);
         nodes_.reserve(std::min(scores, leaves - nodes_.in_use()) + 1);
@@ -127,16 +127,16 @@ protected:
         std::swap(count_, other.count_);
         std::swap(reserved_, other.reserved_);
         std::swap(unit_, other.unit_);
-        std::swap(odd_, other.odd_);
+        std::swap(multi_, other.multi_);
         leaves_.swap(other.leaves_);
-        sides_.swap(other.sides_);
+        ties_.swap(other.ties_);
         nodes_.swap(other.nodes_);
     }
 
     // The first leaf, for a score that comes.
-    void plant(const Held& held) {
+    void plant(const ScoreSums& held) {
         unit_ = usual_weight(&held, 1);
-        if (!plain(held)) reserve_sides(1, 1);
+        if (!is_single(held)) reserve_ties(1, 1);
         Leaf* leaf = make_leaf();
         leaf->first = true;
         root_ = Link(leaf);
@@ -145,29 +145,29 @@ protected:
     // The last score is gone. Memory that was reserved stays.
     void let_go(Leaf* leaf) {
         if (!reserved_) return clear();
-        give_back_side(leaf);
+        give_back_ties(leaf);
         leaves_.give_back(leaf);
         forget_all();
     }
 
     // A single sample with a label that weighs the unit; most are such.
-    bool plain(const Held& held) const {
+    bool is_single(const ScoreSums& held) const {
         return held.count == 1 && held.below + held.above == unit_ &&
                (held.below == 0 || held.above == 0);
     }
 
-    // Make sure that so many more scores need not be plain.
-    void reserve_odd(std::size_t scores) { reserve_sides(leaves_.in_use(), odd_ + scores); }
+    // Make sure that so many more scores need not be single.
+    void reserve_multi(std::size_t scores) { reserve_ties(leaves_.in_use(), multi_ + scores); }
 
-    // One more score of the leaf will not be plain, or one less.
-    void make_odd(Leaf* leaf) {
-        reserve_odd(1);
-        ++odd_;
-        if (!leaf->odd++) leaf->take_side(sides_.make());
+    // One more score of the leaf will not be single, or one less.
+    void make_multi(Leaf* leaf) {
+        reserve_multi(1);
+        ++multi_;
+        if (!leaf->multi++) leaf->take_ties(ties_.make());
     }
-    void make_plain(Leaf* leaf) {
-        --odd_;
-        if (--leaf->odd == 0) sides_.give_back(leaf->leave_side(unit_));
+    void make_single(Leaf* leaf) {
+        --multi_;
+        if (--leaf->multi == 0) ties_.give_back(leaf->leave_ties(unit_));
     }
 
     // Make two leaves of the full one at the end of the path, and go to the one for a score.
@@ -175,8 +175,8 @@ protected:
     Leaf* split(Path& path, double score) {
         leaves_.reserve(1);
         nodes_.reserve(1);
-        reserve_sides(leaves_.in_use() + 1, odd_ + 1);
-        Held held[leaf_slots];
+        reserve_ties(leaves_.in_use() + 1, multi_ + 1);
+        ScoreSums held[leaf_slots];
         Leaf* left = path.end->leaf();
         const int used = unload(left, held);
         if (path.depth == 0) unit_ = usual_weight(held, static_cast<std::size_t>(used));
@@ -204,7 +204,7 @@ protected:
         Node* node = joint.node();
         if (right) point += node->left;
         Leaf *a = node->child[0].leaf(), *b = node->child[1].leaf();
-        Held held[2 * leaf_slots];
+        ScoreSums held[2 * leaf_slots];
         int used = unload(a, held);
         used += unload(b, held + used);
         if (used > leaf_capacity_ * 3 / 4) {
@@ -260,8 +260,8 @@ protected:
 
     int leaf_capacity_;
     std::size_t reserved_ = 0;  // for so many scores memory is kept, even when all are gone
-    std::int64_t unit_ = 0;     // what plain scores weigh
-    std::size_t odd_ = 0;       // how many scores are not plain
+    std::int64_t unit_ = 0;     // what single scores weigh
+    std::size_t multi_ = 0;     // how many scores are not single
 
 private:
     // A part of the tree that its parent does not know yet.
@@ -274,15 +274,15 @@ private:
 
     void forget_all() {
         root_ = Link();
-        distinct_ = odd_ = 0;
+        distinct_ = multi_ = 0;
         total_ = {};
         count_ = 0;
     }
 
     // The weight of more than half of the single samples with a label, if there is one.
-    static std::int64_t usual_weight(const Held* held, std::size_t n) {
+    static std::int64_t usual_weight(const ScoreSums* held, std::size_t n) {
         std::int64_t usual = 0, votes = 0;
-        for (const Held* each = held; each != held + n; ++each) {
+        for (const ScoreSums* each = held; each != held + n; ++each) {
             if (each->count != 1 || (each->below && each->above)) continue;
             const std::int64_t weight = each->below + each->above;
             if (votes == 0) usual = weight;
@@ -297,32 +297,32 @@ private:
         return leaf;
     }
 
-    // As in the cut tree, scores that are not plain need a side each at most, and no more than
-    // there are leaves. So many are always there, so that leaves can share and merge without
-    // memory.
-    void reserve_sides(std::size_t leaves, std::size_t odd) {
-        const std::size_t needed = std::min(leaves, odd), in_use = sides_.in_use();
-        if (needed > in_use) sides_.reserve(needed - in_use);
+    // As in the cut tree, scores that are not single need tie columns, one set each at most, and no
+    // more than there are leaves. So many are always there, so that leaves can share and merge
+    // without memory.
+    void reserve_ties(std::size_t leaves, std::size_t multi) {
+        const std::size_t needed = std::min(leaves, multi), in_use = ties_.in_use();
+        if (needed > in_use) ties_.reserve(needed - in_use);
     }
 
-    void give_back_side(Leaf* leaf) {
-        if (leaf->side) sides_.give_back(std::exchange(leaf->side, nullptr));
+    void give_back_ties(Leaf* leaf) {
+        if (leaf->ties) ties_.give_back(std::exchange(leaf->ties, nullptr));
     }
 
-    std::int64_t fill(Leaf* leaf, const Held* held, int used) {
-        int odd = 0;
-        for (int i = 0; i < used; ++i) odd += !plain(held[i]);
-        odd_ += static_cast<std::size_t>(odd);
-        leaf->odd = static_cast<std::uint8_t>(odd);
+    std::int64_t fill(Leaf* leaf, const ScoreSums* held, int used) {
+        int multi = 0;
+        for (int i = 0; i < used; ++i) multi += !is_single(held[i]);
+        multi_ += static_cast<std::size_t>(multi);
+        leaf->multi = static_cast<std::uint8_t>(multi);
         leaf->used = static_cast<std::uint8_t>(used);
         leaf->unit = unit_;
-        if (odd) leaf->side = sides_.make();
+        if (multi) leaf->ties = ties_.make();
         std::int64_t count = 0;
         for (int i = 0; i < used; ++i) {
             leaf->score[i] = held[i].score;
-            if (odd) {
-                leaf->side->points[i + 1] = leaf->side->points[i] + point_of(held[i]);
-                leaf->side->count[i] = held[i].count;
+            if (multi) {
+                leaf->ties->points[i + 1] = leaf->ties->points[i] + point_of(held[i]);
+                leaf->ties->count[i] = held[i].count;
             } else {
                 leaf->ones[i + 1] = static_cast<std::uint8_t>(leaf->ones[i] + (held[i].below > 0));
             }
@@ -333,7 +333,7 @@ private:
     }
 
     // Spread entries evenly over two leaves that a node joins.
-    void fill(Node* node, Leaf* left, Leaf* right, const Held* held, int used) {
+    void fill(Node* node, Leaf* left, Leaf* right, const ScoreSums* held, int used) {
         const int half = used / 2;
         node->left_count = fill(left, held, half);
         node->left = left->total();
@@ -347,15 +347,15 @@ private:
     }
 
     // Take all out of a leaf that is then filled anew or given back.
-    int unload(Leaf* leaf, Held* out) {
+    int unload(Leaf* leaf, ScoreSums* out) {
         for (int i = 0; i < leaf->used; ++i) out[i] = leaf->held(i);
-        odd_ -= leaf->odd;
-        give_back_side(leaf);
+        multi_ -= leaf->multi;
+        give_back_ties(leaf);
         return leaf->used;
     }
 
     // Parts `from` to `to` of the `parts` leaves over which the scores are spread evenly.
-    Subtree load(const std::vector<Held>& held, std::size_t parts, std::size_t from,
+    Subtree load(const std::vector<ScoreSums>& held, std::size_t parts, std::size_t from,
                  std::size_t to) {
         if (to - from == 1) {
             const std::size_t start = held.size() * from / parts;
@@ -388,8 +388,8 @@ private:
         if (at.is_leaf()) {
             Leaf* leaf = at.leaf();
             leaf->unit = unit;
-            for (int k = 1; leaf->side && k <= leaf->used; ++k)
-                leaf->side->points[k] = scaled(leaf->side->points[k], bits);
+            for (int k = 1; leaf->ties && k <= leaf->used; ++k)
+                leaf->ties->points[k] = scaled(leaf->ties->points[k], bits);
             return;
         }
         Node* node = at.node();
@@ -400,7 +400,7 @@ private:
     }
 
     Pool<Leaf> leaves_;
-    Pool<HullSide> sides_;
+    Pool<HullTieColumns> ties_;
     Pool<Node> nodes_;
 };
 

@@ -8,7 +8,7 @@
 // blocks                     O(log n) per block at most, O(1) where blocks are dense
 // load, scan                 O(n)
 // memory                     960 bytes per leaf of 92 slots, about two thirds full, and 1,856 more
-//                            where one of its scores is not plain; 192 per inner node
+//                            where one of its scores is not single; 192 per inner node
 //
 // The cut above the k lowest scores is the point (weight, below) of the sums over them. A cut is
 // cheapest for some cost if and only if it is a vertex of the greatest convex minorant, the
@@ -60,25 +60,25 @@ public:
 
     // Add the sums of `held.count` >= 1 samples of one score, which weigh something. `seen` is
     // shown what was held of it before, once nothing can fail any more.
-    void add(const Held& held) {
-        add(held, [](const Held&) {});
+    void add(const ScoreSums& held) {
+        add(held, [](const ScoreSums&) {});
     }
 
     template <class Seen>
-    void add(const Held& held, Seen&& seen) {
+    void add(const ScoreSums& held, Seen&& seen) {
         if (!weighs(held))
             throw std::invalid_argument("a score without weight, or with a negative one");
         if (!root_) plant(held);
         Path path;
         Leaf* leaf = descend(held.score, path);
-        if (leaf->side) prefetch(leaf->side);
+        if (leaf->ties) prefetch(leaf->ties);
         int slot = leaf->rank(held.score);
         const Change change{held.score, point_of(held), held.count, false};
         if (leaf->holds(slot, held.score)) {
-            const Held before = leaf->held(slot);
+            const ScoreSums before = leaf->held(slot);
             if (held.count > std::numeric_limits<std::uint32_t>::max() - before.count)
                 throw std::overflow_error("more than 4294967295 samples of one score");
-            if (plain(before)) make_odd(leaf);
+            if (is_single(before)) make_multi(leaf);
             seen(before);
             shift(path, change);
             leaf->add(slot, change.delta, held.count);
@@ -87,8 +87,8 @@ public:
                 leaf = split(path, held.score);
                 slot = leaf->rank(held.score);
             }
-            if (!plain(held)) make_odd(leaf);
-            seen(Held{held.score, 0, 0, 0});
+            if (!is_single(held)) make_multi(leaf);
+            seen(ScoreSums{held.score, 0, 0, 0});
             shift(path, change);
             leaf->open(slot, held);
             ++distinct_;
@@ -101,18 +101,18 @@ public:
     // next one stands when memory runs out. Where many go into one part of the tree, each of its
     // bridges is built once.
     template <class Seen>
-    void add_all(const Held*& done, const Held* last, Seen&& seen) {
-        std::size_t odd = 0;
+    void add_all(const ScoreSums*& done, const ScoreSums* last, Seen&& seen) {
+        std::size_t multi = 0;
         std::int64_t unit = -1;  // no unit yet
         while (done != last) {
-            const Held* const first = done;
+            const ScoreSums* const first = done;
             if (root_) {
                 if (unit != unit_) {
                     unit = unit_;
-                    odd = static_cast<std::size_t>(
-                        std::count_if(done, last, [&](const Held& held) { return !plain(held); }));
+                    multi = static_cast<std::size_t>(std::count_if(
+                        done, last, [&](const ScoreSums& held) { return !is_single(held); }));
                 }
-                if (odd) reserve_odd(odd);
+                if (multi) reserve_multi(multi);
                 const Run run = add_run(root_, done, last, seen);
                 total_ += run.sum;
                 count_ += run.count;
@@ -130,14 +130,14 @@ public:
     // false. A score goes with its last sample, which must leave it without losses, and only
     // that one may. Needs no memory, unless losses go without a sample.
     template <class Allows>
-    bool remove(const Held& held, Allows&& allows) {
+    bool remove(const ScoreSums& held, Allows&& allows) {
         if (!root_) return false;
         Path path;
         Leaf* leaf = descend(held.score, path);
-        if (leaf->side) prefetch(leaf->side);
+        if (leaf->ties) prefetch(leaf->ties);
         const int slot = leaf->rank(held.score);
         if (!leaf->holds(slot, held.score)) return false;
-        const Held now = leaf->held(slot);
+        const ScoreSums now = leaf->held(slot);
         if (now.count < held.count || now.below < held.below || now.above < held.above)
             return false;
         const bool closes = now.below == held.below && now.above == held.above;
@@ -147,9 +147,9 @@ public:
             return true;
         }
         const Change change{held.score, -point_of(held), -std::int64_t{held.count}, closes};
-        const Held after{held.score, now.below - held.below, now.above - held.above,
-                         now.count - held.count};
-        if (plain(now) && !closes) make_odd(leaf);
+        const ScoreSums after{held.score, now.below - held.below, now.above - held.above,
+                              now.count - held.count};
+        if (is_single(now) && !closes) make_multi(leaf);
         shift(path, change);
         if (closes) {
             --distinct_;
@@ -158,7 +158,7 @@ public:
         } else {
             leaf->add(slot, change.delta, change.count);
         }
-        if (closes ? !plain(now) : plain(after)) make_plain(leaf);
+        if (closes ? !is_single(now) : is_single(after)) make_single(leaf);
         Point point = leaf->point(closes ? slot : slot + 1);
         if (leaf->used < fewest() && path.depth > 0) shrink(path, point);
         mend(path, change, point);
@@ -166,15 +166,15 @@ public:
     }
 
     // The same for many scores, all of which are held so: nothing can fail.
-    void remove_all(const Held* first, const Held* last) {
-        for (; first != last; ++first) remove(*first, [](const Held&) { return true; });
+    void remove_all(const ScoreSums* first, const ScoreSums* last) {
+        for (; first != last; ++first) remove(*first, [](const ScoreSums&) { return true; });
     }
 
     HullTree copy() const {
         HullTree made(leaf_capacity_);
-        std::vector<Held> all;
+        std::vector<ScoreSums> all;
         all.reserve(distinct_);
-        scan([&](const Held& held) { all.push_back(held); });
+        scan([&](const ScoreSums& held) { all.push_back(held); });
         made.load(all);
         return made;
     }
@@ -268,13 +268,13 @@ private:
     // Add scores from `done` on to a part that all up to `end` belong to, as long as that takes
     // neither memory nor another shape. Sides are reserved, and nothing here can fail.
     template <class Seen>
-    Run add_run(Link at, const Held*& done, const Held* end, Seen& seen) {
+    Run add_run(Link at, const ScoreSums*& done, const ScoreSums* end, Seen& seen) {
         if (at.is_leaf()) return add_run(at.leaf(), done, end, seen);
         Run run;
         if (end - done < fewest_of_run) return run;
         Node* node = at.node();
-        const Held* const middle = std::partition_point(
-            done, end, [=](const Held& held) { return held.score < node->separator; });
+        const ScoreSums* const middle = std::partition_point(
+            done, end, [=](const ScoreSums& held) { return held.score < node->separator; });
         if (done != middle) {
             run = add_run(node->child[0], done, middle, seen);
             node->left += run.sum;
@@ -290,14 +290,14 @@ private:
     }
 
     template <class Seen>
-    Run add_run(Leaf* leaf, const Held*& done, const Held* end, Seen& seen) {
+    Run add_run(Leaf* leaf, const ScoreSums*& done, const ScoreSums* end, Seen& seen) {
         Run run;
         for (; done != end; ++done) {
             const int slot = leaf->rank(done->score);
             if (leaf->used == leaf_capacity_ || leaf->holds(slot, done->score)) break;
             if (!weighs(*done)) break;
-            if (!plain(*done)) make_odd(leaf);
-            seen(Held{done->score, 0, 0, 0});
+            if (!is_single(*done)) make_multi(leaf);
+            seen(ScoreSums{done->score, 0, 0, 0});
             leaf->open(slot, *done);
             ++distinct_;
             run.sum += point_of(*done);
@@ -306,7 +306,7 @@ private:
         return run;
     }
 
-    static bool weighs(const Held& held) {
+    static bool weighs(const ScoreSums& held) {
         return held.below >= 0 && held.above >= 0 && held.below + held.above > 0;
     }
 };

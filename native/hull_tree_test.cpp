@@ -77,8 +77,8 @@ bool same(const HullCut& a, const HullCut& b) {
            (!a.has_lower || a.lower == b.lower) && (!a.has_upper || a.upper == b.upper);
 }
 
-std::vector<Held> listed(const Ordered& ordered) {
-    std::vector<Held> all;
+std::vector<ScoreSums> listed(const Ordered& ordered) {
+    std::vector<ScoreSums> all;
     for (const auto& [score, sums] : ordered)
         all.push_back({score, sums.below, sums.above, static_cast<std::uint32_t>(sums.count)});
     return all;
@@ -104,16 +104,17 @@ class Pair {
 public:
     explicit Pair(int capacity) : tree(capacity) {}
 
-    void add(const Held& held) {
+    void add(const ScoreSums& held) {
         tree.add(held);
         ordered[held.score] = plus(ordered[held.score], {held.below, held.above, held.count});
     }
 
-    void remove(const Held& held, const std::string& note) {
+    void remove(const ScoreSums& held, const std::string& note) {
         const auto at = ordered.find(held.score);
-        const Held expected{held.score, at->second.below, at->second.above,
-                            static_cast<std::uint32_t>(at->second.count)};
-        CHECK_NOTE(tree.remove(held, [&](const Held& now) { return same(now, expected); }), note);
+        const ScoreSums expected{held.score, at->second.below, at->second.above,
+                                 static_cast<std::uint32_t>(at->second.count)};
+        CHECK_NOTE(tree.remove(held, [&](const ScoreSums& now) { return same(now, expected); }),
+                   note);
         at->second.below -= held.below;
         at->second.above -= held.above;
         if ((at->second.count -= held.count) == 0) ordered.erase(at);
@@ -183,7 +184,7 @@ public:
         check_fit(note);
         check_best(note);
         check_vertices(note);
-        const std::vector<Held> expected = listed(ordered);
+        const std::vector<ScoreSums> expected = listed(ordered);
         CHECK_NOTE(same(expected, listed(tree)), note);
         const std::vector<Block> blocks = pooled(ordered);
         const std::size_t stride = 1 + expected.size() / 40;
@@ -225,11 +226,11 @@ const std::vector<Shape> shapes = {
 
 struct Kind {
     const char* name;
-    std::function<Held(Random&, double)> sample;
+    std::function<ScoreSums(Random&, double)> sample;
 };
 
-Held labelled(double score, bool label, std::int64_t weight) {
-    return label ? Held{score, weight, 0, 1} : Held{score, 0, weight, 1};
+ScoreSums labelled(double score, bool label, std::int64_t weight) {
+    return label ? ScoreSums{score, weight, 0, 1} : ScoreSums{score, 0, weight, 1};
 }
 
 double share(double score) { return score < 1e300 ? 1 / (1 + std::exp(-2 * score)) : 1.0; }
@@ -244,24 +245,24 @@ const std::vector<Kind> kinds = {
      [](Random& r, double score) {
          const auto below = static_cast<std::int64_t>(r() % 4);
          const auto above = static_cast<std::int64_t>(1 + r() % 3);
-         return Held{score, below, above, static_cast<std::uint32_t>(1 + r() % 3)};
+         return ScoreSums{score, below, above, static_cast<std::uint32_t>(1 + r() % 3)};
      }},
     {"one_to_two_to_the_forty",
      [](Random& r, double score) { return labelled(score, r() % 2, std::int64_t{1} << r() % 41); }},
     {"nearly_parallel",
      [](Random& r, double score) {
          const auto huge = (std::int64_t{1} << 48) + static_cast<std::int64_t>(r() % 3);
-         return Held{score, huge + static_cast<std::int64_t>(r() % 3), huge, 1};
+         return ScoreSums{score, huge + static_cast<std::int64_t>(r() % 3), huge, 1};
      }},
     {"mostly_alike",
      [](Random& r, double score) {
          if (r() % 12) return labelled(score, r() % 2, 4);
-         return Held{score, static_cast<std::int64_t>(r() % 5), 4, 1};
+         return ScoreSums{score, static_cast<std::int64_t>(r() % 5), 4, 1};
      }},
 };
 
 // Adds and removes at the given odds, so that the trees grow and shrink again and again.
-void churn(Pair& pair, std::vector<Held>& samples, const Shape& shape, const Kind& kind,
+void churn(Pair& pair, std::vector<ScoreSums>& samples, const Shape& shape, const Kind& kind,
            Random& random, int steps, unsigned adds_of_ten, bool every_step,
            const std::string& note) {
     for (int step = 0; step < steps; ++step) {
@@ -295,13 +296,13 @@ struct TheTotal {
 struct TheDistinct {
     friend auto expose(TheDistinct);
 };
-struct TheOdd {
-    friend auto expose(TheOdd);
+struct TheMulti {
+    friend auto expose(TheMulti);
 };
 
 template struct Exposed<TheTotal, &HullTree::total_>;
 template struct Exposed<TheDistinct, &HullTree::distinct_>;
-template struct Exposed<TheOdd, &HullTree::odd_>;
+template struct Exposed<TheMulti, &HullTree::multi_>;
 
 using Leaf = HullLeaf;
 using Node = HullNode;
@@ -323,7 +324,7 @@ Leaf& leaf(HullTree& tree) {
 }
 
 // The same shape with nothing but single samples of one weight.
-void make_plain(HullTree& tree) {
+void make_single(HullTree& tree) {
     tree.clear();
     for (int i = 0; i < 40; ++i) tree.add(labelled(i, i % 3 == 0, 5));
     tree.check();
@@ -343,7 +344,7 @@ TEST_CASE("an empty tree has one cut, no block and no sums") {
     CHECK(fit(tree).empty() && tree.totals() == RunSums{});
     CHECK(!tree.around(0.5).has_lower && !tree.around(0.5).has_upper);
     CHECK(tree.sums_below(0.5) == RunSums{} && tree.sums_at_or_below(inf) == RunSums{});
-    CHECK(same(Held{0.5, 0, 0, 0}, tree.find(0.5)));
+    CHECK(same(ScoreSums{0.5, 0, 0, 0}, tree.find(0.5)));
     CHECK(!tree.remove({0.5, 1, 0, 1}, always));
 }
 
@@ -370,7 +371,7 @@ TEST_CASE("the fit equals pooled adjacent violators after every change") {
                 for (int repeat = 0; repeat < thoroughness; ++repeat) {
                     Random random(++seed);
                     Pair pair(capacity);
-                    std::vector<Held> samples;
+                    std::vector<ScoreSums> samples;
                     const std::string note =
                         std::string(shape.name) + " " + kind.name + with_seed(seed);
                     churn(pair, samples, shape, kind, random, 60, 8, true, note + ", growing");
@@ -386,7 +387,7 @@ TEST_CASE("larger trees grow to hundreds of leaves and shrink to nothing") {
             for (std::size_t k : {0u, 1u, 3u}) {
                 Random random(++seed);
                 Pair pair(capacity);
-                std::vector<Held> samples;
+                std::vector<ScoreSums> samples;
                 const std::string note =
                     std::string(shapes[s].name) + " " + kinds[k].name + with_seed(seed);
                 const int steps = 120 * thoroughness;
@@ -410,7 +411,7 @@ TEST_CASE("a window that slides over ascending, descending and random scores") {
         for (std::size_t s : {0u, 1u, 3u}) {
             Random random(30000);
             Pair pair(capacity);
-            std::vector<Held> samples;
+            std::vector<ScoreSums> samples;
             const std::size_t width = 150;
             for (int step = 0; step < 400 * thoroughness; ++step) {
                 samples.push_back(kinds[1].sample(random, shapes[s].score(random, step)));
@@ -492,7 +493,7 @@ TEST_CASE("totals may come close to two to the 62") {
                 Random random(++seed);
                 Pair pair(capacity);
                 const std::int64_t most = (limit - 1) / scores;
-                std::vector<Held> samples;
+                std::vector<ScoreSums> samples;
                 for (int i = 0; i < scores; ++i) {
                     const auto less = static_cast<std::int64_t>(random() % 1000);
                     const double score = i * 37 % 211;
@@ -503,7 +504,7 @@ TEST_CASE("totals may come close to two to the 62") {
                     check_sound(pair.tree, "near the limit" + with_seed(seed));
                 }
                 pair.check_all("near the limit" + with_seed(seed));
-                for (const Held& sample : samples) {
+                for (const ScoreSums& sample : samples) {
                     pair.remove(sample, "near the limit");
                     check_sound(pair.tree, "near the limit" + with_seed(seed));
                     pair.check_fit("near the limit" + with_seed(seed));
@@ -518,16 +519,16 @@ TEST_CASE("large and small weights of the same proportions give the same fit") {
         for (std::size_t k : {0u, 1u, 2u}) {
             Random random(++seed);
             HullTree small(capacity), large(capacity);
-            std::vector<Held> samples;
+            std::vector<ScoreSums> samples;
             for (int step = 0; step < 300 * thoroughness; ++step) {
                 if (samples.empty() || random() % 10 < (step / 200 % 2 ? 3u : 8u)) {
                     samples.push_back(kinds[k].sample(random, shapes[3].score(random, step)));
-                    Held held = samples.back();
+                    ScoreSums held = samples.back();
                     small.add(held);
                     held.below <<= 40, held.above <<= 40;
                     large.add(held);
                 } else {
-                    Held held = samples.back();
+                    ScoreSums held = samples.back();
                     samples.pop_back();
                     CHECK(small.remove(held, always));
                     held.below <<= 40, held.above <<= 40;
@@ -568,7 +569,7 @@ TEST_CASE("loading any number of scores equals adding them, and changes go on fr
         for (int size = 0; size <= 500; size += size < 40 ? 1 : 23) {
             Random random(static_cast<std::uint64_t>(70000 + size));
             Pair pair(capacity);
-            std::vector<Held> samples, sorted;
+            std::vector<ScoreSums> samples, sorted;
             for (int i = 0; i < size; ++i) {
                 samples.push_back(kinds[1].sample(random, i));
                 pair.ordered[i] = {samples[samples.size() - 1].below,
@@ -588,10 +589,10 @@ TEST_CASE("loading any number of scores equals adding them, and changes go on fr
 }
 
 // Sorted, and one entry for each score.
-std::vector<Held> batch_of(const Shape& shape, const Kind& kind, Random& random, int size) {
+std::vector<ScoreSums> batch_of(const Shape& shape, const Kind& kind, Random& random, int size) {
     Ordered ordered;
     for (int step = 0; step < size; ++step) {
-        const Held held = kind.sample(random, shape.score(random, step));
+        const ScoreSums held = kind.sample(random, shape.score(random, step));
         RunSums& sums = ordered[held.score];
         sums = plus(sums, {held.below, held.above, held.count});
     }
@@ -607,16 +608,17 @@ TEST_CASE("batches of ascending scores equal adding them one by one") {
                 Pair pair(capacity);
                 const std::string note = std::string(shapes[s].name) + " " + kind.name;
                 for (int size : {1, 5, 200, 3, 40, 300, 90}) {
-                    const std::vector<Held> batch = batch_of(shapes[s], kind, random, size);
+                    const std::vector<ScoreSums> batch = batch_of(shapes[s], kind, random, size);
                     std::size_t seen = 0;
-                    const Held* done = batch.data();
-                    pair.tree.add_all(done, batch.data() + batch.size(), [&](const Held& before) {
-                        const RunSums& sums = pair.ordered[before.score];
-                        seen += before.score == done->score && before.below == sums.below &&
-                                before.above == sums.above && before.count == sums.count;
-                    });
+                    const ScoreSums* done = batch.data();
+                    pair.tree.add_all(
+                        done, batch.data() + batch.size(), [&](const ScoreSums& before) {
+                            const RunSums& sums = pair.ordered[before.score];
+                            seen += before.score == done->score && before.below == sums.below &&
+                                    before.above == sums.above && before.count == sums.count;
+                        });
                     CHECK_NOTE(seen == batch.size(), note + with_seed(seed));
-                    for (const Held& held : batch) {
+                    for (const ScoreSums& held : batch) {
                         RunSums& sums = pair.ordered[held.score];
                         sums = plus(sums, {held.below, held.above, held.count});
                     }
@@ -636,14 +638,14 @@ TEST_CASE("a batch without memory for all of it is added up to where it stopped"
                 const int held = k < 6 ? 150 : k == 6 ? capacity : 0;
                 for (int i = held; i-- > 0;)
                     pair.add(labelled(i, i % 3 == 0, i + 1 < held ? 4 : 1));
-                const std::vector<Held> batch =
+                const std::vector<ScoreSums> batch =
                     batch_of(shapes[k < 6 ? 4 : 3], kinds[k % 6], random, 60);
-                const Held* done = batch.data();
+                const ScoreSums* done = batch.data();
                 const bool enough = testing::succeeds_with(granted, [&] {
-                    pair.tree.add_all(done, batch.data() + batch.size(), [](const Held&) {});
+                    pair.tree.add_all(done, batch.data() + batch.size(), [](const ScoreSums&) {});
                 });
                 CHECK(enough == (done == batch.data() + batch.size()));
-                for (const Held* held = batch.data(); held != done; ++held) {
+                for (const ScoreSums* held = batch.data(); held != done; ++held) {
                     RunSums& sums = pair.ordered[held->score];
                     sums = plus(sums, {held->below, held->above, held->count});
                 }
@@ -659,12 +661,12 @@ TEST_CASE("a finer unit multiplies every sum and moves no block, and a coarser o
             for (int bits : {0, 1, 7, 20}) {
                 Random random(++seed);
                 Pair pair(capacity);
-                std::vector<Held> samples;
+                std::vector<ScoreSums> samples;
                 const std::string note = "bits " + std::to_string(bits) + with_seed(seed);
                 churn(pair, samples, shapes[3], kinds[2], random, size, 9, false, note);
                 pair.tree.scale(bits);
                 for (auto& [score, sums] : pair.ordered) sums.below <<= bits, sums.above <<= bits;
-                for (Held& sample : samples) sample.below <<= bits, sample.above <<= bits;
+                for (ScoreSums& sample : samples) sample.below <<= bits, sample.above <<= bits;
                 pair.check_all(note);
                 churn(pair, samples, shapes[3], kinds[2], random, 40, 3, true, note + ", refined");
                 pair.tree.scale(5);
@@ -678,7 +680,7 @@ TEST_CASE("removing what is not held changes nothing") {
     for (int capacity : capacities) {
         HullTree tree(capacity);
         for (int i = 0; i < 100; ++i) tree.add({double(2 * i), i % 3 + 1, i % 2 + 1, 2});
-        const std::vector<Held> before = listed(tree);
+        const std::vector<ScoreSums> before = listed(tree);
         const std::vector<Block> blocks = fit(tree);
         for (int i = -1; i <= 100; ++i) CHECK(!tree.remove({2.0 * i + 1, 1, 0, 1}, always));
         for (double score : {-inf, inf, tiny, -tiny}) CHECK(!tree.remove({score, 1, 0, 1}, always));
@@ -690,7 +692,7 @@ TEST_CASE("removing what is not held changes nothing") {
             // Samples would be left without weight, or weight without samples.
             CHECK(!tree.remove({2.0 * i, below, above, 1}, always));
             CHECK(!tree.remove({2.0 * i, below, 0, 2}, always));
-            CHECK(!tree.remove({2.0 * i, below, above, 2}, [](const Held&) { return false; }));
+            CHECK(!tree.remove({2.0 * i, below, above, 2}, [](const ScoreSums&) { return false; }));
         }
         tree.check();
 
@@ -702,15 +704,15 @@ TEST_CASE("an addition shows what was held before, once, and nothing when it is 
     HullTree tree(4);
     int seen = 0;
     for (int i = 0; i < 60; ++i) {
-        const Held held{double(i % 20), i, 2 * i + 1, 1}, before = tree.find(held.score);
-        tree.add(held, [&](const Held& shown) { seen += same(shown, before); });
+        const ScoreSums held{double(i % 20), i, 2 * i + 1, 1}, before = tree.find(held.score);
+        tree.add(held, [&](const ScoreSums& shown) { seen += same(shown, before); });
     }
     CHECK(seen == 60);
-    const Held crowd{100, 1, 0, std::numeric_limits<std::uint32_t>::max()};
+    const ScoreSums crowd{100, 1, 0, std::numeric_limits<std::uint32_t>::max()};
     tree.add(crowd);
     bool refused = false;
     try {
-        tree.add({100, 1, 0, 1}, [&](const Held&) { ++seen; });
+        tree.add({100, 1, 0, 1}, [&](const ScoreSums&) { ++seen; });
     } catch (const std::overflow_error&) {
         refused = true;
     }
@@ -738,7 +740,7 @@ TEST_CASE("single samples of one weight take less than half of what others take"
         HullTree alike, others;
         Random random(91000);
         for (int step = 0; step < 30000; ++step) {
-            const Held held = labelled(shapes[3].score(random, step), random() % 2, weight);
+            const ScoreSums held = labelled(shapes[3].score(random, step), random() % 2, weight);
             alike.add(held);
             others.add({held.score, held.below, held.above, 2});
         }
@@ -764,7 +766,7 @@ TEST_CASE("scores become alike and different again as their samples come and go"
         for (int repeat = 0; repeat < thoroughness; ++repeat) {
             Random random(++seed);
             Pair pair(capacity);
-            std::vector<Held> samples;
+            std::vector<ScoreSums> samples;
             const auto take_back = [&](std::size_t at) {
                 pair.remove(samples[at], "one of many" + with_seed(seed));
                 samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(at));
@@ -776,9 +778,10 @@ TEST_CASE("scores become alike and different again as their samples come and go"
                 pair.add(samples.back());
                 if (random() % 2) take_back(random() % samples.size());
                 // Losses that go without a sample, and come back with one.
-                const Held& some = samples.empty() ? Held{} : samples[random() % samples.size()];
+                const ScoreSums& some =
+                    samples.empty() ? ScoreSums{} : samples[random() % samples.size()];
                 if (some.count && random() % 8 == 0) {
-                    const Held half{some.score, some.below / 2, some.above / 2, 0};
+                    const ScoreSums half{some.score, some.below / 2, some.above / 2, 0};
                     pair.remove(half, "half of one" + with_seed(seed));
                     check_sound(pair.tree, "half of one" + with_seed(seed));
                     pair.tree.add({half.score, half.below, half.above, 1});
@@ -791,7 +794,7 @@ TEST_CASE("scores become alike and different again as their samples come and go"
                     const std::int64_t by = 9 - finer, from = finer;
                     for (auto& [at, sums] : pair.ordered)
                         sums = {sums.below * by / from, sums.above * by / from, sums.count};
-                    for (Held& each : samples)
+                    for (ScoreSums& each : samples)
                         each.below = each.below * by / from, each.above = each.above * by / from;
                 }
                 check_sound(pair.tree, "step " + std::to_string(step) + with_seed(seed));
@@ -861,8 +864,8 @@ TEST_CASE("an addition without memory for it changes nothing") {
             HullTree tree(capacity);
             Random random(0);
             for (int step = 0; step < 150; ++step) {
-                const Held held{shapes[s].score(random, step), step % 3, step % 2 + 1, 1};
-                const std::vector<Held> before = listed(tree);
+                const ScoreSums held{shapes[s].score(random, step), step % 3, step % 2 + 1, 1};
+                const std::vector<ScoreSums> before = listed(tree);
                 const std::vector<Block> blocks = fit(tree);
                 const RunSums totals = tree.totals();
                 for (long granted = 0; !testing::succeeds_with(granted, [&] { tree.add(held); });
@@ -879,7 +882,7 @@ TEST_CASE("an addition without memory for it changes nothing") {
 TEST_CASE("a load without memory for it changes nothing") {
     HullTree tree(4);
     tree.add({1.0, 1, 0, 1});
-    std::vector<Held> many;
+    std::vector<ScoreSums> many;
     for (int i = 0; i < 200; ++i) many.push_back({double(i), i % 2, 1, 1});
     for (long granted = 0; !testing::succeeds_with(granted, [&] { tree.load(many); }); ++granted) {
         tree.check();
@@ -907,17 +910,17 @@ TEST_CASE("removing needs no memory") {
 }
 
 // Two such scores that were loaded into one leaf part when it shares with another.
-TEST_CASE("removing from a small loaded tree needs no memory, wherever its odd scores are") {
+TEST_CASE("removing from a small loaded tree needs no memory, wherever its multi scores are") {
     for (int scores = 5; scores < 24; ++scores)
-        for (int odd = 1; odd < scores; ++odd)
+        for (int multi = 1; multi < scores; ++multi)
             for (int first = 0; first < scores; ++first) {
-                std::vector<Held> all;
+                std::vector<ScoreSums> all;
                 for (int i = 0; i < scores; ++i)
-                    all.push_back({double(i), i == odd || i == odd - 1, 1, 1});
+                    all.push_back({double(i), i == multi || i == multi - 1, 1, 1});
                 HullTree tree(4);
                 tree.load(all);
                 std::rotate(all.begin(), all.begin() + first, all.end());
-                for (const Held& held : all)
+                for (const ScoreSums& held : all)
                     CHECK(testing::succeeds_with(0, [&] { tree.remove(held, always); }));
                 CHECK(tree.distinct() == 0);
             }
@@ -942,8 +945,8 @@ TEST_CASE("capacities outside of 4 to the slots of a leaf are refused") {
 TEST_CASE("scores without weight, or with a negative one, are refused") {
     HullTree tree(4);
     tree.add({1.0, 1, 2, 1});
-    for (const Held& held :
-         {Held{2.0, 0, 0, 1}, Held{1.0, 0, 0, 1}, Held{2.0, -1, 3, 1}, Held{2.0, 3, -1, 1}}) {
+    for (const ScoreSums& held : {ScoreSums{2.0, 0, 0, 1}, ScoreSums{1.0, 0, 0, 1},
+                                  ScoreSums{2.0, -1, 3, 1}, ScoreSums{2.0, 3, -1, 1}}) {
         bool refused = false;
         try {
             tree.add(held);
@@ -954,14 +957,14 @@ TEST_CASE("scores without weight, or with a negative one, are refused") {
 
         CHECK(refused && tree.distinct() == 1 && tree.totals() == (RunSums{1, 2, 1}));
     }
-    std::vector<Held> batch;
+    std::vector<ScoreSums> batch;
     for (int i = 0; i < 40; ++i) batch.push_back({2.0 + i, i == 20 ? 0 : 1, 0, 1});
     HullTree roomy;
     roomy.add({1.0, 1, 2, 1});
-    const Held* done = batch.data();
+    const ScoreSums* done = batch.data();
     bool refused = false;
     try {
-        roomy.add_all(done, batch.data() + 40, [](const Held&) {});
+        roomy.add_all(done, batch.data() + 40, [](const ScoreSums&) {});
     } catch (const std::invalid_argument&) {
         refused = true;
     }
@@ -978,19 +981,19 @@ TEST_CASE("every broken invariant is told apart") {
         {"a leaf is too full", [](HullTree& t) { leaf(t).used = 9; }},
         {"a leaf is too empty", [](HullTree& t) { leaf(t).used = 1; }},
         {"a leaf is wrong about being the first", [](HullTree& t) { leaf(t).first = true; }},
-        {"a leaf does not start at 0", [](HullTree& t) { leaf(t).side->points[0].weight = -1; }},
+        {"a leaf does not start at 0", [](HullTree& t) { leaf(t).ties->points[0].weight = -1; }},
         {"scores do not ascend", [](HullTree& t) { leaf(t).score[1] = leaf(t).score[0]; }},
         {"a score is astray", [](HullTree& t) { leaf(t).score[0] = -1000; }},
-        {"a score is held without samples", [](HullTree& t) { leaf(t).side->count[0] = 0; }},
+        {"a score is held without samples", [](HullTree& t) { leaf(t).ties->count[0] = 0; }},
         {"a score is held without weight",
-         [](HullTree& t) { leaf(t).side->points[2] = leaf(t).side->points[1]; }},
-        {"a side is missing or left over", [](HullTree& t) { leaf(t).odd = 0; }},
-        {"the number of odd scores of a leaf is wrong", [](HullTree& t) { --leaf(t).odd; }},
-        {"the number of odd scores is wrong", [](HullTree& t) { ++(t.*expose(TheOdd{})); }},
-        {"a leaf has another unit", [](HullTree& t) { make_plain(t), ++leaf(t).unit; }},
-        {"a leaf does not start at 0", [](HullTree& t) { make_plain(t), ++leaf(t).ones[0]; }},
+         [](HullTree& t) { leaf(t).ties->points[2] = leaf(t).ties->points[1]; }},
+        {"tie columns are missing or left over", [](HullTree& t) { leaf(t).multi = 0; }},
+        {"the number of multi scores of a leaf is wrong", [](HullTree& t) { --leaf(t).multi; }},
+        {"the number of multi scores is wrong", [](HullTree& t) { ++(t.*expose(TheMulti{})); }},
+        {"a leaf has another unit", [](HullTree& t) { make_single(t), ++leaf(t).unit; }},
+        {"a leaf does not start at 0", [](HullTree& t) { make_single(t), ++leaf(t).ones[0]; }},
         {"the sums of a left child are wrong",
-         [](HullTree& t) { make_plain(t), ++leaf(t).ones[leaf(t).used]; }},
+         [](HullTree& t) { make_single(t), ++leaf(t).ones[leaf(t).used]; }},
         {"the hull of a leaf is wrong", [](HullTree& t) { ++leaf(t).vertices; }},
         {"the hull of a leaf is wrong", [](HullTree& t) { leaf(t).hull[0] = 2; }},
         {"the sums of a left child are wrong", [](HullTree& t) { ++inner(t).left.weight; }},

@@ -66,7 +66,7 @@ public:
     HullLink root() const { return root_; }
 
     // What is held of a score; count 0 when it is not held.
-    Held find(double score) const {
+    ScoreSums find(double score) const {
         if (!root_) return {score, 0, 0, 0};
         Link at = root_;
         while (!at.is_leaf()) at = at.node()->child[score >= at.node()->separator];

@@ -25,12 +25,12 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define LIMEN_INLINE inline __attribute__((always_inline))
-#define LIMEN_APART __attribute__((noinline))
-#define LIMEN_WHOLE __attribute__((flatten))  // with all that it calls, but what is apart
+#define LIMEN_NOINLINE __attribute__((noinline))
+#define LIMEN_FLATTEN __attribute__((flatten))  // with all that it calls, but LIMEN_NOINLINE
 #else
 #define LIMEN_INLINE inline
-#define LIMEN_APART
-#define LIMEN_WHOLE
+#define LIMEN_NOINLINE
+#define LIMEN_FLATTEN
 #endif
 
 namespace limen {
@@ -88,16 +88,16 @@ template <Isa isa>
 using IsaConstant = std::integral_constant<Isa, isa>;
 
 template <class Work>
-LIMEN_WHOLE LIMEN_APART auto with_baseline(Work& work) {
+LIMEN_FLATTEN LIMEN_NOINLINE auto with_baseline(Work& work) {
     return work(IsaConstant<Isa::baseline>{});
 }
 #if LIMEN_X86
 template <class Work>
-LIMEN_WHOLE LIMEN_AVX2 auto with_avx2(Work& work) {
+LIMEN_FLATTEN LIMEN_AVX2 auto with_avx2(Work& work) {
     return work(IsaConstant<Isa::avx2>{});
 }
 template <class Work>
-LIMEN_WHOLE LIMEN_AVX512 auto with_avx512(Work& work) {
+LIMEN_FLATTEN LIMEN_AVX512 auto with_avx512(Work& work) {
     return work(IsaConstant<Isa::avx512>{});
 }
 #endif

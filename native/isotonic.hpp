@@ -41,12 +41,12 @@ inline double value_of(const Block& block) {
 }
 
 // The blocks of scores that ascend strictly.
-inline std::vector<Block> fit_blocks(const std::vector<Held>& held) {
+inline std::vector<Block> fit_blocks(const std::vector<ScoreSums>& held) {
     std::vector<Block> blocks;
     const auto direction = [](const Block& block) {
         return Point{block.sums.below + block.sums.above, block.sums.below};
     };
-    for (const Held& next : held) {
+    for (const ScoreSums& next : held) {
         Block block{next.score, next.score, {next.below, next.above, next.count}};
         while (!blocks.empty() && cross(direction(blocks.back()), direction(block)) <= 0) {
             const Block& last = blocks.back();

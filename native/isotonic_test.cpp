@@ -64,8 +64,8 @@ TEST_CASE("larger fractions never become smaller quotients") {
     }
 }
 
-std::vector<Held> random_scores(Random& random, std::size_t n, std::int64_t most) {
-    std::vector<Held> held;
+std::vector<ScoreSums> random_scores(Random& random, std::size_t n, std::int64_t most) {
+    std::vector<ScoreSums> held;
     double score = -5;
     for (std::size_t i = 0; i < n; ++i) {
         score += static_cast<double>(1 + random() % 4) / 8;
@@ -77,7 +77,7 @@ std::vector<Held> random_scores(Random& random, std::size_t n, std::int64_t most
     return held;
 }
 
-std::vector<Block> blocks_of(const std::vector<Held>& held) {
+std::vector<Block> blocks_of(const std::vector<ScoreSums>& held) {
     HullTree tree(4);
     tree.load(held);
     std::vector<Block> blocks;
@@ -89,7 +89,7 @@ TEST_CASE("pooling gives the blocks of the tree") {
     for (std::uint64_t seed = 0; seed < 400; ++seed) {
         Random random(seed);
         const std::int64_t most = seed % 2 ? 3 : std::int64_t{1} << 54;
-        const std::vector<Held> held = random_scores(random, random() % 40, most);
+        const std::vector<ScoreSums> held = random_scores(random, random() % 40, most);
         const std::vector<Block> blocks = fit_blocks(held);
         CHECK_NOTE(blocks_of(held) == blocks, "seed " + std::to_string(seed));
         for (std::size_t i = 1; i < blocks.size(); ++i) {
@@ -104,13 +104,13 @@ TEST_CASE("pooling gives the blocks of the tree") {
 TEST_CASE("a tree and its columns tell the same probability") {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Random random(seed);
-        std::vector<Held> held = random_scores(random, random() % 60, 5);
+        std::vector<ScoreSums> held = random_scores(random, random() % 60, 5);
         if (seed % 3 == 1) held.insert(held.begin(), {-inf, 1, 2, 3});
         if (seed % 3 == 2) held.push_back({inf, 2, 1, 3});
         HullTree tree(4);
         tree.load(held);
         std::vector<double> asked = {-inf, inf, -huge, huge, 0.0, -0.0, tiny};
-        for (const Held& one : held)
+        for (const ScoreSums& one : held)
             for (double score : {one.score, one.score + 1.0 / 16, one.score - 1.0 / 16,
                                  std::nextafter(one.score, inf), std::nextafter(one.score, -inf)})
                 asked.push_back(score);
@@ -128,7 +128,7 @@ TEST_CASE("a tree and its columns tell the same probability") {
 TEST_CASE("a copy of the hull answers as the tree did before it changed") {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Random random(seed);
-        std::vector<Held> held = random_scores(random, random() % 60, 5);
+        std::vector<ScoreSums> held = random_scores(random, random() % 60, 5);
         if (seed % 3 == 1) held.insert(held.begin(), {-inf, 1, 2, 3});
         if (seed % 3 == 2) held.push_back({inf, 2, 1, 3});
         HullTree tree(4), before(4);
@@ -152,7 +152,7 @@ TEST_CASE("a copy of the hull answers as the tree did before it changed") {
         before.vertices([&](const HullCut& cut) { theirs.push_back(cut); });
         CHECK(cuts == theirs);
         std::vector<double> asked = {-inf, inf, -huge, huge, 0.0};
-        for (const Held& one : held)
+        for (const ScoreSums& one : held)
             for (double score : {one.score, one.score + 1.0 / 16, one.score - 1.0 / 16})
                 asked.push_back(score);
         for (Between between : {Between::step, Between::linear}) {

@@ -91,7 +91,7 @@ public:
         found.find<BaselineKernels>(shape);
         require_sound(cut_ == found.cut_, "the best cut kept is not the best");
         std::int64_t value = 0;
-        shape.scan([&](const Held& held) {
+        shape.scan([&](const ScoreSums& held) {
             value += held.above - held.below;
             if (rivals_used_ == 0 || held.score < rivals_[rivals_used_ - 1].from) return;
             int at = 0;
@@ -102,18 +102,18 @@ public:
 
 private:
     // Cuts above the best one, by the range of their lower scores: from here up to the next.
-    struct Rivals {
+    struct RunnersUp {
         double from;
         std::int64_t lead;  // of the best cut over the best of these, or less
     };
     static constexpr int most_rivals = 8;
 
-    // Rivals come from far to near; when there is no room, the two nearest become one.
-    void meet(const Rivals& rivals) {
+    // RunnersUp come from far to near; when there is no room, the two nearest become one.
+    void meet(const RunnersUp& rivals) {
         if (rivals_used_ < most_rivals) {
             rivals_[rivals_used_++] = rivals;
         } else {
-            Rivals& nearest = rivals_[most_rivals - 1];
+            RunnersUp& nearest = rivals_[most_rivals - 1];
             nearest = {rivals.from, std::min(rivals.lead, nearest.lead)};
         }
     }
@@ -135,7 +135,7 @@ private:
 
     bool known_ = false;
     Cut cut_;  // these are valid while known_
-    Rivals rivals_[most_rivals];
+    RunnersUp rivals_[most_rivals];
     int rivals_used_ = 0;  // 0 also when nothing is known of them
 };
 

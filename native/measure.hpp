@@ -24,7 +24,7 @@ struct Losses {
 inline std::int64_t size_of(const Losses& losses) {
     return magnitude(losses.below) + magnitude(losses.above);
 }
-inline std::int64_t size_of(const Held& held) {
+inline std::int64_t size_of(const ScoreSums& held) {
     return magnitude(held.below) + magnitude(held.above);
 }
 template <class Row>
@@ -66,7 +66,7 @@ protected:
 
 // How many samples need exactly 1, 2, ... binary places; all others are whole. Sums cannot tell:
 // two halves make a whole, and each of them must find its places when it is taken back.
-class Places {
+class FractionBits {
 public:
     // 0 when all are whole.
     int finest() const {
@@ -82,7 +82,7 @@ public:
         counts_[index(places)] += samples;
         fine_ += samples;
     }
-    void add(const Places& others) {
+    void add(const FractionBits& others) {
         for (int places = 1; places <= finest_bits; ++places) add(places, others.of(places));
     }
     // One of `samples` goes. Where bytes did not tell all places, none may need so many: then
@@ -101,7 +101,7 @@ public:
         }
     }
 
-    bool operator==(const Places&) const = default;
+    bool operator==(const FractionBits&) const = default;
 
 private:
     static std::size_t index(int places) { return static_cast<std::size_t>(places) - 1; }

@@ -126,7 +126,7 @@ bool Memory<Tree>::trees_are_entries() const {
         const int finer = expected[of].bits - held.bits();
         Fingerprint print(options_.key);
         if constexpr (!bounded)
-            held.tree().scan([&](const Held& one) {
+            held.tree().scan([&](const ScoreSums& one) {
                 print.add(one.score, {one.below, one.above}, finer, one.count);
             });
         fits = print == expected[of].print && expected[of].total <= Wide{held.total()} << finer;

@@ -86,7 +86,7 @@ typename HeldSamples<Tree>::Part Memory<Tree>::part_of(const Memory& other, std:
     if constexpr (bounded) {
         return part.times(factor, sum_bits());
     } else {
-        std::vector<Held> all;
+        std::vector<ScoreSums> all;
         all.swap(part.held);
         std::vector<Squares> squares;
         squares.swap(part.squares);
@@ -96,7 +96,7 @@ typename HeldSamples<Tree>::Part Memory<Tree>::part_of(const Memory& other, std:
         part = {};
         part.bits = sum_bits();
         for (std::size_t i = 0; i < all.size(); ++i) {
-            Held held = all[i];
+            ScoreSums held = all[i];
             held.below = std::llround(static_cast<double>(held.below) * factor);
             held.above = std::llround(static_cast<double>(held.above) * factor);
             if (held.below == 0 && held.above == 0) continue;

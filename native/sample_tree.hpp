@@ -44,13 +44,13 @@ public:
     const Tree& tree() const { return tree_; }
 
     bool ones_only() const { return squares_.ones_only(total_ - above_, above_, samples_, ones()); }
-    Squares squares(const Held& held) const { return squares_.of(held, ones()); }
+    Squares squares(const ScoreSums& held) const { return squares_.of(held, ones()); }
     // Of labelled samples that do not all weigh 1: what lies below every cut.
     const WeightIndex& weights() const {
         return squares_.weights(cost_below_, cost_above_, tree_, ones());
     }
 
-    Held find(double score) const { return tree_.find(score + 0.0); }
+    ScoreSums find(double score) const { return tree_.find(score + 0.0); }
 
     // Make sure that the next `samples` calls of add() find memory, as long as never more than
     // `most` scores are held.
@@ -101,7 +101,7 @@ public:
         if (samples_ >= most_of_a_score && tree_.find(score).count == most_of_a_score)
             return Refusal::too_many;
         refine(bits);
-        const Held held{score, losses.below, losses.above, 1};
+        const ScoreSums held{score, losses.below, losses.above, 1};
         const Squares own = square_of(losses.below, losses.above);
         const bool asks = labelled() && squares_.asks_about(losses.below, losses.above, ones());
         undo_unless_held([&] {
@@ -110,7 +110,7 @@ public:
                 tree_.add(held);
                 summed_ += size_of(losses);
             } else {
-                tree_.add(held, [&](const Held& before) {
+                tree_.add(held, [&](const ScoreSums& before) {
                     summed_ += growth(before, held, 1);
                     if (asks) squares_.add(before, held, own, ones());
                 });
@@ -128,13 +128,13 @@ public:
     // never added.
     Refusal remove(double score, const Losses& losses, int bits, bool one_sided) {
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
-        const Held asked{score + 0.0, losses.below, losses.above, 1};
+        const ScoreSums asked{score + 0.0, losses.below, losses.above, 1};
         if (tree_.distinct() == 0) return Refusal::not_held;
         if (!fits(0, bits))  // no unit can tell, and nothing may be said to be missing
             return tree_.find(asked.score).count ? Refusal::too_large : Refusal::not_held;
         if (bits > bits_) {
             // Samples may be finer than their sums; look before the unit changes for nothing.
-            Held held = tree_.find(asked.score);
+            ScoreSums held = tree_.find(asked.score);
             const std::int64_t factor = std::int64_t{1} << (bits - bits_);
             held.below *= factor;
             held.above *= factor;
@@ -144,8 +144,8 @@ public:
             refine(bits);
         }
         Wide change = 0;
-        Held before{};
-        const bool removed = tree_.remove(asked, [&](const Held& held) {
+        ScoreSums before{};
+        const bool removed = tree_.remove(asked, [&](const ScoreSums& held) {
             change = growth(held, asked, -1);
             before = held;
             return covers(held, asked, one_sided) && leaves_enough(change, size_of(asked));
@@ -165,7 +165,7 @@ public:
     LIMEN_INLINE bool add_one(double score, bool label) {
         const Losses losses = losses_of_one(label);
         if (!all_one() || !has_plain_room(losses.below + losses.above)) return false;
-        tree_.add(Held{score + 0.0, losses.below, losses.above, 1});
+        tree_.add(ScoreSums{score + 0.0, losses.below, losses.above, 1});
         summed_ += size_of(losses);
         squares_.count(square_of(losses.below, losses.above));
         ++samples_;
@@ -176,8 +176,8 @@ public:
     LIMEN_INLINE bool remove_one(double score, bool label) {
         const Losses losses = losses_of_one(label);
         if (!all_one()) return false;
-        const Held asked{score + 0.0, losses.below, losses.above, 1};
-        const auto allows = [&](const Held& held) { return covers(held, asked, true); };
+        const ScoreSums asked{score + 0.0, losses.below, losses.above, 1};
+        const auto allows = [&](const ScoreSums& held) { return covers(held, asked, true); };
         if (!tree_.remove(asked, allows)) return false;
         summed_ -= size_of(losses);
         squares_.uncount(square_of(losses.below, losses.above));
@@ -190,9 +190,9 @@ public:
     LIMEN_INLINE bool replace_one(double old, bool old_label, double score, bool label) {
         const Losses gone = losses_of_one(old_label), losses = losses_of_one(label);
         if (samples_ < 2 || !all_one() || !has_plain_room(size_of(losses))) return false;
-        const Held asked{old + 0.0, gone.below, gone.above, 1};
-        const auto allows = [&](const Held& held) { return covers(held, asked, true); };
-        const auto seen = [](const Held&) {};
+        const ScoreSums asked{old + 0.0, gone.below, gone.above, 1};
+        const auto allows = [&](const ScoreSums& held) { return covers(held, asked, true); };
+        const auto seen = [](const ScoreSums&) {};
         if (!tree_.replace(asked, {score + 0.0, losses.below, losses.above, 1}, allows, seen))
             return false;
         if (old_label == label) return true;
@@ -215,15 +215,15 @@ public:
             if (samples_ < 2 || samples_ >= most_of_a_score || less == 0 || more == 0 ||
                 more >= most_units - total_)
                 return false;
-            const Held asked{old + 0.0, gone.below, gone.above, 1};
-            const Held held{score + 0.0, losses.below, losses.above, 1};
-            Held from{}, to{};
-            const auto allows = [&](const Held& before) {
+            const ScoreSums asked{old + 0.0, gone.below, gone.above, 1};
+            const ScoreSums held{score + 0.0, losses.below, losses.above, 1};
+            ScoreSums from{}, to{};
+            const auto allows = [&](const ScoreSums& before) {
                 from = before;
                 return covers(before, asked, one_sided) &&
                        (one_sided || leaves_enough(growth(before, asked, -1), less));
             };
-            const auto seen = [&](const Held& before) { to = before; };
+            const auto seen = [&](const ScoreSums& before) { to = before; };
             if (!tree_.replace(asked, held, allows, seen)) return false;
             above_ += losses.above - gone.above;
             total_ += more - less;
@@ -240,7 +240,7 @@ public:
     // Take back one sample that has faded: about these losses, as sums were rounded since it was
     // added, but nothing below 0 where all is one-sided. False when its score is gone.
     bool withdraw(double score, Losses losses, bool one_sided) {
-        const Held held = tree_.find(score + 0.0);
+        const ScoreSums held = tree_.find(score + 0.0);
         if (held.count == 0) return false;
         if (one_sided) {
             losses.below = std::min(losses.below, held.below);
@@ -252,11 +252,12 @@ public:
         const std::int64_t left =
             magnitude(held.below - losses.below) + magnitude(held.above - losses.above);
         const bool all = left == 0 || (held.count == 1 && left <= remainder);
-        const Held taken =
-            all ? held : Held{held.score, losses.below, losses.above, held.count > 1 ? 1u : 0u};
+        const ScoreSums taken =
+            all ? held
+                : ScoreSums{held.score, losses.below, losses.above, held.count > 1 ? 1u : 0u};
         const Wide change = growth(held, taken, -1);
         if (labelled()) squares_.reserve(1);
-        tree_.remove(taken, [](const Held&) { return true; });
+        tree_.remove(taken, [](const ScoreSums&) { return true; });
         summed_ += change;
         if (labelled()) squares_.remove(held, taken, square_of(losses.below, losses.above), ones());
         if (taken.count && places_.fine()) places_.remove(places_of(taken, bits_), samples_);
@@ -270,7 +271,7 @@ public:
     void curve(Visit&& visit) const {
         Losses missed{0, above_};
         Gap cut;
-        tree_.scan([&](const Held& held) {
+        tree_.scan([&](const ScoreSums& held) {
             cut.upper = held.score;
             cut.has_upper = true;
             visit(missed, cut);
@@ -288,7 +289,7 @@ public:
         std::uint64_t samples = 0;
         std::int64_t above = 0;
         Wide summed = 0;
-        tree_.scan([&](const Held& held) {
+        tree_.scan([&](const ScoreSums& held) {
             samples += held.count;
             above += held.above;
             summed += size_of(held);
@@ -323,10 +324,11 @@ protected:
     }
 
     // What the sums alone tell, all that there is where a score has one sample.
-    Places places_of_sums() const {
-        Places places;
+    FractionBits places_of_sums() const {
+        FractionBits places;
         if (bits_)
-            tree_.scan([&](const Held& held) { places.add(places_of(held, bits_), held.count); });
+            tree_.scan(
+                [&](const ScoreSums& held) { places.add(places_of(held, bits_), held.count); });
         return places;
     }
 
@@ -334,7 +336,7 @@ protected:
         const int spare = bits_ - places_.finest();
         if (spare == 0) return 0;
         std::uint64_t used = static_cast<std::uint64_t>(total_);
-        tree_.scan([&](const Held& held) {
+        tree_.scan([&](const ScoreSums& held) {
             used |= static_cast<std::uint64_t>(held.below) | static_cast<std::uint64_t>(held.above);
         });
         return used ? std::min(spare, std::countr_zero(used)) : spare;
@@ -388,7 +390,8 @@ private:
     bool all_one() const { return whole_ones_ && bits_ == 0 && squares_.even(); }
 
     // One sample goes from a score, then another comes to what is held of its own.
-    void replace_squares(const Held& from, const Held& gone, const Held& to, const Held& come) {
+    void replace_squares(const ScoreSums& from, const ScoreSums& gone, const ScoreSums& to,
+                         const ScoreSums& come) {
         const Squares more = square_of(come.below, come.above);
         squares_.remove(from, gone, square_of(gone.below, gone.above), ones());
         if (squares_.asks_about(come.below, come.above, ones()))
@@ -399,7 +402,7 @@ private:
     void check_squares() const {
         Squares all;
         std::size_t ties = 0;
-        tree_.scan([&](const Held& held) {
+        tree_.scan([&](const ScoreSums& held) {
             all += squares(held);
             ties += squares_.kept(held.score) != nullptr;
         });

@@ -92,12 +92,12 @@ void sort_rows(std::vector<Row>& rows) {
 
 // Sort the rows and join those of equal score. At most 2^32 - 1 rows.
 template <class Row>
-std::vector<Held> joined(std::vector<Row>& rows) {
+std::vector<ScoreSums> joined(std::vector<Row>& rows) {
     sort_rows(rows);
     std::size_t distinct = 0;
     for (std::size_t i = 0; i < rows.size(); ++i)
         distinct += i == 0 || rows[i].order != rows[i - 1].order;
-    std::vector<Held> held;
+    std::vector<ScoreSums> held;
     held.reserve(distinct);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (i == 0 || rows[i].order != rows[i - 1].order)
@@ -170,8 +170,8 @@ public:
             one += counts[1];
             for (; zero != zeros_end && *zero == order; ++zero) ++counts[0];
             for (; one != ones_end && *one == order; ++one) ++counts[1];
-            visit(Held{score_of(order), counts[1] * z_of_1_, counts[0] * z_of_0_,
-                       static_cast<std::uint32_t>(counts[0] + counts[1])});
+            visit(ScoreSums{score_of(order), counts[1] * z_of_1_, counts[0] * z_of_0_,
+                            static_cast<std::uint32_t>(counts[0] + counts[1])});
         }
     }
 

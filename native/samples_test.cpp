@@ -68,11 +68,11 @@ template <class Row>
 void check_rows(const Shape& shape, std::size_t size, std::uint64_t seed) {
     Random random(seed);
     std::vector<Row> rows;
-    std::map<double, Held> sums;
+    std::map<double, ScoreSums> sums;
     for (std::size_t i = 0; i < size; ++i) {
         const double score = shape.score(random);
         rows.push_back(draw(random, score, Row{}));
-        Held& held = sums.try_emplace(score, Held{score + 0.0, 0, 0, 0}).first->second;
+        ScoreSums& held = sums.try_emplace(score, ScoreSums{score + 0.0, 0, 0, 0}).first->second;
         held.below += rows.back().below();
         held.above += rows.back().above();
         ++held.count;
@@ -97,10 +97,10 @@ void check_rows(const Shape& shape, std::size_t size, std::uint64_t seed) {
                           }),
                note);
 
-    const std::vector<Held> held = joined(rows);
+    const std::vector<ScoreSums> held = joined(rows);
     CHECK_NOTE(std::equal(sums.begin(), sums.end(), held.begin(), held.end(),
-                          [](const auto& sum, const Held& found) {
-                              const Held& wanted = sum.second;
+                          [](const auto& sum, const ScoreSums& found) {
+                              const ScoreSums& wanted = sum.second;
                               return wanted.score == found.score && wanted.below == found.below &&
                                      wanted.above == found.above && wanted.count == found.count &&
                                      !(found.score == 0 && std::signbit(found.score));
@@ -185,14 +185,14 @@ TEST_CASE("scores of either label are joined as the same samples in rows are") {
                 }
                 CHECK(scores.zeros() + scores.ones() == size && scores.rows().size() == size);
                 std::vector<SignedRow> same = scores.rows();
-                const std::vector<Held> expected = joined(rows), as_rows = joined(same);
+                const std::vector<ScoreSums> expected = joined(rows), as_rows = joined(same);
                 for (int again = 0; again < 2; ++again) {  // it may be asked more than once
-                    std::vector<Held> found;
-                    scores.joined([&](const Held& held) { found.push_back(held); });
-                    for (const std::vector<Held>& wanted : {expected, as_rows})
+                    std::vector<ScoreSums> found;
+                    scores.joined([&](const ScoreSums& held) { found.push_back(held); });
+                    for (const std::vector<ScoreSums>& wanted : {expected, as_rows})
                         CHECK_NOTE(std::equal(wanted.begin(), wanted.end(), found.begin(),
                                               found.end(),
-                                              [](const Held& a, const Held& b) {
+                                              [](const ScoreSums& a, const ScoreSums& b) {
                                                   return a.score == b.score && a.below == b.below &&
                                                          a.above == b.above && a.count == b.count;
                                               }),

@@ -58,11 +58,11 @@ struct Ones {
         return (low == below && high == 0) || (high == above && low == 0);
     }
     // Whether samples of these sums could all weigh 1; then they do, unless told otherwise.
-    bool may_be(const Held& held) const {
+    bool may_be(const ScoreSums& held) const {
         return below > 0 && above > 0 && held.below % below == 0 && held.above % above == 0 &&
                held.below / below + held.above / above == held.count;
     }
-    Squares squares(const Held& held) const {
+    Squares squares(const ScoreSums& held) const {
         return {Wide{held.below} * below, Wide{held.above} * above};
     }
 };
@@ -104,7 +104,7 @@ public:
     }
 
     // The sums of squares over the samples of a score.
-    Squares of(const Held& held, const Ones& ones) const {
+    Squares of(const ScoreSums& held, const Ones& ones) const {
         if (held.count <= 1) return square_of(held.below, held.above);
         if (const Squares* own = kept(held.score)) return *own;
         if (ones.may_be(held)) return ones.squares(held);
@@ -125,7 +125,7 @@ public:
     template <class Tree>
     const WeightIndex& weights(std::int64_t cost_below, std::int64_t cost_above, const Tree& tree,
                                const Ones& ones) const {
-        const auto own = [&](const Held& held) {
+        const auto own = [&](const ScoreSums& held) {
             const Squares squares = of(held, ones);
             const Wide below = cost_below, above = cost_above;
             return WeightSums{held.below / cost_below,
@@ -136,7 +136,7 @@ public:
         if (!index_.made) {
             auto made = std::make_unique<WeightIndex>(tree.leaf_capacity());
             made->load(tree.distinct(), [&](auto&& take) {
-                tree.scan([&](const Held& held) { take(held.score, own(held)); });
+                tree.scan([&](const ScoreSums& held) { take(held.score, own(held)); });
             });
             index_.made = std::move(made);
         }
@@ -149,7 +149,7 @@ public:
                     tree.warm(changed[warm]);
                     index_.made->warm(changed[warm]);
                 }
-                const Held held = tree.find(changed[i]);
+                const ScoreSums held = tree.find(changed[i]);
                 index_.made->set(changed[i], held.count ? own(held) : WeightSums{});
             }
         } catch (...) {  // it is made anew when somebody asks again
@@ -169,7 +169,8 @@ public:
 
     // A score that held `before` has these sums, and squares, from now on.
     // No samples have more than the square of their sum: what faded was rounded.
-    void become(const Held& before, const Held& after, Squares squares, const Ones& ones) {
+    void become(const ScoreSums& before, const ScoreSums& after, Squares squares,
+                const Ones& ones) {
         const Squares most = square_of(after.below, after.above);
         squares.below = std::clamp(squares.below, Wide{0}, most.below);
         squares.above = std::clamp(squares.above, Wide{0}, most.above);
@@ -181,7 +182,7 @@ public:
     }
 
     // Samples are added to a score, or taken from it. Mostly it is the only one.
-    void add(const Held& before, const Held& more, const Squares& own, const Ones& ones) {
+    void add(const ScoreSums& before, const ScoreSums& more, const Squares& own, const Ones& ones) {
         if (before.count == 0 && more.count == 1) {
             const Squares only = square_of(more.below, more.above);
             all_ += only;
@@ -196,7 +197,8 @@ public:
                 before.count + more.count},
                squares, ones);
     }
-    void remove(const Held& before, const Held& less, const Squares& own, const Ones& ones) {
+    void remove(const ScoreSums& before, const ScoreSums& less, const Squares& own,
+                const Ones& ones) {
         if (before.count == 1 && less.count == 1 && before.below == less.below &&
             before.above == less.above) {
             all_ -= square_of(before.below, before.above);
@@ -235,7 +237,7 @@ private:
         return {limen::scaled(squares.below, bits), limen::scaled(squares.above, bits)};
     }
 
-    Squares set(const Held& held, const Squares& squares, const Ones& ones) noexcept {
+    Squares set(const ScoreSums& held, const Squares& squares, const Ones& ones) noexcept {
         if (held.count <= 1 || (ones.may_be(held) && ones.squares(held) == squares)) {
             if (!ties_.empty()) ties_.erase(held.score);
             return held.count == 0 ? Squares{} : of(held, ones);

@@ -27,22 +27,22 @@ using Random = std::mt19937_64;
 
 inline std::string with_seed(std::uint64_t seed) { return ", seed " + std::to_string(seed); }
 
-inline bool same(const Held& a, const Held& b) {
+inline bool same(const ScoreSums& a, const ScoreSums& b) {
     return a.score == b.score && a.below == b.below && a.above == b.above && a.count == b.count;
 }
 
-inline bool same(const std::vector<Held>& a, const std::vector<Held>& b) {
+inline bool same(const std::vector<ScoreSums>& a, const std::vector<ScoreSums>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](const Held& x, const Held& y) { return same(x, y); });
+                      [](const ScoreSums& x, const ScoreSums& y) { return same(x, y); });
 }
 
-inline constexpr auto always = [](const Held&) { return true; };
+inline constexpr auto always = [](const ScoreSums&) { return true; };
 
 // All that is held, by scan().
 template <class Tree>
-std::vector<Held> listed(const Tree& tree) {
-    std::vector<Held> all;
-    tree.scan([&](const Held& held) { all.push_back(held); });
+std::vector<ScoreSums> listed(const Tree& tree) {
+    std::vector<ScoreSums> all;
+    tree.scan([&](const ScoreSums& held) { all.push_back(held); });
     return all;
 }
 
@@ -85,10 +85,10 @@ void check_reserved(Make&& make) {
         Random random(static_cast<std::uint64_t>(seed));
         const auto sample = [&](int i) {
             const double score = seed % 3 ? double(random() % 4000) : double(i);
-            if (seed % 5 < 3) return Held{score, 0, 1, 1};
-            return Held{score, static_cast<std::int64_t>(random() % 3), 1, 1};
+            if (seed % 5 < 3) return ScoreSums{score, 0, 1, 1};
+            return ScoreSums{score, static_cast<std::int64_t>(random() % 3), 1, 1};
         };
-        std::vector<Held> held, script;
+        std::vector<ScoreSums> held, script;
         for (int i = 0; i < seed * 5; ++i) {
             held.push_back(sample(i));
             tree.add(held.back());

@@ -205,7 +205,7 @@ private:
         while (!late_.empty() && entries.turn(late_.front().place.at) != late_.front().place.turn)
             pop_late();
     }
-    LIMEN_APART void pop_late() {
+    LIMEN_NOINLINE void pop_late() {
         std::pop_heap(late_.begin(), late_.end());
         late_.pop_back();
     }

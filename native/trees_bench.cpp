@@ -40,7 +40,7 @@ std::int64_t cpu_nanoseconds() {
 struct Labelled {
     double score;
     bool label;
-    Held held() const { return {score, label, !label, 1}; }
+    ScoreSums held() const { return {score, label, !label, 1}; }
 };
 
 std::vector<Labelled> draw(std::size_t n, std::uint64_t seed) {
@@ -56,7 +56,7 @@ std::vector<Labelled> draw(std::size_t n, std::uint64_t seed) {
 
 // ---- contenders: add, remove, and `best`, the loss that the best cut saves ----
 
-constexpr auto always = [](const Held&) { return true; };
+constexpr auto always = [](const ScoreSums&) { return true; };
 
 struct Cuts {
     explicit Cuts(Isa isa) : tree(leaf_slots, node_slots, isa) {}

@@ -88,19 +88,19 @@ private:
         start_ = leaf->point(from);
         end_ = leaf->point(to);
         // The point between two runs belongs to the lower one; here, both sides own theirs.
-        fill(before_leaf_, before_side_, leaf, 0, from, leaf->first);
-        fill(after_leaf_, after_side_, leaf, to, leaf->used, true);
+        fill(before_leaf_, before_ties_, leaf, 0, from, leaf->first);
+        fill(after_leaf_, after_ties_, leaf, to, leaf->used, true);
         before_ = before_leaf_.vertices ? HullLink(&before_leaf_) : HullLink();
         after_ = HullLink(&after_leaf_);
     }
 
     // Scores and counts are not needed.
-    static void fill(HullLeaf& part, HullSide& side, const HullLeaf* leaf, int from, int to,
+    static void fill(HullLeaf& part, HullTieColumns& ties, const HullLeaf* leaf, int from, int to,
                      bool first) {
         part.used = static_cast<std::uint8_t>(to - from);
         part.first = first;
-        part.side = &side;
-        for (int k = from; k <= to; ++k) side.points[k - from] = leaf->point(k) - leaf->point(from);
+        part.ties = &ties;
+        for (int k = from; k <= to; ++k) ties.points[k - from] = leaf->point(k) - leaf->point(from);
         part.renew_hull();
     }
 
@@ -162,7 +162,7 @@ private:
     HullLink before_, after_;
     Point start_, end_;
     HullLeaf before_leaf_, after_leaf_;
-    HullSide before_side_, after_side_;
+    HullTieColumns before_ties_, after_ties_;
     std::vector<HullNode> joints_;
 };
 
@@ -215,7 +215,7 @@ public:
         std::vector<Point> points(1);
         points.reserve(n + 1);
         scores_.reserve(n);
-        tree.scan([&](const Held& held) {
+        tree.scan([&](const ScoreSums& held) {
             const Point sum = point_of(held);
             points.push_back(points.back() + Point{scaled(sum.weight, trial.finer),
                                                    scaled(sum.below, trial.finer)});

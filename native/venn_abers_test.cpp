@@ -24,9 +24,9 @@ constexpr std::int64_t limit = std::int64_t{1} << 62;
 
 using Random = std::mt19937_64;
 
-std::vector<Held> with(std::vector<Held> held, const Held& sample) {
+std::vector<ScoreSums> with(std::vector<ScoreSums> held, const ScoreSums& sample) {
     auto at = std::lower_bound(held.begin(), held.end(), sample.score,
-                               [](const Held& a, double score) { return a.score < score; });
+                               [](const ScoreSums& a, double score) { return a.score < score; });
     if (at == held.end() || at->score != sample.score)
         held.insert(at, sample);
     else
@@ -34,10 +34,10 @@ std::vector<Held> with(std::vector<Held> held, const Held& sample) {
     return held;
 }
 
-double by_definition(const std::vector<Held>& held, double score) {
+double by_definition(const std::vector<ScoreSums>& held, double score) {
     std::vector<Point> points(1);
     std::size_t k = 0;
-    for (const Held& each : held) {
+    for (const ScoreSums& each : held) {
         if (each.score < score) ++k;
         points.push_back(points.back() + point_of(each));
     }
@@ -51,16 +51,16 @@ double by_definition(const std::vector<Held>& held, double score) {
     return nearest_ratio(largest.below, largest.weight);
 }
 
-double by_pooling(const std::vector<Held>& held, double score) {
+double by_pooling(const std::vector<ScoreSums>& held, double score) {
     for (const Block& block : fit_blocks(held))
         if (block.last >= score) return value_of(block);
     return -1;
 }
 
-using Fit = double (*)(const std::vector<Held>&, double);
+using Fit = double (*)(const std::vector<ScoreSums>&, double);
 
-void check_at(const HullTree& tree, const std::vector<Held>& held, std::int64_t weight, Fit fit,
-              const std::vector<double>& scores, const std::string& note) {
+void check_at(const HullTree& tree, const std::vector<ScoreSums>& held, std::int64_t weight,
+              Fit fit, const std::vector<double>& scores, const std::string& note) {
     VennAbers one(tree, weight);
     const VennAbersColumns many(tree, {weight, 0});
     for (double score : scores) {
@@ -74,7 +74,7 @@ void check_at(const HullTree& tree, const std::vector<Held>& held, std::int64_t 
     }
 }
 
-std::vector<double> around(const std::vector<Held>& held, std::size_t stride) {
+std::vector<double> around(const std::vector<ScoreSums>& held, std::size_t stride) {
     std::vector<double> scores{-inf, 0.0, inf};
     for (std::size_t i = 0; i < held.size(); i += stride) {
         const double score = held[i].score;
@@ -86,11 +86,11 @@ std::vector<double> around(const std::vector<Held>& held, std::size_t stride) {
 
 struct Kind {
     const char* name;
-    std::function<Held(Random&, double)> sample;
+    std::function<ScoreSums(Random&, double)> sample;
 };
 
-Held labelled(double score, bool label, std::int64_t weight) {
-    return label ? Held{score, weight, 0, 1} : Held{score, 0, weight, 1};
+ScoreSums labelled(double score, bool label, std::int64_t weight) {
+    return label ? ScoreSums{score, weight, 0, 1} : ScoreSums{score, 0, weight, 1};
 }
 
 const std::vector<Kind> kinds = {
@@ -104,19 +104,19 @@ const std::vector<Kind> kinds = {
     {"nearly parallel",
      [](Random& r, double score) {
          const auto large = (std::int64_t{1} << 48) + static_cast<std::int64_t>(r() % 3);
-         return Held{score, large + static_cast<std::int64_t>(r() % 3), large, 1};
+         return ScoreSums{score, large + static_cast<std::int64_t>(r() % 3), large, 1};
      }},
 };
 
-std::vector<Held> drawn(const Kind& kind, Random& random, int samples, unsigned distinct,
-                        HullTree& tree) {
+std::vector<ScoreSums> drawn(const Kind& kind, Random& random, int samples, unsigned distinct,
+                             HullTree& tree) {
     for (int i = 0; i < samples; ++i) {
         double score = double(random() % distinct) * 64 / distinct;
         if (random() % 40 == 0) score = random() % 2 ? inf : -inf;
         tree.add(kind.sample(random, score));
     }
-    std::vector<Held> held;
-    tree.scan([&](const Held& each) { held.push_back(each); });
+    std::vector<ScoreSums> held;
+    tree.scan([&](const ScoreSums& each) { held.push_back(each); });
     return held;
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("one walk and one sweep give what the definition says") {
                 Random random(static_cast<std::uint64_t>(seed));
                 HullTree tree(capacity);
                 const int samples = 1 + seed * 4;
-                const std::vector<Held> held =
+                const std::vector<ScoreSums> held =
                     drawn(kind, random, samples, 1 + static_cast<unsigned>(random() % 60), tree);
                 const std::int64_t weight = seed % 3 ? 1 : std::int64_t{1} << random() % 42;
                 check_at(tree, held, weight, by_definition, around(held, 1),
@@ -151,7 +151,7 @@ TEST_CASE("large trees give what pooling says") {
         for (const Kind& kind : kinds) {
             Random random(7);
             HullTree tree(capacity);
-            const std::vector<Held> held = drawn(kind, random, 4000, 1u << 20, tree);
+            const std::vector<ScoreSums> held = drawn(kind, random, 4000, 1u << 20, tree);
             check_at(tree, held, 1, by_pooling,
                      around(held, held.size() / testing::effort(10, 60) + 1), kind.name);
         }
@@ -169,8 +169,8 @@ TEST_CASE("sums and a sample close to two to the 62 do not overflow") {
             tree.add(labelled(double(random() % 30), random() % 2, part));
             left -= part;
         }
-        std::vector<Held> held;
-        tree.scan([&](const Held& each) { held.push_back(each); });
+        std::vector<ScoreSums> held;
+        tree.scan([&](const ScoreSums& each) { held.push_back(each); });
         for (std::int64_t weight : {std::int64_t{1}, most / 3, most})
             check_at(tree, held, weight, by_definition, around(held, 1),
                      "seed " + std::to_string(seed));
@@ -191,7 +191,7 @@ TEST_CASE("a sample between two scores counts with the next, or with the last") 
 TEST_CASE("the tree stays as it was") {
     Random random(3);
     HullTree tree(4);
-    const std::vector<Held> held = drawn(kinds[0], random, 300, 200, tree);
+    const std::vector<ScoreSums> held = drawn(kinds[0], random, 300, 200, tree);
     const RunSums totals = tree.totals();
     const std::size_t memory = tree.memory();
     const std::vector<double> scores = around(held, 1);
@@ -200,7 +200,7 @@ TEST_CASE("the tree stays as it was") {
     intervals(tree, scores.data(), scores.size(), {1, 0}, low.data(), high.data());
     tree.check();
     std::size_t i = 0;
-    tree.scan([&](const Held& each) {
+    tree.scan([&](const ScoreSums& each) {
         CHECK(each.score == held[i].score && each.below == held[i].below &&
               each.above == held[i].above && each.count == held[i].count);
         ++i;
@@ -211,7 +211,7 @@ TEST_CASE("the tree stays as it was") {
 TEST_CASE("few scores are asked one by one, and many at once, with one answer") {
     Random random(5);
     HullTree tree(8);
-    const std::vector<Held> held = drawn(kinds[1], random, 2000, 900, tree);
+    const std::vector<ScoreSums> held = drawn(kinds[1], random, 2000, 900, tree);
     const std::vector<double> scores = around(held, 3);
     std::vector<double> low(scores.size()), high(scores.size());
     intervals(tree, scores.data(), scores.size(), {1, 0}, low.data(), high.data());

@@ -148,7 +148,7 @@ public:
         weighed(args, score, label, adding);
     }
 
-    LIMEN_APART void weighed(PyObject* const* args, double score, bool label, bool adding) {
+    LIMEN_NOINLINE void weighed(PyObject* const* args, double score, bool label, bool adding) {
         const char* outcome = adding ? nothing_added : nothing_changed;
         if (!args[2]) return apply(score, label, std::int64_t{1}, adding);
         const Number weight = to_number(args[2], "weight");
@@ -303,7 +303,7 @@ public:
                    LossScale{weight_numerator, weight_denominator}, capacity) {}
 };
 
-[[noreturn]] LIMEN_APART inline void refuse_early() {
+[[noreturn]] LIMEN_NOINLINE inline void refuse_early() {
     refuse(PyExc_RuntimeError, "the object is not initialised: call super().__init__().");
 }
 

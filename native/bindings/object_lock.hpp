@@ -126,7 +126,7 @@ private:
     LIMEN_INLINE void acquire() {
         if (!take()) wait();
     }
-    LIMEN_APART void wait() {
+    LIMEN_NOINLINE void wait() {
         do {
             ++waiting_;
             {

@@ -16,7 +16,7 @@
 namespace limen::bindings {
 
 // What is being caught, as an error of Python: nothing else may cross the border.
-LIMEN_APART inline PyObject* raise_caught() {
+LIMEN_NOINLINE inline PyObject* raise_caught() {
     try {
         throw;
     } catch (nb::python_error& error) {
