@@ -264,7 +264,8 @@ def test_groups(model: str, memory: str, rows: Any, more: Any) -> None:
             named: Any = {"time": at} if timed else {}
             made.update(names[at % 2], *(row[:2] if at % 3 and not cut else row), **named)
         named = {"times": list(range(len(later[0])))} if timed else {}
-        other.update_many([names[at % 2] for at in range(len(later[0]))], *later, **named)
+        given = later if cut or len(more) % 2 else later[:2]  # some without weights
+        other.update_many([names[at % 2] for at in range(len(later[0]))], *given, **named)
         if memory == "all":  # the last sample, with the weight that it was given
             place = len(columns[0]) - 1
             row = tuple(column[place] for column in columns)
@@ -387,3 +388,25 @@ def test_what_is_not_held_is_named_as_it_was_given() -> None:
         ledger.score("a", 2.5)
     with pytest.raises(ValueError, match=r"has score 3\.5 .* got 2\.5"):
         ledger.score_many(["b", "a"], [1.0, 2.5])
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["one", "groups"])
+def test_a_candidate_is_judged_by_the_scores_between_and_changed_to(grouped: bool) -> None:
+    both = []
+    for told, direction in ((HIGHER, ">="), (LOWER, "<=")):
+        model = Threshold(false_negative=4, direction=direction)
+        ledger: Any = Ledger(Grouped(model) if grouped else model)
+        group: Any = {"group": "a"} if grouped else {}
+        seen = []
+        for at in range(400):
+            ledger.score(at, told.sign * (at % 20 / 20), answer=1, **group)
+            ledger.label(at, int(at % 20 > 5))
+            found = ledger.proposal(told.sign * 0.75, age=5, **group)
+            seen.append(ledger_told(told, ledger, grouped) if at % 20 == 7 or found else at)
+            if found:
+                break
+        assert found.evidence.settings["direction"] == direction
+        assert found.candidate == told.sign * 0.175
+        assert found.evidence.wins >= 3
+        both.append(seen)
+    assert repr(both[0]) == repr(both[1])

@@ -23,7 +23,7 @@ from limen.service import snapshots
 from limen.service.backup import backup, restore
 from limen.service.bodies import Forgetting, Label, Score
 from limen.service.control import _alone
-from limen.service.definitions import Change, Definition, Keep, Segments
+from limen.service.definitions import Change, Definition, Keep, Rule, Segments
 from limen.service.desk import Desk
 from limen.service.events import Event, as_datetime
 from limen.service.log import Damaged, InUse, Log, Reader, link
@@ -236,7 +236,7 @@ def test_a_directory_has_one_writer_and_a_newer_kind_is_refused(tmp_path):
 
 
 def test_the_same_again_is_answered_the_same_and_counts_once(tmp_path):
-    desk = desk_with(tmp_path / "d", start={"rule": "all"})
+    desk = desk_with(tmp_path / "d", start=Rule("all"))
     first = scored(desk, "a", 0.25, weight=2)
     again = scored(desk, "a", 0.25, weight=2)  # before it is on disk
     desk.commit_now()
@@ -253,7 +253,7 @@ def test_the_same_again_is_answered_the_same_and_counts_once(tmp_path):
 
 
 def test_a_repeat_names_the_rule_that_was_in_effect_whatever_version_it_names(tmp_path):
-    desk = desk_with(tmp_path / "d", start={"rule": "at_least", "threshold": 0.3})
+    desk = desk_with(tmp_path / "d", start=Rule("at_least", 0.3))
     given = [{"answer": 0}, {"answer": 1, "version": 7}, {}]
     first = [scored(desk, f"{at}", 0.5, **each) for at, each in enumerate(given)]
     more = {"thresholds": {"": {"rule": "all"}}}
@@ -267,7 +267,7 @@ def test_a_repeat_names_the_rule_that_was_in_effect_whatever_version_it_names(tm
 
 def test_a_repeat_is_never_answered_otherwise_than_before_also_after_retention(tmp_path):
     folder = tmp_path / "d"
-    desk = desk_with(folder, start={"rule": "all"}, segments=Segments())
+    desk = desk_with(folder, start=Rule("all"), segments=Segments())
     scored(desk, "a", 0.25, weight=2, segment="north")
     desk.commit_now()
     snapshots.make(folder)

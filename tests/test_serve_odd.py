@@ -70,7 +70,7 @@ def test_a_point_is_not_named_by_what_addresses_leave_out(server, name):
         (
             "deploy",
             {"thresholds": {"": {"rule": "most"}}},
-            'rule must be "all", "at_least" or "none"',
+            'rule must be "all", "at_least", "at_most" or "none"',
         ),
     ],
 )
