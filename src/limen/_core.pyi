@@ -563,3 +563,48 @@ def keeps(
 ) -> bool | tuple[float, float]: ...
 def rank_model(ones: NDArray[np.float64], zeros: NDArray[np.float64], /) -> tuple[float, float]: ...
 def labels_from(labels: NDArray[Any], /) -> tuple[NDArray[np.uint8], int]: ...
+def number_of(text: str, /) -> float | None: ...
+def numbers_of(texts: list[str], /) -> list[Any] | None: ...
+
+class LabelRule:
+    def __init__(self, positive: str | None, /) -> None: ...
+    def __call__(self, text: str, /) -> int | None: ...
+
+class TextRows:
+    def __init__(
+        self,
+        keys: list[str],
+        places: list[int],
+        delimiter: str,
+        width: int,
+        labelled: bool,
+        weighted: bool,
+        grouped: bool,
+        costs: int,
+        positive: str | None,
+        finest: float,
+        comma: bool,
+        /,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def names(self) -> list[bytes]: ...
+    def read(self, block: bytes, start: int, /) -> tuple[int, int]: ...
+    def add(
+        self,
+        score: float,
+        label: int,
+        weight: float,
+        group: bytes,
+        costs: list[float],
+        /,
+    ) -> None: ...
+    def take(
+        self,
+    ) -> tuple[
+        NDArray[np.float64],
+        NDArray[np.uint8],
+        NDArray[np.float64] | None,
+        NDArray[np.uint32] | None,
+        list[NDArray[np.float64]],
+    ]: ...
