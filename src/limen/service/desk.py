@@ -14,13 +14,14 @@ import msgspec
 from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.changes import Changes
 from limen.service.definitions import Definition
-from limen.service.events import Event, as_datetime, as_microseconds, period
+from limen.service.events import Event, as_datetime, as_microseconds
 from limen.service.judging import said
 from limen.service.log import Reader
 from limen.service.names import Names
 from limen.service.points import AHEAD, Point
 from limen.service.problems import Refused
 from limen.service.state import SCOPES, Token, refolded
+from limen.times import length_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -288,7 +289,7 @@ class Desk(Changes):
         more = {
             "definition": msgspec.to_builtins(definition),
             "reason": reason,
-            "expires": at + period(point.definition.change.expires),
+            "expires": at + length_of(point.definition.change.expires),
         }
         return self._fold(Event("propose", at, point.name, by=by, more=more))
 
