@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <string>
@@ -46,9 +48,14 @@ inline char32_t next_character(std::string_view& text) {
 }
 
 inline bool is_ascii(std::string_view text) {
-    unsigned char all = 0;
+    std::uint64_t all = 0, eight = 0;  // eight at once: the compiler does not see to that
+    while (text.size() >= sizeof eight) {
+        std::memcpy(&eight, text.data(), sizeof eight);
+        all |= eight;
+        text.remove_prefix(sizeof eight);
+    }
     for (const char each : text) all |= static_cast<unsigned char>(each);
-    return all < 0x80;
+    return (all & 0x8080808080808080) == 0;
 }
 
 inline bool is_utf8(std::string_view text) {
@@ -173,6 +180,8 @@ inline std::optional<double> plain_number(std::string_view text) {
 
 // The number that a text is; none where it is none.
 inline std::optional<double> number_of(std::string_view text) {
+    if (!text.empty() && is_digit(text[0]))  // as most are
+        if (const auto value = decimal_of(text)) return value;
     if (const auto value = plain_number(without_blanks(text))) return value;
     const bool ascii = is_ascii(text);
     if (ascii && text.find('_') == text.npos) return std::nullopt;

@@ -105,6 +105,13 @@ nb::tuple take_columns(TextRows& rows) {
 }  // namespace
 
 void bind_text_rows(nb::module_& module) {
+    // For the SQL of Spark, whose executors cannot ask here.
+    nb::list digits, blanks;
+    for (const char32_t zero : zeros) digits.append(static_cast<std::uint32_t>(zero));
+    for (char32_t each = 0; each <= 0x3000; ++each)
+        if (is_blank(each)) blanks.append(static_cast<std::uint32_t>(each));
+    module.attr("digit_zeros") = digits;
+    module.attr("blanks") = blanks;
     module.def("number_of", [](nb::str text) { return number_of(bytes_of(text)); });
     module.def("numbers_of", &numbers_of);
     nb::class_<LabelRule>(module, "LabelRule")
