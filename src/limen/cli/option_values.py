@@ -171,9 +171,11 @@ def period_text(value: Any) -> str:
     >>> period_text(period("36h")), period_text(1000)
     ('36h', '1000')
     """
+    from datetime import timedelta
+
     from limen.times import length_text
 
-    return str(value) if isinstance(value, int | float) else length_text(value)
+    return length_text(value) if isinstance(value, timedelta) else str(value)
 
 
 def delimiter(text: str) -> str:
