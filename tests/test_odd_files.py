@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file of text means the same on both sides of the size above which duckdb reads it."""
+"""A file of text means the same read natively, a block at once, and line by line."""
 
 from __future__ import annotations
 
 import gzip
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from limen.cli import duckdb_reader, inputs
+from limen.cli import inputs, line_reader
 from limen.cli.exits import Failure
 from limen.cli.rows import Columns
 
 duckdb = pytest.importorskip("duckdb")
-CONNECTION = duckdb_reader.connected()  # opening one for each file takes longer than reading it
 
 HEAD = "score,label,note\n"
 CSV: dict[str, str | bytes] = {
@@ -107,20 +105,10 @@ VALUES = (
     *("9007199254740993", '"1"', '" 1"', ' "1"', '"1" ', '1"', '"a""b"', "01", "\ufeff1"),
 )
 
-# What duckdb still takes and the line reader refuses, or names otherwise. Packed text is not looked
-# into before duckdb reads it.
-KNOWN = {"an infinite number as the group"}
-KNOWN_PACKED = KNOWN | {
-    *(name for name in CSV if "empty field" in name or "quote" in name),
-    *("a comma at the end", "a comma at the end of a list", "bytes that are not UTF-8"),
-}
 
-
-def read(path: Path, large: bool, columns: Columns, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return all rows of a file that is just larger or smaller than the boundary, or the error."""
-    size = path.stat().st_size
-    monkeypatch.setattr(inputs, "_SMALL", size - large)
-    monkeypatch.setattr(duckdb_reader, "connected", lambda: CONNECTION)
+def read(path: Path, block: int, columns: Columns, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return all rows of a file that is read in blocks of so many bytes, or the error."""
+    monkeypatch.setattr(line_reader, "_BLOCK", block)
     try:
         samples = inputs.read([str(path)], None, columns, one_class=True)
     except Failure as failure:
@@ -135,14 +123,15 @@ def read(path: Path, large: bool, columns: Columns, monkeypatch: pytest.MonkeyPa
 def differing(
     contents: dict[str, Any], suffix: str, asked: list[Columns], folder: Path, patch: Any
 ) -> set[str]:
-    """Name the contents that are not the same to both readers."""
+    """Name the contents that are not the same read at once, in pieces and line by line."""
     pack = gzip.compress if suffix.endswith(".gz") else bytes
     found = set()
     for name, content in contents.items():
         path = folder / f"odd.{suffix}"
         path.write_bytes(pack(content if isinstance(content, bytes) else content.encode()))
         for columns in asked:
-            if read(path, True, columns, patch) != read(path, False, columns, patch):
+            known = read(path, 1, columns, patch)
+            if any(read(path, block, columns, patch) != known for block in (17, 64, 2**20)):
                 found.add(name)
     return found
 
@@ -158,21 +147,21 @@ ROWS_OF_JSON = {
 }
 
 
-def test_odd_csv_means_the_same_large_and_small(tmp_path, monkeypatch) -> None:
-    assert differing(CSV, "csv", OF_CSV, tmp_path, monkeypatch) <= KNOWN
+def test_odd_csv_means_the_same_in_blocks_and_in_lines(tmp_path, monkeypatch) -> None:
+    assert set() == differing(CSV, "csv", OF_CSV, tmp_path, monkeypatch)
 
 
-def test_odd_json_means_the_same_large_and_small(tmp_path, monkeypatch) -> None:
-    assert differing(ROWS_OF_JSON, "ndjson", OF_JSON, tmp_path, monkeypatch) <= KNOWN
+def test_odd_json_means_the_same_in_blocks_and_in_lines(tmp_path, monkeypatch) -> None:
+    assert set() == differing(ROWS_OF_JSON, "ndjson", OF_JSON, tmp_path, monkeypatch)
 
 
-def test_packed_text_is_read_by_looser_rules_only_where_it_is_known(tmp_path, monkeypatch) -> None:
-    assert differing(CSV, "csv.gz", OF_CSV, tmp_path, monkeypatch) <= KNOWN_PACKED
-    assert differing(ROWS_OF_JSON, "ndjson.gz", OF_JSON, tmp_path, monkeypatch) <= KNOWN_PACKED
+def test_packed_text_means_the_same_too(tmp_path, monkeypatch) -> None:
+    assert set() == differing(CSV, "csv.gz", OF_CSV, tmp_path, monkeypatch)
+    assert set() == differing(ROWS_OF_JSON, "ndjson.gz", OF_JSON, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("part", ["score", "label", "weight", "group"])
-def test_odd_values_mean_the_same_large_and_small(tmp_path, monkeypatch, part) -> None:
+def test_odd_values_mean_the_same_in_blocks_and_in_lines(tmp_path, monkeypatch, part) -> None:
     positives = [None, "1", "nan"] if part == "label" else [None]
     usual = {"score": "0.5", "label": "1", "weight": "2", "group": "a"}
     contents = {
@@ -182,27 +171,3 @@ def test_odd_values_mean_the_same_large_and_small(tmp_path, monkeypatch, part) -
     asked = [Columns(weight="weight", group="group", positive=each) for each in positives]
 
     assert set() == differing(contents, "csv", asked, tmp_path, monkeypatch)
-
-
-@pytest.mark.parametrize(("digit", "large"), list(product("\uff11\u0661", [False, True])))
-def test_digits_of_other_scripts_are_the_class_they_name(
-    tmp_path, monkeypatch, digit, large
-) -> None:
-    path = tmp_path / "digits.csv"
-    path.write_text(f"score,label\n0.1,0\n0.7,{digit}\n0.9,1\n")
-    rows, *_ = read(path, large, Columns(positive="1"), monkeypatch)
-
-    assert [0, 1, 1] == [label for _, label, *_ in rows]
-
-
-def test_digits_of_other_scripts_are_refused_in_parquet(tmp_path) -> None:
-    """There is no line reader for it that could read them."""
-    path = tmp_path / "digits.parquet"
-    sql = "SELECT unnest([0.1, 0.7, 0.9]) AS score, unnest(['0', '\uff11', '1']) AS label"
-    with duckdb.connect() as connection:
-        connection.execute(f"COPY ({sql}) TO '{path}' (FORMAT parquet)")
-
-    with pytest.raises(
-        Failure, match="row 2, column label: the label is \uff11; it must be written in"
-    ):
-        inputs.read([str(path)], None, Columns(positive="1"))

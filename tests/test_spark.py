@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from odd_values import CLASSES
 from test_narrowing import SHAPES, TINY, same_fit
 
 import limen
@@ -155,6 +156,27 @@ def test_labels_are_0_and_1_booleans_or_a_value_that_is_named(ls, frame, label, 
     expected = limen.optimal_threshold(ROWS["score"], ROWS["label"])
 
     assert expected == ls.optimal_threshold(some, label="y", positive=positive)
+
+
+def test_a_text_is_the_class_that_it_is_to_every_other_reader(ls, spark) -> None:
+    from limen.spark.columns import prepared
+
+    for positive in sorted({name for name, _ in CLASSES}):
+        expected = {text: value for (name, text), value in CLASSES.items() if name == positive}
+        table = pa.table({"score": [0.5] * len(expected), "label": list(expected)})
+        frame = spark.createDataFrame(table)
+        for unchecked in (False, True):
+            some = prepared(
+                frame, score="score", label="label", positive=positive, unchecked=unchecked
+            )
+            found = some.frame.collect()
+            labels = [
+                None if row.score is None or row.label == 2**40 else row.label for row in found
+            ]
+            assert list(expected.values()) == labels, positive
+        if None in expected.values():
+            with pytest.raises(ValueError, match="1 where label is empty"):
+                ls.optimal_threshold(frame, positive=positive)
 
 
 @pytest.mark.parametrize("weight", [None, "fraction"])

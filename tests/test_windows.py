@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import copy
 import math
 import pickle
@@ -38,6 +39,8 @@ from limen import (
     OnlineThreshold,
     optimal_threshold,
 )
+from limen.cli import option_values
+from limen.times import length_of, length_text
 
 BIG = 2**61  # two of them do not fit together
 HOUR = timedelta(hours=1)
@@ -959,3 +962,57 @@ def test_a_label_of_weight_0_that_matures_too_late_is_not_counted_as_refused() -
     for id, refused in (("nothing", 0), ("something", 1)):
         ledger.label(id, 0)
         assert refused == ledger.refused
+
+
+# ---- lengths of time as they are typed -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("90s", timedelta(seconds=90)),
+        ("30m", timedelta(minutes=30)),
+        ("36h", timedelta(hours=36)),
+        ("7d", timedelta(days=7)),
+        ("2w", timedelta(days=14)),
+        ("1.5h", timedelta(minutes=90)),
+        ("007d", timedelta(days=7)),
+        ("0.000001s", timedelta(microseconds=1)),
+        ("0.1s", timedelta(seconds=0.1)),
+        ("999999999d", timedelta(days=999_999_999)),
+    ],
+)
+def test_a_length_of_time_means_the_same_to_commands_and_the_service(text, length) -> None:
+    assert length == timedelta(microseconds=length_of(text)) == option_values.period(text)
+    assert length == timedelta(microseconds=length_of(length_text(length)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "d",
+            "0d",
+            "0.0h",
+            "-1d",
+            "+1d",
+            "1 d",
+            "1D",
+            "1y",
+            "1ms",
+            "1e3s",
+            "1_0d",
+            ".5h",
+            "1.h",
+        ),
+        *("7d ", "7d\n", "\uff17d", "1d12h", "nand", "0.0000000001s", "0.0000001s", "1000000000d"),
+        "1" * 5000 + "d",
+    ],
+)
+def test_what_is_no_length_of_time_is_refused_in_one_sentence(text) -> None:
+    sentence = r"must be a length of time: a number and one of s, m, h, d, w, such as 90s, 12h"
+    with pytest.raises(ValueError, match=sentence):
+        length_of(text, "memory.length")
+    with pytest.raises(argparse.ArgumentTypeError, match=sentence):
+        option_values.period(text)

@@ -8,6 +8,7 @@ every day of the year. Everything here is exact to the microsecond, or to the nu
 from __future__ import annotations
 
 import math
+import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from numbers import Integral, Real
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "LENGTH",
     "Period",
     "Time",
     "as_period",
@@ -28,6 +30,8 @@ __all__ = [
     "as_time_column",
     "as_times",
     "is_dated",
+    "length_of",
+    "length_text",
     "require_one_kind",
     "require_one_zone",
 ]
@@ -36,6 +40,50 @@ _FIRST, _LAST = np.datetime64(datetime.min, "us"), np.datetime64(datetime.max, "
 
 Time: TypeAlias = int | float | datetime
 Period: TypeAlias = int | float | timedelta
+
+
+# A length of time as it is typed, and what its units are in microseconds.
+LENGTH = "^(?=.*[1-9])([0-9]{1,18})([.][0-9]{1,9})?([smhdw])$"
+_UNITS = {
+    "w": 604_800_000_000,
+    "d": 86_400_000_000,
+    "h": 3_600_000_000,
+    "m": 60_000_000,
+    "s": 1_000_000,
+}
+_LONGEST = timedelta.max // timedelta(microseconds=1)
+
+
+def length_of(text: str, name: str = "period") -> int:
+    """Read a length of time such as 90d as microseconds, the nearest whole number of them.
+
+    >>> length_of("90s"), length_of("1.5h"), length_of("2w") == 14 * length_of("1d")
+    (90000000, 5400000000, True)
+    """
+    found = re.fullmatch(LENGTH, text)
+    length = 0
+    if found is not None:
+        whole, part, unit = found[1], found[2] or ".0", _UNITS[found[3]]
+        length = int(whole) * unit + round(int(part[1:]) * unit / 10 ** (len(part) - 1))
+    if not 0 < length <= _LONGEST:
+        raise ValueError(
+            f"{name} must be a length of time: a number and one of s, m, h, d, w, such as 90s, "
+            f"12h or 30d; got {text!r}."
+        )
+    return length
+
+
+def length_text(length: timedelta) -> str:
+    """Write a length of time as it may be typed.
+
+    >>> length_text(timedelta(hours=36)), length_text(timedelta(days=90))
+    ('36h', '90d')
+    """
+    for unit in "dhm":
+        many, rest = divmod(length, timedelta(microseconds=_UNITS[unit]))
+        if not rest:
+            return f"{many}{unit}"
+    return f"{length.total_seconds():f}".rstrip("0").rstrip(".") + "s"
 
 
 def _from_numpy(value: Any) -> Any:

@@ -8,15 +8,22 @@ from typing import Any, NamedTuple
 
 from limen.cli.duckdb_reader import (
     NUMBERS,
-    NeedsLineReader,
+    BadValue,
     connected,
     fetch,
-    label_sql,
     quoted_name,
     select_sql,
 )
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, Failure
-from limen.cli.rows import MANY_LABELS, SHOWN, Columns, Malformed, refuse_column, which_labels
+from limen.cli.rows import (
+    MANY_LABELS,
+    SHOWN,
+    Columns,
+    Malformed,
+    labels_of,
+    refuse_column,
+    which_labels,
+)
 from limen.names import OUTCOMES
 from limen.reporting.samples import FileRows
 
@@ -25,6 +32,7 @@ __all__ = ["is_arrow", "parquet_query", "read_arrow", "read_parquet"]
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _WHOLE = {*_SIGNED, *(f"U{kind}" for kind in _SIGNED)}
 _REAL = ("FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
+_SOME = 10_000  # labels that are held at once
 _FILE, _STREAM = b"ARROW1", b"\xff\xff\xff\xff"  # of Arrow, by their first bytes
 
 
@@ -84,16 +92,15 @@ def _arrow_table(path: str, columns: Columns) -> Any:
 def parquet_query(connection: Any, path: str, columns: Columns) -> tuple[str, list[Any]]:
     """Write the query for the samples of a Parquet file, and the values it refers to."""
     source = _parquet(path)
-    return _query(source, _parts(connection, source, columns), columns)
+    return _query(source, _parts(connection, source, columns)), source.given
 
 
 def _parquet(path: str) -> _Source:
     return _Source(path, "read_parquet(?, file_row_number = true)", [path])
 
 
-def _query(source: _Source, parts: dict[str, str], columns: Columns) -> tuple[str, list[Any]]:
-    select, given = select_sql(parts, columns.positive)
-    return f"{select} FROM {source.sql}", [*given, *source.given]
+def _query(source: _Source, parts: dict[str, str]) -> str:
+    return f"{select_sql(parts)} FROM {source.sql}"
 
 
 def _read(connection: Any, source: _Source, columns: Columns) -> FileRows:
@@ -101,18 +108,16 @@ def _read(connection: Any, source: _Source, columns: Columns) -> FileRows:
 
     try:
         parts = _parts(connection, source, columns)
-        sql, given = _query(source, parts, columns)
+        sql = _query(source, parts)
         try:
-            return fetch(connection, sql, given, source.path, columns)
-        except NeedsLineReader:
+            return fetch(connection, sql, source.given, source.path, columns)
+        except BadValue:
             wrong = _wrong(parts, columns)
             malformed = _malformed(connection, source, parts, wrong, columns)
         if not columns.skip:
             malformed.refuse()
-        conditions = " OR ".join(condition for condition, _ in wrong.values())
-        given += [value for _, values in wrong.values() for value in values]
-        sql = f"{sql} WHERE NOT ({conditions})"
-        samples = fetch(connection, sql, given, source.path, columns)
+        sql = f"{sql} WHERE NOT ({' OR '.join(wrong.values())})"
+        samples = fetch(connection, sql, source.given, source.path, columns)
         return replace(samples, skipped=malformed.count, examples=tuple(malformed.first))
     except duckdb.IOException as error:
         raise Failure(f"{source.path} cannot be read: {_first_line(error)}", NOT_FOUND) from None
@@ -132,6 +137,8 @@ def _parts(connection: Any, source: _Source, columns: Columns) -> dict[str, str]
         parts[part] = quoted_name(name)
         if part in NUMBERS:
             parts[part] = _as_number(parts[part], types[name], source.path, name)
+        if part == "label":
+            parts[part] = _as_label(connection, source, parts[part], types[name], columns.positive)
     return parts
 
 
@@ -151,25 +158,49 @@ def _as_number(column: str, kind: str, path: str, name: str) -> str:
     )
 
 
-def _wrong(parts: dict[str, str], columns: Columns) -> dict[str, tuple[str, list[Any]]]:
-    """Write for each part when its value is malformed, and the values that refers to."""
-    number = "CAST({} AS DOUBLE)"
-    wrong: dict[str, tuple[str, list[Any]]] = {
-        "score": (f"coalesce(isnan({number.format(parts['score'])}), true)", []),
+def _as_label(
+    connection: Any, source: _Source, column: str, kind: str, positive: str | None
+) -> str:
+    """Write a label as 0, 1 or NULL, by what each of the texts there are means."""
+    label_of, held = labels_of(positive), {0: list[str](), 1: list[str]()}
+    distinct = f"SELECT DISTINCT {column} AS value FROM {source.sql}"
+    found = connection.execute(f"SELECT CAST(value AS VARCHAR) FROM ({distinct})", source.given)
+    while some := found.fetchmany(_SOME):
+        for (text,) in some:
+            label = None if text is None else label_of(text)
+            if label is not None and (label or positive is None):
+                held[label].append(text)
+    listed = {
+        label: " OR ".join([f"{column} = CAST({_literal(each)} AS {kind})" for each in texts])
+        for label, texts in held.items()
     }
+    cases = [f"WHEN {listed[label]} THEN {label}" for label in (1, 0) if listed[label]]
+    if positive is not None:
+        missing = f"{column} IS NULL OR CAST({column} AS VARCHAR) = ''"
+        cases.append(f"WHEN {missing} THEN NULL ELSE 0")
+    return f"CASE {' '.join(cases)} END" if cases else "NULL"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _wrong(parts: dict[str, str], columns: Columns) -> dict[str, str]:
+    """Write for each part when its value is malformed."""
+    number = "CAST({} AS DOUBLE)"
+    wrong = {"score": f"coalesce(isnan({number.format(parts['score'])}), true)"}
     if "label" in parts:
-        label, given = label_sql(parts["label"], columns.positive)
-        wrong["label"] = f"({label}) IS NULL", given
+        wrong["label"] = f"({parts['label']}) IS NULL"
     if "weight" in parts:
         weight = number.format(parts["weight"])
         condition = f"{weight} < {columns.finest!r} AND {weight} != 0"
         condition += f" OR isnan({weight}) OR isinf({weight})"
-        wrong["weight"] = f"coalesce({condition}, true)", []
+        wrong["weight"] = f"coalesce({condition}, true)"
     for outcome, _ in columns.costs:
         each = number.format(parts[outcome])
-        wrong[outcome] = f"coalesce(isnan({each}) OR isinf({each}), true)", []
+        wrong[outcome] = f"coalesce(isnan({each}) OR isinf({each}), true)"
     if "group" in parts:
-        wrong["group"] = f"coalesce(CAST({parts['group']} AS VARCHAR), '') = ''", []
+        wrong["group"] = f"coalesce(CAST({parts['group']} AS VARCHAR), '') = ''"
     return wrong
 
 
@@ -177,18 +208,19 @@ def _malformed(
     connection: Any,
     source: _Source,
     parts: dict[str, str],
-    wrong: dict[str, tuple[str, list[Any]]],
+    wrong: dict[str, str],
     columns: Columns,
 ) -> Malformed:
     """Find the malformed rows; or refuse the file where it has other labels than 0 and 1."""
-    cases = " ".join(f"WHEN {condition} THEN '{part}'" for part, (condition, _) in wrong.items())
-    texts = ", ".join(f"CAST({parts[part]} AS VARCHAR)" for part in wrong)
-    given = [*(value for _, values in wrong.values() for value in values), *source.given]
+    cases = " ".join(f"WHEN {condition} THEN '{part}'" for part, condition in wrong.items())
+    label = quoted_name(columns.label or "")
+    shown = {**parts, "label": label}
+    texts = ", ".join(f"CAST({shown[part]} AS VARCHAR)" for part in wrong)
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE malformed AS SELECT * FROM (SELECT file_row_number + 1 AS "
         f"row_number, CASE {cases} END AS part, [{texts}] AS texts FROM {source.sql}) "
         "WHERE part IS NOT NULL",
-        given,
+        source.given,
     )
     found = Malformed()
     found.count = connection.execute("SELECT count(*) FROM malformed").fetchone()[0]
@@ -197,7 +229,7 @@ def _malformed(
     labels = "SELECT * FROM malformed WHERE part = 'label' AND coalesce(texts[2], '') != ''"
     first = connection.execute(f"{labels} ORDER BY row_number LIMIT 1").fetchone()
     if first is not None and not columns.skip and columns.positive is None:
-        each = f"SELECT CAST({parts['label']} AS VARCHAR), count(*) FROM {source.sql} GROUP BY 1"
+        each = f"SELECT CAST({label} AS VARCHAR), count(*) FROM {source.sql} GROUP BY 1"
         counts = connection.execute(f"{each} LIMIT {MANY_LABELS + 2}", source.given).fetchall()
         raise Failure(
             f"{source.path}, row {first[0]:,}, column {columns.label}: the label is {first[2][1]}, "
@@ -214,11 +246,7 @@ def _malformed(
 def _problem(path: str, row: int, part: str, value: str | None, columns: Columns) -> str:
     needed = {
         "score": "a number that has an order",
-        "label": "0 or 1"
-        if columns.positive is None
-        else "some value"
-        if value is None
-        else "written in the digits 0 to 9 if it is a number",
+        "label": "0 or 1" if columns.positive is None else "some value",
         "weight": f"0, or finite and at least {columns.finest!r} (see --unit)",
         "group": "the name of a group",
     }.get(part, "a finite number")

@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limen._core import number_of
 from limen.cli.columnar import is_arrow, parquet_query, read_arrow, read_parquet
-from limen.cli.duckdb_reader import (
-    NeedsLineReader,
-    connected,
-    duckdb_is_installed,
-    read_table,
-    text_query,
-)
+from limen.cli.duckdb_reader import BadValue, connected, duckdb_is_installed
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, USAGE, Failure
 from limen.cli.line_reader import is_regular, name_of, read_text
-from limen.cli.out_of_core import groups, narrow
+from limen.cli.out_of_core import groups, narrow, text_query
 from limen.cli.output import require_distinct
 from limen.cli.packing import packed_by, without_packing
 from limen.cli.progress import counting
-from limen.cli.rows import Columns, as_float
+from limen.cli.rows import Columns
 from limen.columns import as_scores
 from limen.reporting.samples import FileRows, concatenated, weighted_to
 
@@ -33,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["expanded", "read", "read_narrowed", "require_other_files"]
 
-# Below this many bytes of text, Python is done before duckdb has been loaded.
-_SMALL = 2**21
 _BYTES_PER_ROW = 32
 _ONCE = "standard input (-) can be read only once."
 _SHORTEST_ROW = 6  # bytes of text, such as 0.5,1 and the end of the line
@@ -66,7 +59,8 @@ def read(
                 )
             parts.append((read_parquet if kind == "parquet" else read_arrow)(path, columns))
         else:
-            parts.append(_read_lines(path, kind, columns))
+            with counting(path) as tick:
+                parts.append(read_text(path, kind, columns, tick))
     try:
         parts = [replace(part, scores=as_scores(part.scores)) for part in parts]
     except ValueError as error:
@@ -118,7 +112,7 @@ def read_narrowed(
         queries = [
             parquet_query(connection, path, columns)
             if kind == "parquet"
-            else text_query(path, str(kind), columns)
+            else text_query(connection, path, str(kind), columns)
             for path, kind in zip(paths, kinds, strict=True)
         ]
         sql = " UNION ALL ".join(f"({query})" for query, _ in queries)
@@ -130,7 +124,7 @@ def read_narrowed(
             each_group = groups(connection, sql, given, columns, most=most, **costs)
         weights = {"weighted": columns.weight is not None, "unit": columns.unit}
         narrowed = narrow(connection, sql, given, most=most, **weights, **costs)
-    except (NeedsLineReader, duckdb.Error):
+    except (BadValue, ImportError, duckdb.Error):
         return None
     counted, ones = narrowed.counts
     if columns.direction == "<=":
@@ -170,7 +164,7 @@ def expanded(patterns: Sequence[str]) -> list[str]:
     require_distinct(paths)
     for path in paths:
         if path != "-" and not os.path.exists(path):
-            number = as_float(path) is not None
+            number = number_of(path) is not None
             hint = "If it is a threshold, give each with a -t of its own." if number else ""
             raise Failure(f"{path} does not exist. {hint or 'Check the name.'}", NOT_FOUND)
     return [file for path in paths for file in (_within(path) if os.path.isdir(path) else [path])]
@@ -204,18 +198,6 @@ def _format_of(path: str) -> str | None:
     if begin.startswith(b"PAR1"):
         return "parquet"
     return "arrow" if is_arrow(begin) else None if kind == "arrow" else kind
-
-
-def _read_lines(path: str, kind: str | None, columns: Columns) -> FileRows:
-    """Read text by duckdb where that is faster, and else line by line."""
-    large = is_regular(path) and os.path.getsize(path) > _SMALL
-    if kind is not None and large and duckdb_is_installed():
-        try:
-            return read_table(path, kind, columns)
-        except NeedsLineReader:
-            pass
-    with counting(path) as tick:
-        return read_text(path, kind, columns, tick)
 
 
 def _require_classes(samples: FileRows, listed: str, columns: Columns, one_class: bool) -> None:

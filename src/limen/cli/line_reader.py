@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of a file of lines, opened once, so that it may be a pipe."""
+"""The samples of a file of lines, opened once, so that it may be a pipe.
+
+Plain rows are read natively, a block at once; each other row by `limen.cli.rows`, which reads the
+same values out of it or says what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ import io
 import os
 import stat
 import sys
-from array import array
 from collections import Counter
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
@@ -16,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
+from limen import _core
 from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, BadRow, Failure
 from limen.cli.packing import Damaged, packing_of, unpacked
 from limen.cli.rows import (
@@ -43,9 +47,12 @@ from limen.reporting.samples import FileRows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["csv_header", "is_regular", "name_of", "opened", "read_text"]
+__all__ = ["is_regular", "name_of", "opened", "read_text", "text_pieces"]
 
 _BUFFER = 2**18
+_BLOCK = 2**20  # bytes that are read at once
+_PIECE = 2**20  # rows
+_OFTEN = 2**16  # rows, after which progress is shown
 
 
 def is_regular(path: str) -> bool:
@@ -106,29 +113,44 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 class _Lines(Place):
-    """The lines of a stream as text; knows the number of the latest."""
+    """The lines of a stream as text; knows the number of the latest, and the block it is in."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         super().__init__(name)
-        self.stream = stream
+        self.stream = cast("io.BufferedReader", stream)
+        self.block, self.begin = b"", 0  # what was read, and how much of it is done
 
     def __iter__(self) -> _Lines:
         return self
 
     def __next__(self) -> str:
-        try:
-            line = self.stream.readline(LONGEST_LINE + 1)
-        except Damaged as error:
-            self.number += 1
-            raise Failure(f"{self.at()}: {error}. Fetch the file again.", BAD_INPUT) from None
+        end, known = self.block.find(b"\n", self.begin) + 1, len(self.block) - self.begin
+        while not end and known <= LONGEST_LINE and self._fill():
+            end, known = self.block.find(b"\n", known) + 1, len(self.block)
+        line = self.block[self.begin : end or len(self.block)]
         if not line:
             raise StopIteration
-        self.number += 1
+        self.done(len(line), 1)
         if len(line) > LONGEST_LINE:
             refuse_long_line(line, LONGEST_LINE, self)
         if self.number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         return as_utf8(line, self)
+
+    def _fill(self) -> bool:
+        """Read more after what is not done yet; False at the end."""
+        try:
+            more = self.stream.read1(_BLOCK)
+        except Damaged as error:
+            self.number += 1
+            raise Failure(f"{self.at()}: {error}. Fetch the file again.", BAD_INPUT) from None
+        self.block, self.begin = self.block[self.begin :] + more, 0
+        return bool(more)
+
+    def done(self, size: int, lines: int) -> None:
+        """Go on after some bytes and lines."""
+        self.begin += size
+        self.number += lines
 
     def first(self) -> str:
         """Read the first line that is not blank."""
@@ -138,16 +160,6 @@ class _Lines(Place):
         raise Failure(f"{self.name} is empty. Rows with scores and labels are needed.", BAD_INPUT)
 
 
-def csv_header(path: str, columns: Columns) -> tuple[list[int], int, str]:
-    """Places of the columns asked for, how many columns there are, and the delimiter."""
-    with opened(path) as stream:
-        lines = _Lines(stream, path)
-        heading = heading_of(lines.first(), columns, "csv", lines, lines)
-        header = heading["header"]
-        places = [header.index(name) for name in columns.named().values()]
-        return places, len(header), heading["delimiter"]
-
-
 def read_text(
     path: str,
     format: str | None,
@@ -155,131 +167,147 @@ def read_text(
     tick: Callable[[int], None] = lambda rows: None,
 ) -> FileRows:
     """Read the samples of a file; `tick` gets the count of rows now and then. O(n)."""
+    shown = 0
     with opened(path) as stream:
-        lines = _Lines(stream, name_of(path))
-        return _collect(_records(lines, format, columns), lines, columns, tick)
+        rows = _Rows(_Lines(stream, name_of(path)), format, columns)
+        for count in rows.collect():
+            if count >= shown + _OFTEN:
+                shown = count
+                tick(count)
+    if rows.malformed.count and not columns.skip:
+        rows.malformed.refuse()
+    return rows.samples()
 
 
-def _records(lines: _Lines, format: str | None, columns: Columns) -> Iterator[list[Any] | BadRow]:
-    """Yield the values of each row, or what is wrong with it."""
-    first = lines.first()
-    heading = heading_of(first, columns, format, lines, lines)
-    values, blanks = values_of(heading, columns, lines), blanks_of(heading)
-    rows = lines if heading["format"] == "csv" else chain((first,), lines)
-    while True:
-        try:
-            line = next(rows)
-            if line.strip(blanks):
-                yield values(line, lines)
-        except StopIteration:
-            return
-        except BadRow as bad:
-            yield bad
+def text_pieces(path: str, format: str | None, columns: Columns) -> Iterator[FileRows]:
+    """Yield the samples of a file in pieces; refuse one with malformed rows at its end. O(n)."""
+    with opened(path) as stream:
+        rows = _Rows(_Lines(stream, name_of(path)), format, columns)
+        for count in rows.collect():
+            if count >= _PIECE:
+                yield rows.samples()
+    if rows.malformed.count:
+        rows.malformed.refuse()
+    yield rows.samples()
 
 
-class _Collected:
-    """The samples of a file, row by row."""
+def _native_rows(heading: dict[str, Any], columns: Columns) -> _core.TextRows:
+    """Make the native reader of plain rows, which also holds the values of all others."""
+    named = list(columns.named().values())
+    keys, places, delimiter, width = named, list[int](), ",", 0
+    if heading["format"] == "csv":
+        keys = []
+        if heading["delimiter"].isascii():  # else no row is plain, as none has 0 fields
+            delimiter, width = heading["delimiter"], len(heading["header"])
+            places = [heading["header"].index(name) for name in named]
+    return _core.TextRows(
+        keys,
+        places,
+        delimiter,
+        width,
+        columns.label is not None,
+        columns.weight is not None,
+        columns.group is not None,
+        len(columns.costs),
+        columns.positive,
+        columns.finest,
+        columns.comma,
+    )
 
-    def __init__(self, columns: Columns, lines: _Lines) -> None:
-        self.columns, self.lines = columns, lines
+
+class _Rows:
+    """The rows of a file: plain ones are read natively, the others one by one."""
+
+    def __init__(self, lines: _Lines, format: str | None, columns: Columns) -> None:
+        self.lines, self.columns, self.malformed = lines, columns, Malformed()
+        first = lines.first()
+        heading = heading_of(first, columns, format, lines, lines)
+        self.header = [] if heading["format"] == "csv" else [first]  # NDJSON has none
+        self.values_of, self.blanks = values_of(heading, columns, lines), blanks_of(heading)
         self.label_of, self.finest = labels_of(columns.positive), columns.finest
-        self.weighted, self.grouped = columns.weight is not None, columns.group is not None
-        self.labelled = columns.label is not None
-        self.weight_at = 1 + self.labelled
-        self.group_at = self.weight_at + self.weighted
-        first_cost = self.group_at + self.grouped
-        self.costs = [(at, *cost, array("d")) for at, cost in enumerate(columns.costs, first_cost)]
-        self.scores, self.labels = array("d"), bytearray()
-        self.weights, self.codes = array("d"), array("q")
-        self.names: dict[str, int] = {}
+        self.native = _native_rows(heading, columns)
 
-    def add(self, record: list[Any], records: Iterator[list[Any] | BadRow]) -> None:
+    def collect(self) -> Iterator[int]:
+        """Read all rows; yield how many are held, often."""
+        for record in self._records():
+            try:
+                if isinstance(record, BadRow):
+                    raise record
+                self._add(record)
+            except BadRow as bad:
+                self.malformed.add(str(bad))
+            yield len(self.native)
+
+    def _records(self, *, natively: bool = True) -> Iterator[list[Any] | BadRow]:
+        """Yield the values of each row, or what is wrong with it; not of those read natively."""
+        lines = self.lines
+        while True:
+            try:
+                line = self.header.pop() if self.header else next(lines)
+                if line.strip(self.blanks):
+                    yield self.values_of(line, lines)
+            except StopIteration:
+                return
+            except BadRow as bad:
+                yield bad
+            if natively:
+                lines.done(*self.native.read(lines.block, lines.begin))
+
+    def _add(self, record: list[Any]) -> None:
         """Add a row; raise `BadRow` and add nothing where it is malformed."""
-        columns, lines = self.columns, self.lines
-        score = as_number(record[0], lines, columns.score, "score")
+        columns, lines, values = self.columns, self.lines, iter(record)
+        score = as_number(next(values), lines, columns.score, "score")
         label: int | None = 0
-        if self.labelled:
-            label = self.label_of(record[1] if type(record[1]) is str else as_text(record[1]))
+        weight, group = 1.0, ""
+        if columns.label is not None:
+            label = self.label_of(as_text(next(values)))
         if label is None:
-            self._refuse_label(record, records)
-        if self.weighted:
-            weight = as_weight(record[self.weight_at], lines, columns, self.finest)
-        if self.grouped:
-            name = record[self.group_at]
-            name = name if type(name) is str else as_text(name)
-            if name == "":
+            self._refuse_label(record)
+        if columns.weight is not None:
+            weight = as_weight(next(values), lines, columns, self.finest)
+        if columns.group is not None:
+            group = as_text(next(values))
+            if group == "":
                 lines.refuse("the group is missing. Fill it or drop the row.", column=columns.group)
-        prices = [as_cost(record[at], lines, name, what) for at, what, name, _ in self.costs]
-        for (*_, values), price in zip(self.costs, prices, strict=True):
-            values.append(price)
-        if self.weighted:
-            self.weights.append(weight)
-        if self.grouped:
-            self.codes.append(self.names.setdefault(name, len(self.names)))
-        self.scores.append(score)
-        self.labels.append(label)
+        costs = [as_cost(next(values), lines, name, what) for what, name in columns.costs]
+        self.native.add(score, label, weight, group.encode(errors="surrogatepass"), costs)
 
-    def _refuse_label(self, record: list[Any], records: Iterator[list[Any] | BadRow]) -> NoReturn:
+    def _refuse_label(self, record: list[Any]) -> NoReturn:
         """Refuse a row without a label, or the file, which has other labels than 0 and 1."""
         if self.columns.skip or record[1] in ("", None):
             refuse_label(record[1], self.lines, self.columns)
-        counts = _counted(self.labels, record, records, self.lines)
+        counts = self._counted(record)
         try:
             refuse_label(record[1], self.lines, self.columns, counts)
         except BadRow as bad:
             raise Failure(str(bad), BAD_INPUT) from None
 
-    def samples(self, malformed: Malformed) -> FileRows:
-        """Return them all as arrays. O(n)."""
-        codes = None
-        if self.grouped:
-            codes = np.array(self.codes, np.min_scalar_type(len(self.names)))  # to sort them fast
+    def _counted(self, record: list[Any]) -> Counter[str]:
+        """Count the labels before a record that has none of 0 and 1, and some after it."""
+        known = self.samples().labels.tobytes()
+        counts = Counter({text: known.count(label) for label, text in enumerate("01")})
+        line = self.lines.number
+        with suppress(Failure):  # what is wrong further on does not matter here
+            for each in chain([record], islice(self._records(natively=False), COUNTED)):
+                if isinstance(each, BadRow):
+                    continue
+                counts[as_text(each[1])] += 1
+                if len(counts) > MANY_LABELS + 3:
+                    break
+        self.lines.number = line
+        return counts
+
+    def samples(self) -> FileRows:
+        """Return those since the last call as arrays. O(n)."""
+        scores, labels, weights, codes, costs = self.native.take()
+        names = tuple(name.decode(errors="surrogatepass") for name in self.native.names)
+        if codes is not None:
+            codes = codes.astype(np.min_scalar_type(len(names)))  # small ones are sorted faster
         return FileRows(
-            np.frombuffer(self.scores, dtype=np.float64),
-            np.frombuffer(self.labels, dtype=np.uint8),
-            np.frombuffer(self.weights, dtype=np.float64) if self.weighted else None,
+            *(scores, labels, weights),
             codes=codes,
-            names=tuple(self.names),
-            costs={what: np.frombuffer(values, np.float64) for _, what, _, values in self.costs},
-            skipped=malformed.count,
-            examples=tuple(malformed.first),
+            names=names,
+            costs={what: each for (what, _), each in zip(self.columns.costs, costs, strict=True)},
+            skipped=self.malformed.count,
+            examples=tuple(self.malformed.first),
         )
-
-
-def _collect(
-    records: Iterator[list[Any] | BadRow],
-    lines: _Lines,
-    columns: Columns,
-    tick: Callable[[int], None],
-) -> FileRows:
-    collected, malformed = _Collected(columns, lines), Malformed()
-    add = collected.add
-    for count, record in enumerate(records):
-        try:
-            if isinstance(record, BadRow):
-                raise record
-            add(record, records)
-        except BadRow as bad:
-            malformed.add(str(bad))
-        if count % 65536 == 65535:
-            tick(count + 1)
-    if malformed.count and not columns.skip:
-        malformed.refuse()
-    return collected.samples(malformed)
-
-
-def _counted(
-    known: bytearray, record: list[Any], records: Iterator[list[Any] | BadRow], lines: _Lines
-) -> Counter[str]:
-    """Count the labels before a record that has none of 0 and 1, and some after it."""
-    counts = Counter({text: known.count(label) for label, text in enumerate("01")})
-    line = lines.number
-    with suppress(Failure):  # what is wrong further on does not matter here
-        for each in chain([record], islice(records, COUNTED)):
-            if isinstance(each, BadRow):
-                continue
-            counts[as_text(each[1])] += 1
-            if len(counts) > MANY_LABELS + 3:
-                break
-    lines.number = line
-    return counts

@@ -153,34 +153,29 @@ def period(text: str) -> Any:
     >>> period("1000"), period("36h")
     (1000, datetime.timedelta(days=1, seconds=43200))
     """
+    if re.fullmatch(r"[0-9]+([.][0-9]+)?", text) and float(text):
+        return float(text) if "." in text else int(text)
     from datetime import timedelta
 
-    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", text)
-    if not found or not float(found[1]):
-        raise ArgumentTypeError(f"{text!r} is not a period such as 1000, 90s, 12h or 30d")
-    if found[2]:
-        try:
-            return timedelta(**{units[found[2]]: float(found[1])})
-        except OverflowError:
-            raise ArgumentTypeError(f"{text!r} is too long") from None
-    return float(found[1]) if "." in found[1] else int(found[1])
+    from limen.times import length_of
+
+    try:
+        return timedelta(microseconds=length_of(text))
+    except ValueError as error:
+        raise ArgumentTypeError(str(error).rstrip(".")) from None
 
 
 def period_text(value: Any) -> str:
     """Write a period as it may be typed.
 
-    >>> period_text(period("36h")), period_text(period("90d")), period_text(1000)
-    ('36h', '90d', '1000')
+    >>> period_text(period("36h")), period_text(1000)
+    ('36h', '1000')
     """
     from datetime import timedelta
 
-    if not isinstance(value, timedelta):
-        return str(value)
-    for unit, name in (("days", "d"), ("hours", "h"), ("minutes", "m")):
-        if value % timedelta(**{unit: 1}) == timedelta(0):
-            return f"{value // timedelta(**{unit: 1})}{name}"
-    return f"{value.total_seconds():g}s"
+    from limen.times import length_text
+
+    return length_text(value) if isinstance(value, timedelta) else str(value)
 
 
 def delimiter(text: str) -> str:

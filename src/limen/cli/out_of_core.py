@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.cli.duckdb_reader import NeedsLineReader, fetch
+from limen.cli.duckdb_reader import BadValue, fetch
+from limen.cli.line_reader import text_pieces
 from limen.cli.progress import polling
 from limen.narrowing import Counts, Rows
 from limen.narrowing.answers import represented, weighing, with_cheapest_cut
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from limen.narrowing import Kept, Level, Root
     from limen.units import Cost
 
-__all__ = ["groups", "narrow"]
+__all__ = ["groups", "narrow", "text_query"]
 
 _DUCKDB = Dialect("{array}[{place} + 1]", "round_even({}, 0)")
 
@@ -43,7 +45,7 @@ _DUCKDB = Dialect("{array}[{place} + 1]", "round_even({}, 0)")
 class DuckdbSource:
     """The rows of a query, with a score, a label and perhaps a weight each.
 
-    Raises `NeedsLineReader` where a value is missing, has no order or would be lost.
+    Raises `BadValue` where a value is missing, has no order or would be lost.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class DuckdbSource:
             try:
                 units = units_of("CAST(weight AS DOUBLE)", self.unit, _DUCKDB)
             except ValueError:
-                raise NeedsLineReader from None
+                raise BadValue from None
             sound = f"weight = 0 OR ({units}) BETWEEN 1 AND {literal(2.0**61)}"
             taken += f", CASE WHEN {sound} THEN CAST({units} AS BIGINT) END AS units"
         self._connection, self._given, self._weighted = connection, given, weighted
@@ -82,7 +84,7 @@ class DuckdbSource:
             self._given,
         )
         if found["wrong"][0]:
-            raise NeedsLineReader
+            raise BadValue
         self.counted = int(found["rows"][0]), int(found["ones"][0])
         if self._weighted:
             self._rows = f"(SELECT * FROM {self._rows} WHERE units > 0)"
@@ -129,7 +131,7 @@ class DuckdbSource:
             self._values,
         )
         if (found["number"] == REFUSED).any():
-            raise NeedsLineReader
+            raise BadValue
         return Counts(**{name: found[name] for name in Counts._fields})
 
     def collect(self, kept: Kept) -> Rows:
@@ -142,6 +144,43 @@ class DuckdbSource:
             values = [*self._values, kept.number.tolist()]
         found = self._run("near the cut", near, values)
         return Rows(found["score"], found["label"].astype(np.uint8), found.get("units"))
+
+
+class _TextStream:
+    """The samples of a file of text as a stream of Arrow, which duckdb opens for each query."""
+
+    def __init__(self, path: str, format: str, columns: Columns) -> None:
+        self._given = path, format, columns
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        import pyarrow as pa
+
+        kinds = {"score": pa.float64(), "label": pa.uint8()}
+        if self._given[2].weight is not None:
+            kinds["weight"] = pa.float64()
+        if self._given[2].group is not None:
+            kinds["name"] = pa.string()
+        schema = pa.schema(list(kinds.items()))
+
+        def batches() -> Iterator[Any]:
+            for piece in text_pieces(*self._given):
+                columns = [piece.scores, piece.labels]
+                if piece.weights is not None:
+                    columns.append(piece.weights)
+                arrays = [pa.array(column) for column in columns]
+                if piece.codes is not None:
+                    arrays.append(pa.array(piece.names, pa.string()).take(pa.array(piece.codes)))
+                yield pa.record_batch(arrays, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches()).__arrow_c_stream__()
+
+
+def text_query(connection: Any, path: str, format: str, columns: Columns) -> tuple[str, list[Any]]:
+    """Write the query for the samples of CSV or NDJSON, and the values it refers to."""
+    import_module("pyarrow")  # before the query, in which an ImportError would be another error
+    name = f"text_{len(connection.execute('SHOW TABLES').fetchall())}"
+    connection.register(name, _TextStream(path, format, columns))
+    return f"SELECT * FROM {name}", []
 
 
 def narrow(
@@ -160,7 +199,7 @@ def narrow(
 
     The weight of a sample is that of the rows that it stands for.
 
-    Raise `NeedsLineReader` where a score or a label is missing or has no order.
+    Raise `BadValue` where a score or a label is missing or has no order.
     """
     source = DuckdbSource(connection, sql, given, weighted=weighted, unit=exact_unit(unit))
     narrowed = with_cheapest_cut(
@@ -185,7 +224,7 @@ def groups(
     counting = f"SELECT name, count(*) FROM {held} GROUP BY name ORDER BY name"
     counted = connection.execute(counting, given).fetchall()
     if any(name in (None, "") for name, _ in counted):
-        raise NeedsLineReader
+        raise BadValue
     return _groups(connection, held, given, columns, counted, most=most, **costs)
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a line of CSV or NDJSON means: the values that are asked for, or an error with its place.
 
-Files and streams are read by this one decoder. It needs nothing but Python.
-`limen.cli.duckdb_reader` is the fast way to the same values; where it fails, this one reads
-again and names the line.
+Streams are read by this decoder, and so are the rows of files that are not plain. What the text of
+a number or a label means is written once, in ``native/values.hpp``.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ __all__ = [
     "Malformed",
     "Place",
     "as_cost",
-    "as_float",
     "as_number",
     "as_text",
     "as_utf8",
@@ -55,7 +53,6 @@ MANY_LABELS = 20
 COUNTED = 10**6  # rows, to list the labels; malformed rows, to say how many
 SHOWN = 3  # malformed rows
 _LONGEST_QUOTE = 40
-_ZERO_OR_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
 _ARRAY = re.compile(r"\s*\[\s*(\{|$)")
 _COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*$", re.IGNORECASE)
 _AUTOMATIC_UNIT = 2**-_core.finest_bits
@@ -258,7 +255,7 @@ def refuse_column(part: str, column: str, header: list[str], where: str) -> NoRe
     """Refuse a column that is missing or there twice, and list those there are."""
     problem = f"has {header.count(column)} columns" if column in header else "has no column"
     listed = ", ".join(map(quoted, header[:20])) + (", …" if len(header) > 20 else "")
-    if all(as_float(name) is not None for name in header):
+    if all(_core.number_of(name) is not None for name in header):
         raise Failure(
             f"{where}: it {problem} {quoted(column)} for the {part.replace('_', ' ')}; all that "
             f"stands there are numbers: {listed}. Does the file have no header? Its first line "
@@ -396,33 +393,7 @@ def labels_of(positive: str | None) -> Callable[[str], int | None]:
     >>> [labels_of("yes")(text) for text in ("yes", "no", "")]
     [1, 0, None]
     """
-    wanted = None if positive is None else as_float(positive)
-    known: dict[str, int | None] = {}
-
-    def label(text: str) -> int | None:
-        if text not in known:
-            known[text] = read(text)
-        return known[text]
-
-    def read(text: str) -> int | None:
-        if positive is None:
-            plain = _ZERO_OR_ONE.get(text.strip().lower())
-            if plain is None and as_float(text) in (0.0, 1.0):
-                plain = int(float(text))
-            return plain
-        if text == "":
-            return None
-        return int(text == positive or (wanted is not None and as_float(text) == wanted))
-
-    return label
-
-
-def as_float(text: str) -> float | None:
-    """Read a number as Python does; None for a text that is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return _core.LabelRule(positive)
 
 
 def as_text(value: Any) -> str:
@@ -432,9 +403,8 @@ def as_text(value: Any) -> str:
 
 def as_number(value: Any, place: Place, column: str, part: str) -> float:
     """Read a number that has an order, or refuse it."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
+    number = _core.number_of(value) if type(value) is str else _as_float(value)
+    if number is None:
         if value in ("", None):
             place.refuse(f"the {part} is missing. Fill it or drop the row.", column=column)
         advice = "Correct it or drop the row."
@@ -446,6 +416,14 @@ def as_number(value: Any, place: Place, column: str, part: str) -> float:
             f"the {part} is nan, which has no order. Fill it or drop the row.", column=column
         )
     return number
+
+
+def _as_float(value: Any) -> float | None:
+    """Turn a value of JSON into a number; None where it is none."""
+    try:
+        return float(value)
+    except (TypeError, OverflowError):
+        return None
 
 
 def as_weight(value: Any, place: Place, columns: Columns, finest: float) -> float:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from math import isfinite, isnan
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from limen._core import numbers_of
 from limen.cli.aims import columns_of
 from limen.cli.exits import USAGE, Failure
 from limen.cli.option_values import period_text
@@ -133,12 +134,11 @@ class Rows:
         label_of, model = self._label_of, self._model
 
         def at_once(rows: list[list[str]]) -> bool:
-            try:
-                scores = [float(row[score]) for row in rows]
-            except ValueError:
+            scores = numbers_of([row[score] for row in rows])
+            if scores is None or None in scores:
                 return False
             labels = [label_of(row[label]) for row in rows]
-            if None in labels or any(map(isnan, scores)):
+            if None in labels:
                 return False
             self._each(zip(scores, labels, strict=True), model.update)
             return True
@@ -176,14 +176,11 @@ class Rows:
             known = {text: label_of(text) for text in {row[label] for row in rows} - {""}}
             if "" in names or None in known.values():
                 return False
-            try:
-                values = [float(row[score]) if row[score] else None for row in rows]
-            except ValueError:
+            values = numbers_of([row[score] for row in rows])
+            if values is None:
                 return False
             labels = [known.get(row[label]) for row in rows]
-            if any(map(isnan, filter(None, values))) or (None, None) in zip(
-                values, labels, strict=True
-            ):
+            if (None, None) in zip(values, labels, strict=True):
                 return False
             times = [None] * len(rows)
             if when is not None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from limen.service.events import Event, period
+from limen.service.events import Event
+from limen.times import length_of
 
 if TYPE_CHECKING:
     from limen.service.account import Accounts
@@ -53,11 +54,13 @@ class Watch:
             text = f"{now:.2%} of the last day are answered 1, {before:.2%} before"
             found.append(("answered", abs(now / before - 1) > wanted.answered, text))
         if wanted.labels_late is not None:
-            late = lasting.labels >= 0 and at - lasting.since >= period(wanted.labels_late)
+            late = lasting.labels >= 0 and at - lasting.since >= length_of(wanted.labels_late)
             text = f"no label came for {wanted.labels_late}, while scores did"
             found.append(("labels", late and point.scores > lasting.scores, text))
         if wanted.regret is not None and point.samples():
-            held = lasting.regret is not None and at - lasting.regret >= period(wanted.regret_for)
+            held = lasting.regret is not None and at - lasting.regret >= length_of(
+                wanted.regret_for
+            )
             text = (
                 f"regret per 1,000 decisions is {point.regret_rate():.3g}, "
                 f"more than {wanted.regret:g}"

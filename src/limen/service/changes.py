@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from limen.service.definitions import as_rules, checked_segment
-from limen.service.events import Event, period
+from limen.service.events import Event
 from limen.service.judging import said, weighed
 from limen.service.problems import Refused
 from limen.service.turns import Turns
+from limen.times import length_of
 
 if TYPE_CHECKING:
     from limen.service.bodies import Decision, Deployment, NewProposal, Rollback
@@ -222,7 +223,7 @@ class Changes(Turns):
             "thresholds": msgspec.to_builtins(as_rules(thresholds, point.direction)),
             "reason": reason,
             "age": age,
-            "expires": at + age + period(length),
+            "expires": at + age + length_of(length),
             "confidence": change.confidence,
             "back_to": back_to,
         }
@@ -299,7 +300,7 @@ class Changes(Turns):
         newest = point.newest()
         last = None if newest is None else newest.closed
         if last is not None and last.verdict in ("rejected", "withdrawn") and last.by != "limen":
-            rested = at - last.at >= period(change.at_most_every)
+            rested = at - last.at >= length_of(change.at_most_every)
             if not rested:
                 return
         candidate = point.candidate()

@@ -12,14 +12,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from limen.service.events import as_datetime, period
+from limen.service.events import as_datetime
+from limen.times import length_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["AT_A_START", "FAR", "Clock"]
 
-FAR = period("15m")  # by how much the clock may differ from what has passed since the last tick
+FAR = length_of("15m")  # by how much the clock may differ from what has passed since the last tick
 AT_A_START = "7d"  # by how much it may lie after the last event on disk, which may be long ago
 
 # Counts while the machine sleeps, too; the second one does so where there is no first one.

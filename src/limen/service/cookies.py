@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limen.service.events import period
 from limen.service.problems import Refused
 from limen.storage.files import replace
+from limen.times import length_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ class Sessions:
         self._ended = _read(self._path)  # hashes of sessions, and when they end anyway
         self._ending = asyncio.Lock()
         self._key = hmac.digest(desk.key, b"session", "sha256")
-        self._length = period(settings.session, "session")
+        self._length = length_of(settings.session, "session")
         secure = settings.cert is not None or settings.behind_proxy
         self._name = b"__Host-limen" if secure else b"limen"
         self._rest = b"; Path=/; HttpOnly; SameSite=Strict" + (b"; Secure" if secure else b"")

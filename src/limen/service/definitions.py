@@ -13,7 +13,7 @@ from limen.groups import Grouped
 from limen.memory import Fading, LastPeriod, Ledger
 from limen.online import OnlineThreshold
 from limen.optimum import Direction
-from limen.service.events import PERIOD, period
+from limen.times import LENGTH, length_of
 
 __all__ = [
     "Alerts",
@@ -33,7 +33,7 @@ __all__ = [
 _DEEPEST = 3
 # In the description only: `period` refuses in plain words what does not match.
 _Length = Annotated[
-    str, Meta(description="A length of time.", extra_json_schema={"pattern": PERIOD})
+    str, Meta(description="A length of time.", extra_json_schema={"pattern": LENGTH})
 ]
 _WEEK = 7 * 86_400_000_000
 _MORE_IS_STRICTER = (
@@ -120,7 +120,7 @@ class Keep(msgspec.Struct, forbid_unknown_fields=True):
         if (self.keep == "all") != (self.length is None):
             raise ValueError("memory period and fading need a length, and all has none")
         if self.length is not None:
-            period(self.length, "memory.length")
+            length_of(self.length, "memory.length")
 
 
 class Segments(msgspec.Struct, forbid_unknown_fields=True):
@@ -157,7 +157,7 @@ class Change(msgspec.Struct, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in ("age", "shadow", "expires", "at_most_every"):
             if getattr(self, name) is not None:
-                period(getattr(self, name), f"change.{name}")
+                length_of(getattr(self, name), f"change.{name}")
 
     @property
     def by_two(self) -> bool:
@@ -185,7 +185,7 @@ class Alerts(msgspec.Struct, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in ("regret_for", "labels_late"):
             if getattr(self, name) is not None:
-                period(getattr(self, name), f"alerts.{name}")
+                length_of(getattr(self, name), f"alerts.{name}")
 
 
 class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -226,13 +226,13 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         lengths = [self.time_to_live, self.correctable]
         if self.memory.keep != "all":
             lengths.append(self.memory.length)
-        return min((period(each) for each in lengths if each is not None), default=None)
+        return min((length_of(each) for each in lengths if each is not None), default=None)
 
     def age(self) -> int:
         """Return the age at which nearly all labels are known, in microseconds."""
-        young = 0 if self.maturity is None else period(self.maturity)
+        young = 0 if self.maturity is None else length_of(self.maturity)
         if self.change.age is not None:
-            return max(young, period(self.change.age))
+            return max(young, length_of(self.change.age))
         horizon = self.horizon()
         return young or (_WEEK if horizon is None else min(_WEEK, horizon // 2))
 
@@ -241,7 +241,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
         given: Any = {"unit": self.unit, "direction": self.direction, "capacity": self.capacity}
         model: Any = OnlineThreshold(**costs, **given)
-        length = 0 if self.memory.length is None else period(self.memory.length)
+        length = 0 if self.memory.length is None else length_of(self.memory.length)
         if self.memory.keep == "period":
             model = LastPeriod(model, length)
         elif self.memory.keep == "fading":
@@ -251,7 +251,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         names = ("time_to_live", "maturity", "correctable")
         lengths = {name: getattr(self, name) for name in names}
         periods = {
-            name: None if text is None else period(text, name) for name, text in lengths.items()
+            name: None if text is None else length_of(text, name) for name, text in lengths.items()
         }
         return Ledger(model, **periods, horizon=self.horizon())
 
@@ -266,7 +266,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         now, then = self.change, other.change
         for name in _MORE_IS_STRICTER:
             old, new = getattr(now, name), getattr(then, name)
-            if (period(new) < period(old)) if isinstance(old, str) else (new < old):
+            if (length_of(new) < length_of(old)) if isinstance(old, str) else (new < old):
                 return False
         same = {name: getattr(now, name) for name in (*_MORE_IS_STRICTER, "most_answered")}
         alike = msgspec.structs.replace(then, **same)

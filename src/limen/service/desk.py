@@ -15,13 +15,14 @@ from limen.service import SCOPES
 from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.changes import Changes
 from limen.service.definitions import Definition, reaches, rule_of
-from limen.service.events import Event, as_datetime, as_microseconds, period
+from limen.service.events import Event, as_datetime, as_microseconds
 from limen.service.judging import said
 from limen.service.log import Reader
 from limen.service.names import Names
 from limen.service.points import AHEAD, Point
 from limen.service.problems import Refused
 from limen.service.state import Token, refolded
+from limen.times import length_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -295,7 +296,7 @@ class Desk(Changes):
         more = {
             "definition": msgspec.to_builtins(definition),
             "reason": reason,
-            "expires": at + period(point.definition.change.expires),
+            "expires": at + length_of(point.definition.change.expires),
         }
         return self._fold(Event("propose", at, point.name, by=by, more=more))
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -11,7 +10,6 @@ import msgspec
 
 __all__ = [
     "KINDS",
-    "PERIOD",
     "Event",
     "Id",
     "as_datetime",
@@ -19,7 +17,6 @@ __all__ = [
     "decode_events",
     "decode_names",
     "encode",
-    "period",
 ]
 
 # A forgotten id is the seq of the first event that had it, so that the fold stays the same.
@@ -41,8 +38,6 @@ KINDS = (
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST, _LAST = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.max))
-PERIOD = "^([1-9][0-9]{0,8})([smhd])$"
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Event(msgspec.Struct, array_like=True, gc=False):
@@ -91,17 +86,3 @@ def as_datetime(time: int) -> datetime:
         return _EPOCH + time * _MICROSECOND
     except OverflowError:  # before the year 1 or after 9999: old logs may hold such a time
         return _FIRST if time < 0 else _LAST
-
-
-def period(text: str, name: str = "period") -> int:
-    """Read a length of time as microseconds: a whole number and s, m, h or d.
-
-    >>> period("90d") == 90 * 86400 * 10**6
-    True
-    """
-    found = re.fullmatch(PERIOD, text)
-    if found is None:
-        raise ValueError(
-            f"{name} must be a whole number and one of s, m, h, d, such as 90d; got {text!r}."
-        )
-    return int(found[1]) * _UNITS[found[2]] * 1_000_000

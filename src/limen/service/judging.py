@@ -9,8 +9,9 @@ import numpy as np
 
 from limen.optimum import height
 from limen.service.definitions import as_rules
-from limen.service.events import as_datetime, period
+from limen.service.events import as_datetime
 from limen.service.saving import bounds
+from limen.times import length_of
 from limen.trust.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -186,17 +187,17 @@ def demands(
          _short(evidence.value), f"at least {_short(evidence.enough)}"),
         ("least_saving", cost > 0 and saved >= change.least_saving, "saving, of the cost now",
          _percent(saved), f"at least {_percent(change.least_saving)}"),
-        ("shadow", shown >= period(change.shadow), "time in shadow",
-         _length(shown), f"at least {_length(period(change.shadow))}"),
+        ("shadow", shown >= length_of(change.shadow), "time in shadow",
+         _length(shown), f"at least {_length(length_of(change.shadow))}"),
         ("most_answered", abs(moved) <= change.most_answered, "change of the answers 1",
          _percent(moved, "+"), f"at most {_percent(change.most_answered)}"),
     ]  # fmt: skip
     last = point.version
     if proposal.back_to is None and last.number > 1:
         rows.append(
-            ("at_most_every", now - last.at >= period(change.at_most_every),
+            ("at_most_every", now - last.at >= length_of(change.at_most_every),
              "time since the last change",
-             _length(now - last.at), f"at least {_length(period(change.at_most_every))}")
+             _length(now - last.at), f"at least {_length(length_of(change.at_most_every))}")
         )  # fmt: skip
     worse = [each["segment"] or "all others" for each in found.segments() if each["worse_for_sure"]]
     named = f" ({', '.join(worse[:5])})" if worse else ""

@@ -22,13 +22,13 @@ from limen.service.alerts import Watch
 from limen.service.api import TABLE
 from limen.service.browser import files
 from limen.service.desk import Desk
-from limen.service.events import period
 from limen.service.guard import guarded, sweep
 from limen.service.http import Gate, log_line, place_of
 from limen.service.meters import Meters
 from limen.service.settings import Settings
 from limen.service.stream import Hub
 from limen.service.webhooks import Sender
+from limen.times import length_of
 
 __all__ = ["control_path", "serve"]
 
@@ -213,7 +213,7 @@ def _allow_files(settings: Settings) -> None:
 
 
 async def _tick(desk: Desk, settings: Settings, watch: Watch) -> None:
-    seconds = period(settings.tick) / 1e6
+    seconds = length_of(settings.tick) / 1e6
     while True:
         await asyncio.sleep(seconds)
         try:
@@ -225,7 +225,7 @@ async def _tick(desk: Desk, settings: Settings, watch: Watch) -> None:
 
 async def _snapshots(desk: Desk, settings: Settings) -> None:
     """Make snapshots, by number of events, by time and after a forget; then delete what is old."""
-    every, then = period(settings.snapshot_every) / 1e6, time.monotonic()
+    every, then = length_of(settings.snapshot_every) / 1e6, time.monotonic()
     while True:
         await asyncio.sleep(1)
         newest = next((seq for seq, _ in snapshots.stored(desk.folder)), 0)
@@ -237,7 +237,7 @@ async def _snapshots(desk: Desk, settings: Settings) -> None:
         try:
             await _snapshot(desk)
             if settings.retention is not None:
-                await _delete_old(desk, period(settings.retention))
+                await _delete_old(desk, length_of(settings.retention))
         except Exception as error:  # a full disk, most often; the next one may succeed
             write({"level": "error", "message": f"snapshot: {type(error).__name__}: {error}"})
             await asyncio.sleep(60)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from limen.service.clock import AT_A_START
-from limen.service.events import period
+from limen.times import length_of
 
 __all__ = ["Settings", "Webhook", "settings_of"]
 
@@ -76,7 +76,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("retention", "tick", "clock_ahead", "session", "snapshot_every"):
             if getattr(self, name) is not None:
-                period(getattr(self, name), name)
+                length_of(getattr(self, name), name)
         host = self.address[0]
         if (self.cert is None) != (self.key is None):
             raise ValueError("cert and key go together: give both or none.")

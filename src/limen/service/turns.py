@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from limen.service import snapshots
 from limen.service.clock import AT_A_START, Clock
-from limen.service.events import Event, Id, period
+from limen.service.events import Event, Id
 from limen.service.histograms import DELAYS, Histogram
 from limen.service.log import Log, Reader
 from limen.service.names import Names
 from limen.service.problems import Refused
+from limen.times import length_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,7 @@ class Turns:
         self.state.publish()
         self.on_disk = self.log.last
         accepted = int.from_bytes(self.log.meta("clock") or b"", "big")
-        self.clock = Clock(self.state.at, period(ahead), accepted, complain)
+        self.clock = Clock(self.state.at, length_of(ahead), accepted, complain)
         self.ticked = self.state.at  # up to where the passing of time is on disk
         self._reader = Reader(folder)
         self.names = Names(self._reader)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pyspark.sql import functions as F  # noqa: N812 - as every program of Spark calls it
 from pyspark.sql import types as T  # noqa: N812
 
+from limen import _core
 from limen.narrowing.sql import AUTOMATIC, Dialect, literal, units_of
 from limen.units import exact_unit
 
@@ -101,16 +102,41 @@ def _score(frame: DataFrame, name: str) -> tuple[str, dict[str, str]]:
     return score, reasons
 
 
+def _text(text: str) -> str:
+    """Write a text in SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _same_class(column: str, positive: str) -> str:
+    """Write whether a text is a class, or the same number, as ``native/values.hpp`` reads it."""
+    same = f"{column} = {_text(positive)}"
+    number = _core.number_of(positive)
+    if number is None or number != number:
+        return same
+    digits = "".join(chr(zero + digit) for zero in _core.digit_zeros for digit in range(10))
+    others = digits + "".join(map(chr, _core.blanks))
+    ascii = "0123456789" * len(_core.digit_zeros) + " " * len(_core.blanks)
+    plain = f"trim(translate({column}, {_text(others)}, {_text(ascii)}))"
+    plain = f"regexp_replace({plain}, '(?<=[0-9])_(?=[0-9])', '')"
+    decimal = "([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
+    numeric = f"{plain} RLIKE '^[+-]?({decimal}|(?i:inf(inity)?))$'"
+    test = f"CASE WHEN {numeric} THEN try_cast({plain} AS DOUBLE) = double('{number!r}') END"
+    return f"{same} OR coalesce({test}, false)"
+
+
 def _label(frame: DataFrame, name: str, positive: Any) -> tuple[str, dict[str, str]]:
     """Write the label as 0 or 1, and why it may be refused."""
     kind, column = _kind(frame, name), quoted(name)
     null = {f"{name} is null": f"{column} IS NULL"}
     if positive is not None:
-        if isinstance(positive, str):
-            text = positive.replace("\\", "\\\\").replace("'", "\\'")
-            return f"CASE WHEN {column} = '{text}' THEN 1 ELSE 0 END", null
         if isinstance(positive, bool):
             return f"CASE WHEN {column} = {str(positive).lower()} THEN 1 ELSE 0 END", null
+        if isinstance(kind, T.StringType) and isinstance(positive, str | int | float):
+            null[f"{name} is empty"] = f"{column} = ''"
+            return f"CASE WHEN {_same_class(column, str(positive))} THEN 1 ELSE 0 END", null
+        if isinstance(positive, str):
+            return f"CASE WHEN {column} = {_text(positive)} THEN 1 ELSE 0 END", null
         if isinstance(positive, int | float):
             return f"CASE WHEN {column} = {positive!r} THEN 1 ELSE 0 END", null
         raise TypeError(f"positive must be a text, a number or a bool, got {positive!r}.")
