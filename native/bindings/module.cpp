@@ -15,7 +15,6 @@ namespace limen::bindings {
 
 // Each in the file of its name.
 void bind_thresholds(nb::module_& module);
-void bind_banks(nb::module_& module);
 void bind_calibrator(nb::module_& module);
 void bind_columns(nb::module_& module);
 void bind_memories(nb::module_& module);
@@ -39,5 +38,4 @@ NB_MODULE(_core, module) {
     bind_columns(module);
     bind_memories(module);
     bind_recommended(module);
-    bind_banks(module);
 }

@@ -349,57 +349,6 @@ class Fading(Window):
     def _refresh(self) -> None: ...
     def __len__(self) -> int: ...
 
-class Bank:
-    def __init__(
-        self,
-        members: tuple[Any, ...],
-        false_positive: float,
-        false_negative: float,
-        patience: float,
-        /,
-    ) -> None: ...
-    @property
-    def _given(self) -> dict[str, Any]: ...
-    @_given.setter
-    def _given(self, given: dict[str, Any], /) -> None: ...
-    @property
-    def _members(self) -> tuple[Any, ...]: ...
-    @property
-    def threshold(self) -> float: ...
-    @property
-    def thresholds(self) -> tuple[float, ...]: ...
-    def update(
-        self,
-        score: float,
-        label: float,
-        weight: Any = 1,
-        *,
-        thresholds: tuple[float, ...] | None = None,
-    ) -> None: ...
-    def _update_many(
-        self,
-        scores: NDArray[np.float64],
-        labels: NDArray[np.uint8],
-        weights: NDArray[Any] | None,
-        /,
-    ) -> None: ...
-    def _lead(self) -> int: ...
-    def _spent(self) -> tuple[float, ...]: ...
-    def _state(
-        self,
-    ) -> tuple[tuple[bytes, ...], int, tuple[int | None, ...], tuple[float, ...]]: ...
-    def _restore(
-        self,
-        members: tuple[bytes, ...],
-        count: int,
-        bases: tuple[int | None, ...],
-        spent: tuple[float, ...],
-        /,
-    ) -> None: ...
-    def _memory(self) -> int: ...
-    def _check(self) -> None: ...
-    def __len__(self) -> int: ...
-
 class Ledger(Window):
     def __init__(
         self,
