@@ -435,6 +435,7 @@ private:
     Done put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
                    const Amount& losses, const Time* as_of, NameCopy& name);
     bool step(double score, bool label, const Amount& amount, const Time* time);
+    Done plan_and_put(double score, bool label, const Amount& amount, const Time* time);
     Done put_sample(double score, bool label, const Amount& amount, const Time* time);
     bool exchange(std::uint32_t leaving, double score, bool label, const Amount& amount);
     void set_sample(std::uint32_t at, double score, bool label, const Amount& amount,

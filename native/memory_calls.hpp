@@ -173,6 +173,13 @@ Done Memory<Tree>::update(double score, bool label, const Amount& given, const T
         ++count_;
         return {};
     }
+    return plan_and_put(score, label, amount, time);
+}
+
+// All other samples. By itself, so that the common ones need no more of the stack.
+template <class Tree>
+LIMEN_APART Done Memory<Tree>::plan_and_put(double score, bool label, const Amount& amount,
+                                            const Time* time) {
     Division division(*this);
     if (fading() && !(time && too_far_ahead(*time)) && (time || !is_empty(amount)))
         division.prepare({score, label, amount, 0, count_, time ? *time : Time{}});

@@ -96,7 +96,8 @@ def test_the_recipe_answers_by_the_memory_whose_answers_cost_least_lately() -> N
 
     for delay in (1, 30):
         following, members = trust_streams.recipe()(*memories(), half_life=50), memories()
-        spent, answers, leaders = [0.0] * 3, [], set()
+        answers: list[list[int]] = []
+        spent, leaders = [0.0] * 3, set()
         for at, score in enumerate(scores.tolist()):
             if at >= delay:
                 then, label = at - delay, int(labels[at - delay])
