@@ -30,12 +30,18 @@ COSTS = ((1, 1), (1, 5), (5, 1))
 CAPACITIES = (64, 256, 1024, 4096)
 
 
+def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The scores and labels of a scored set."""
+    with open(path, encoding="ascii") as file:
+        rows = [(float(row["score"]), row["label"] == "1") for row in csv.DictReader(file)]
+    scores, labels = (np.array(column) for column in zip(*rows, strict=True))
+    return scores, labels
+
+
 def streams(folder: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """The sets with more than 1,000 distinct scores, and four made up, each a million long."""
     for path in sorted(folder.glob("*.csv")):
-        with open(path, encoding="ascii") as file:
-            rows = [(float(row["score"]), row["label"] == "1") for row in csv.DictReader(file)]
-        scores, labels = (np.array(column) for column in zip(*rows, strict=True))
+        scores, labels = read(path)
         if len(np.unique(scores)) > 1_000:
             yield path.stem, scores, labels
     draw = np.random.default_rng(1)

@@ -10,13 +10,12 @@
 //
 // A sample inside a run splits it: the cut at the sample was inside, so its bounds are known. So
 // an update loses nothing, and bounds become loose only where runs are joined far from the best
-// cut and the best cut moves there later. For that, from `least_for_grid` on, a grid of fixed
-// buckets lies beside: exact at its borders in any order of arrival.
+// cut and the best cut moves there later.
 //
 // add, remove    O(log n), and O(n) each time the capacity is reached, at most once in n / 4 calls
 // merge          O(n + m)
 //
-// One file although long: runs, grid and sums change together or not at all.
+// One file although long: runs and sums change together or not at all.
 //
 // See docs/bounded.md for the proof.
 
@@ -28,7 +27,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -37,7 +35,7 @@
 #include "held_samples.hpp"
 #include "run_bytes.hpp"
 #include "run_tree.hpp"
-#include "score_grid.hpp"
+#include "samples.hpp"
 
 namespace limen {
 
@@ -56,7 +54,6 @@ class BoundedSamples : public Measure, private BoundedSums {
 
 public:
     static constexpr std::size_t least_capacity = 8, most_capacity = std::size_t{1} << 16;
-    static constexpr std::size_t least_for_grid = 1024;
     // Bounds are sums and differences of what was seen, so they stay within 64 bits.
     static constexpr std::int64_t most_seen = std::int64_t{1} << 60;
 
@@ -66,16 +63,13 @@ public:
 
     std::size_t capacity() const { return capacity_; }
     std::size_t samples() const { return samples_; }
-    // How many runs are held, those of the grid included.
-    std::size_t distinct() const { return tree_.size() + (grid_ ? grid_->tree().size() : 0); }
+    // How many runs are held.
+    std::size_t distinct() const { return tree_.size(); }
     std::size_t memory() const {
-        return sizeof *this + tree_.memory() + (grid_ ? grid_->tree().memory() : 0) +
-               (spare_grid_ ? spare_grid_->tree().memory() : 0) +
-               (runs_.capacity() + fewer_.capacity()) * sizeof(Run);
+        return sizeof *this + tree_.memory() + (runs_.capacity() + fewer_.capacity()) * sizeof(Run);
     }
     std::int64_t total() const { return seen_; }
     const Tree& tree() const { return tree_; }
-    const std::optional<ScoreGrid<Tree>>& grid() const { return grid_; }
 
     ScoreSums find(double score) const {
         const auto place = tree_.place(score + 0.0);
@@ -85,20 +79,23 @@ public:
 
     // The cut that is offered, and the least it is worth.
     Cut best() const {
-        Cut cut = offered(tree_);
-        if (grid_ && offer(grid_->tree()) > cut.best) cut = offered(grid_->tree());
+        Cut cut;
+        if (tree_.size() == 0) return cut;
+        cut.best = offer();
+        if (tree_.sums().best >= 0) {
+            static_cast<Gap&>(cut) = tree_.best();
+        } else {
+            cut.upper = tree_.first();
+            cut.has_upper = true;
+        }
         return cut;
     }
     // The most that its loss can be.
     std::int64_t loss(const Cut& cut) const { return above_.high - cut.best; }
     // By how much that can at most be above the loss of the best cut.
     std::int64_t bound() const {
-        std::int64_t most = highest(tree_), worth = offer(tree_);
-        if (grid_) {
-            most = std::min(most, highest(grid_->tree()));
-            worth = std::max(worth, offer(grid_->tree()));
-        }
-        return most - worth + (above_.high - above_.low);
+        const std::int64_t most = std::max<std::int64_t>(0, tree_.sums().highest);
+        return most - offer() + (above_.high - above_.low);
     }
 
     bool coarsen() { return false; }
@@ -114,16 +111,13 @@ public:
     // before is not kept.
     void reserve(std::size_t samples, bool = true) {
         promised_ = 0;
-        tree_.reserve(samples, limit());
-        if (grid_) grid_->tree().reserve(samples, most_buckets());
-        if (samples > Tree::few || tree_.size() + samples >= limit() ||
-            (grid_ && grid_->tree().size() + samples >= most_buckets())) {
+        tree_.reserve(samples, capacity_);
+        if (samples > Tree::few || tree_.size() + samples >= capacity_) {
             runs_.reserve(capacity_);
-            fewer_.reserve(goal(limit()));
+            fewer_.reserve(goal());
         } else {
             release();
         }
-        if (!grid_ && with_grid() && tree_.size() + samples >= capacity_) reserve_grid(samples);
         promised_ = samples;
     }
 
@@ -176,8 +170,8 @@ public:
         bits_ += finer;
         if (bits == 0) return;
         if (bits > 62 || seen_ >> bits == 0) return clear();
-        divide(tree_, bits);
-        if (grid_) divide(grid_->tree(), bits);
+        tree_.transform(Rescaled([=](std::int64_t sum) { return raised(sum, bits); },
+                                 [=](std::int64_t sum) { return floored(sum, bits); }));
         above_ = {floored(above_.low, bits), raised(above_.high, bits)};
         seen_ = raised(seen_, bits);
         changes_ = raised(changes_, bits);
@@ -228,15 +222,12 @@ public:
         BoundedSamples other(unit_, capacity_);
         static_cast<Measure&>(other) = *this;
         static_cast<Sums&>(other) = *this;
-        other.tree_ = Tree::of(runs_of(tree_));
-        if (grid_) other.grid_ = ScoreGrid<Tree>::of(grid_->runs(), grid_->shift(), most_buckets());
+        other.tree_ = Tree::of(runs());
         return other;
     }
 
     struct Part {
         std::vector<Run> runs;
-        std::vector<Run> buckets;
-        int shift = -1;  // without a grid
         std::size_t samples = 0;
         std::int64_t total = 0, changes = 0;
         Interval above{0, 0};
@@ -256,8 +247,6 @@ public:
             };
             Part made = *this;
             std::transform(runs.begin(), runs.end(), made.runs.begin(), Rescaled(up, down));
-            std::transform(buckets.begin(), buckets.end(), made.buckets.begin(),
-                           Rescaled(up, down));
             made.total = up(total);
             made.above = {down(above.low), up(above.high)};
             made.bits = places;
@@ -265,11 +254,7 @@ public:
         }
     };
 
-    Part part(bool = false) const {
-        Part taken{runs_of(tree_), {}, -1, samples_, seen_, changes_, above_, bits_};
-        if (grid_) taken.buckets = grid_->runs(), taken.shift = grid_->shift();
-        return taken;
-    }
+    Part part(bool = false) const { return {runs(), samples_, seen_, changes_, above_, bits_}; }
 
     // The samples of others besides those held: bounds are added at every cut of either.
     Refusal merge(const std::vector<Part>& parts) {
@@ -294,20 +279,16 @@ public:
              {seen_, above_.low, above_.high, changes_, std::int64_t{step_}})
             put_word(bytes, static_cast<std::uint64_t>(number));
         put_word(bytes, tree_.size());
-        put_word(bytes, grid_ ? static_cast<std::uint64_t>(grid_->shift()) : 64);
         put_runs(bytes, tree_);
-        if (grid_) put_runs(bytes, grid_->tree());
         return bytes;
     }
 
     bool restore(const std::string& bytes, bool = false) {
         if (bytes.size() % 8 != 0 || bytes.size() < 8 * head) return false;
-        const std::uint64_t bits = get_word(bytes, 0), size = get_word(bytes, 7),
-                            shift = get_word(bytes, 8);
-        const std::size_t words = bytes.size() / 8 - head, each = words_of_a_run;
-        if (bits > (unit_.automatic ? finest_bits : 0) || words % each || size > words / each ||
-            shift > 64 || (shift == 64 && size != words / each) ||
-            (shift < 64 && capacity_ < least_for_grid))
+        const std::uint64_t bits = get_word(bytes, 0);
+        const std::size_t words = bytes.size() / 8 - head, size = words / words_of_a_run;
+        if (bits > (unit_.automatic ? finest_bits : 0) || words % words_of_a_run ||
+            size != get_word(bytes, 7) || size > capacity_)
             return false;
         BoundedSamples read(unit_, capacity_);
         read.bits_ = static_cast<int>(bits);
@@ -324,15 +305,7 @@ public:
             return false;
         read.step_ = static_cast<int>(step);
         const std::vector<Run> runs = get_runs(bytes, head, size);
-        std::vector<Run> buckets = get_runs(bytes, head + each * size, words / each - size);
-        if (!read.plausible(runs) || !read.plausible(buckets)) return false;
-        if (shift < 64) {
-            const std::size_t given = buckets.size();
-            if (given > most_buckets()) return false;
-            read.grid_ = ScoreGrid<Tree>::of(std::move(buckets), static_cast<int>(shift), given);
-            if (read.grid_->tree().size() != given) return false;
-        }
-        if (size > read.limit() || (read.samples_ == 0 && (size || read.seen_))) return false;
+        if (!read.plausible(runs) || (read.samples_ == 0 && (size || read.seen_))) return false;
         read.tree_ = Tree::of(runs);
         if (read.bound() < 0) return false;
         *this = std::move(read);
@@ -344,34 +317,14 @@ public:
             if (!holds) throw std::logic_error(fault);
         };
         tree_.check();
-        require(plausible(runs_of(tree_)), "the runs cannot be");
-        require(tree_.size() <= limit(), "there are too many runs");
+        require(plausible(runs()), "the runs cannot be");
+        require(tree_.size() <= capacity_, "there are too many runs");
         require(bound() >= 0, "the certificate is negative");
-        if (!grid_) return;
-        grid_->tree().check();
-        require(plausible(grid_->runs()), "the buckets cannot be");
-        require(grid_->tree().size() <= most_buckets(), "there are too many buckets");
     }
 
 private:
-    static std::int64_t offer(const Tree& tree) {
-        return std::max<std::int64_t>(0, tree.sums().best);
-    }
-    static std::int64_t highest(const Tree& tree) {
-        return std::max<std::int64_t>(0, tree.sums().highest);
-    }
-    static Cut offered(const Tree& tree) {
-        Cut cut;
-        if (tree.size() == 0) return cut;
-        cut.best = offer(tree);
-        if (tree.sums().best >= 0) {
-            static_cast<Gap&>(cut) = tree.best();
-        } else {
-            cut.upper = tree.first();
-            cut.has_upper = true;
-        }
-        return cut;
-    }
+    // What the offered cut is worth at least.
+    std::int64_t offer() const { return std::max<std::int64_t>(0, tree_.sums().best); }
 
     static std::int64_t magnitude(std::int64_t value) { return value < 0 ? -value : value; }
     static std::int64_t size_of(const Losses& losses) {
@@ -380,30 +333,24 @@ private:
     // Divided by 2^bits, rounded up and down.
     static std::int64_t raised(std::int64_t value, int bits) { return -(-value >> bits); }
     static std::int64_t floored(std::int64_t value, int bits) { return value >> bits; }
-    static void divide(Tree& tree, int bits) {
-        tree.transform(Rescaled([=](std::int64_t sum) { return raised(sum, bits); },
-                                [=](std::int64_t sum) { return floored(sum, bits); }));
-    }
 
-    static void tree_runs(const Tree& tree, std::vector<Run>& runs) {
+    void copy_runs(std::vector<Run>& runs) const {
         runs.clear();
-        tree.scan([&](const Run& run) { runs.push_back(run); });
+        tree_.scan([&](const Run& run) { runs.push_back(run); });
     }
-    static std::vector<Run> runs_of(const Tree& tree) {
+    std::vector<Run> runs() const {
         std::vector<Run> runs;
-        runs.reserve(tree.size());
-        tree_runs(tree, runs);
+        runs.reserve(tree_.size());
+        copy_runs(runs);
         return runs;
     }
     bool within(std::int64_t sum) const { return magnitude(sum) <= seen_; }
 
-    bool with_grid() const { return capacity_ >= least_for_grid; }
-    std::size_t most_buckets() const { return capacity_ / 4; }
-    std::size_t limit() const { return grid_ ? capacity_ - most_buckets() : capacity_; }
-    // To how many runs the tree is reduced, or a few less. Where a grid helps to keep bounds tight,
-    // more runs are given up, so that it happens less often.
-    std::size_t goal(std::size_t limit) const {
-        return limit - (with_grid() ? limit * 3 / 8 : std::max<std::size_t>(2, limit / 4));
+    // To how many runs the tree is reduced, or a few less. Where there are many, more are given up,
+    // so that the longer pauses are fewer.
+    std::size_t goal() const {
+        return capacity_ -
+               (capacity_ >= 1024 ? capacity_ * 3 / 8 : std::max<std::size_t>(2, capacity_ / 4));
     }
     bool fits(Wide more, int bits, std::int64_t most) const {
         const int finer = bits > bits_ ? bits - bits_ : 0;
@@ -418,9 +365,7 @@ private:
     void refine(int bits) {
         if (bits <= bits_) return;
         const std::int64_t factor = std::int64_t{1} << (bits - bits_);
-        const auto finer = [=](const Run& run) { return times(run, factor); };
-        tree_.transform(finer);
-        if (grid_) grid_->tree().transform(finer);
+        tree_.transform([=](const Run& run) { return times(run, factor); });
         above_ = {above_.low * factor, above_.high * factor};
         seen_ *= factor;
         bits_ = bits;
@@ -441,42 +386,34 @@ private:
     // z at every cut above the score, for one sample more or less. Nothing fails once memory and
     // places have been found.
     void change(double score, const Interval& z, int bits, int sign) {
-        if (tree_.size() >= limit()) hold_fewer();
-        if (grid_ && grid_->tree().size() >= most_buckets()) {
+        if (tree_.size() >= capacity_) {
             runs_.reserve(capacity_);
-            grid_->make_room(most_buckets(), runs_);
+            copy_runs(runs_);
+            hold(runs_);
         }
-        const auto place = room_for(tree_, score);
-        if (grid_) {
-            const auto bucket = room_for(grid_->tree(), score);
-            refine(bits);
-            grid_->add(bucket, score, z);
-        } else {
-            refine(bits);
-        }
+        const auto place = room_for(score);
+        refine(bits);
         apply(place, score, z, sign);
         if (promised_ == 0 || --promised_ == 0) release();
     }
 
     // Where a score belongs, with memory for a run that is put there.
-    typename Tree::Place room_for(Tree& tree, double score) {
-        const auto place = tree.place(score);
-        if (tree.has_room(place)) return place;
+    typename Tree::Place room_for(double score) {
+        const auto place = tree_.place(score);
+        if (tree_.has_room(place)) return place;
         if (promised_ == 0) {
-            tree.reserve(place);
+            tree_.reserve(place);
             return place;
         }
-        tree_runs(tree, runs_);
-        tree.load(runs_);
-        return tree.place(score);
+        copy_runs(runs_);
+        tree_.load(runs_);
+        return tree_.place(score);
     }
     void release() {
-        if (runs_.capacity() == 0 && !spare_grid_) return;
+        if (runs_.capacity() == 0) return;
         runs_ = std::vector<Run>();
         fewer_ = std::vector<Run>();
-        spare_grid_.reset();
         tree_.trim();
-        if (grid_) grid_->tree().trim();
     }
 
     void apply(const typename Tree::Place& place, double score, const Interval& z, int sign) {
@@ -512,67 +449,31 @@ private:
         tree_.insert(place, right);
     }
 
-    void reserve_grid(std::size_t samples) {
-        ScoreGrid<Tree> grid = spare_grid_ ? std::move(*spare_grid_) : ScoreGrid<Tree>();
-        spare_grid_.reset();
-        grid.tree().reserve_runs(most_buckets());
-        grid.tree().reserve(samples, most_buckets());
-        spare_grid_ = std::move(grid);
-    }
-
-    // Join runs where there are too many. The first time, a grid of them is made.
-    void hold_fewer() {
-        runs_.reserve(capacity_);
-        tree_runs(tree_, runs_);
-        hold(runs_);
-    }
-    void hold(std::vector<Run>& runs) {
-        if (runs.size() < limit()) return tree_.load(runs);
-        const bool first = !grid_ && with_grid();
-        const std::size_t most = goal(first ? capacity_ - most_buckets() : limit());
-        fewer_.reserve(most);
-        if (first) reserve_grid(0);
+    // Hold these runs, joined where there are too many.
+    void hold(const std::vector<Run>& runs) {
+        if (runs.size() < capacity_) return tree_.load(runs);
+        fewer_.reserve(goal());
         // What cannot fail.
         const double mean =
             changes_ == 0 ? 0 : static_cast<double>(seen_) / static_cast<double>(changes_);
-        Closeness how{best_of(runs), std::max(mean, 0x1p-20), step_};
-        fewer(runs, most, how, fewer_);
+        std::int64_t low = 0, best = 0;  // what the best cut is known to be worth
+        for (const Run& run : runs) best = std::max(best, low += run.low);
+        Closeness how{best, std::max(mean, 0x1p-20), step_};
+        fewer(runs, goal(), how, fewer_);
         tree_.load(fewer_);
         step_ = how.step;
-        if (!first) return;
-        spare_grid_->load(runs, 0, most_buckets() * 3 / 4);
-        grid_ = std::move(spare_grid_);
-        spare_grid_.reset();
-    }
-    // What the best cut is known to be worth.
-    std::int64_t best_of(const std::vector<Run>& runs) const {
-        std::int64_t low = 0, best = grid_ ? offer(grid_->tree()) : 0;
-        for (const Run& run : runs) best = std::max(best, low += run.low);
-        return best;
     }
 
     // The runs of another object, in units of `bits` places.
     void take(const Part& part, int bits) {
         const std::int64_t factor = std::int64_t{1} << (bits - part.bits);
-        const std::vector<Run> mine = runs_of(tree_), theirs = times(part.runs, factor);
-        if (grid_ || part.shift >= 0) {
-            const auto grid_of = [&](const std::vector<Run>& runs) {
-                return ScoreGrid<Tree>::of(runs, 0, most_buckets());
-            };
-            const auto their_grid = part.shift < 0
-                                        ? grid_of(theirs)
-                                        : ScoreGrid<Tree>::of(times(part.buckets, factor),
-                                                              part.shift, part.buckets.size());
-            grid_ = ScoreGrid<Tree>::merged(grid_ ? std::move(*grid_) : grid_of(mine), their_grid,
-                                            most_buckets());
-        }
         // First what was seen: hold() needs its mean.
         samples_ += part.samples;
         above_ = {above_.low + part.above.low * factor, above_.high + part.above.high * factor};
         seen_ += part.total * factor;
         changes_ = std::min(changes_ + part.changes, most_seen);  // bytes may claim any number
-        std::vector<Run> both = overlaid(mine, theirs);
-        tree_.reserve_runs(std::min(both.size(), limit()));
+        const std::vector<Run> both = overlaid(runs(), times(part.runs, factor));
+        tree_.reserve_runs(std::min(both.size(), capacity_));
         hold(both);
         release();
     }
@@ -589,12 +490,7 @@ private:
         bits_ = 0;
         static_cast<Sums&>(*this) = {};
         tree_.clear();
-        if (grid_) grid_->tree().clear();
-        if (promised_ && !spare_grid_)
-            spare_grid_ = std::move(grid_);
-        else if (!promised_)
-            tree_ = {};
-        grid_.reset();
+        if (!promised_) tree_ = {};
     }
 
     // Whether samples could have left runs like these: in order, and every lower bound below its
@@ -617,16 +513,14 @@ private:
         return true;
     }
 
-    static constexpr std::size_t head = 9;  // the words before the runs in state()
+    static constexpr std::size_t head = 8;  // the words before the runs in state()
 
     Tree tree_;
-    std::optional<ScoreGrid<Tree>> grid_;
     std::size_t capacity_;
 
     // Memory for the changes that were promised.
     std::size_t promised_ = 0;
     std::vector<Run> runs_, fewer_;
-    std::optional<ScoreGrid<Tree>> spare_grid_;
 };
 
 // Memories work on these as on samples that are all held.

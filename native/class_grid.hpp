@@ -24,13 +24,12 @@
 #include "held_samples.hpp"
 #include "run_bytes.hpp"
 #include "run_tree.hpp"
-#include "score_grid.hpp"
+#include "samples.hpp"
 
 namespace limen {
 
 class ClassGrid : public Measure {
     using Tree = RunTree<>;
-    using Grid = ScoreGrid<Tree>;
 
 public:
     ClassGrid(Unit unit, std::size_t capacity) : Measure(unit), capacity_(capacity) {}
@@ -223,13 +222,16 @@ public:
 private:
     static constexpr std::size_t head = 4;  // the words before the runs in state()
 
+    static bool together(double first, double second, int shift) {
+        return shift > 63 || ordered_bits(first) >> shift == ordered_bits(second) >> shift;
+    }
+
     // The bucket of a score; before_all() where there is none.
     Tree::Place place_of(double score) const {
         const auto place = tree_.place(score);
-        if (!place.before_all() && Grid::together(tree_.last_at(place), score, shift_))
-            return place;
+        if (!place.before_all() && together(tree_.last_at(place), score, shift_)) return place;
         const auto next = tree_.next(place);
-        if (!next.before_all() && Grid::together(tree_.last_at(next), score, shift_)) return next;
+        if (!next.before_all() && together(tree_.last_at(next), score, shift_)) return next;
         return {};
     }
 
@@ -266,7 +268,7 @@ private:
     static void join(std::vector<Run>& runs, int shift) {
         std::size_t used = 0;
         for (const Run& run : runs) {
-            if (!used || !Grid::together(runs[used - 1].first, run.first, shift)) {
+            if (!used || !together(runs[used - 1].first, run.first, shift)) {
                 runs[used++] = run;
                 continue;
             }
@@ -285,8 +287,8 @@ private:
         for (std::size_t i = 0; i < runs.size(); ++i) {
             const Run& run = runs[i];
             if (run.up < 0 || run.low < 0 || run.highest < 1 || run.lowest != 0 ||
-                (run.up == 0 && run.low == 0) || !Grid::together(run.first, run.last, shift_) ||
-                (i && Grid::together(runs[i - 1].last, run.first, shift_)))
+                (run.up == 0 && run.low == 0) || !together(run.first, run.last, shift_) ||
+                (i && together(runs[i - 1].last, run.first, shift_)))
                 return false;
             total += Wide{run.up} + run.low;
             samples += run.highest;

@@ -104,9 +104,6 @@ public:
 
     // `time` is needed by last_period and fading by time, and must be null otherwise.
     Done update(double score, bool label, const Amount& amount, const Time* time);
-    // The same in two steps, for several memories that change together or not at all. All that can
-    // fail is behind an Update; keep() then does it, and where it is let go, all is as it was.
-    class Update;
     // The same as one by one, all or none; counted[i] becomes whether row i counts.
     Done update_many(const BatchColumns& rows, std::uint8_t* counted);
 
@@ -214,10 +211,6 @@ public:
     // group i is our group into[i]; where `into` is empty, groups are the same.
     Done merge(const Memory& other, std::vector<std::uint32_t> into = {});
 
-    // A copy with trees of its own, and taking over what became of it.
-    struct Copy;
-    void keep(Copy& copy) noexcept;
-
     void check() const;
 
 private:
@@ -232,6 +225,7 @@ private:
         int bits = 0;
         bool uneven = false;  // some weigh other than 1
     };
+    struct Copy;  // with trees of its own
     class Division;
     struct Group {
         std::uint32_t inside;
@@ -441,6 +435,7 @@ private:
     Done put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
                    const Amount& losses, const Time* as_of, NameCopy& name);
     bool step(double score, bool label, const Amount& amount, const Time* time);
+    Done plan_and_put(double score, bool label, const Amount& amount, const Time* time);
     Done put_sample(double score, bool label, const Amount& amount, const Time* time);
     bool exchange(std::uint32_t leaving, double score, bool label, const Amount& amount);
     void set_sample(std::uint32_t at, double score, bool label, const Amount& amount,
@@ -448,8 +443,6 @@ private:
     MemoryRefusal plan_sample(double score, bool label, const Amount& amount, const Time* time,
                               Needs& needs);
     void plan_label(std::uint32_t at, bool label, const Amount& losses, Needs& needs);
-    template <class Work>
-    class Attempt;
     template <class Work>
     Done perform(const Needs& needs, Work&& work);
 

@@ -46,53 +46,23 @@ void Memory<Tree>::swap(Memory& other) noexcept {
     std::swap(static_cast<MemoryMarks&>(*this), static_cast<MemoryMarks&>(other));
 }
 
-template <class Tree>
-void Memory<Tree>::keep(Copy& copy) noexcept {
-    swap(copy.memory);
-}
-
 // Let `work` happen to this memory where it cannot fail, else to a copy that is kept if it did not.
 template <class Tree>
 template <class Work>
-class Memory<Tree>::Attempt {
-public:
-    Attempt(Memory& of, const Needs& needs, const Work& work) : of_(of), work_(work) {
-        if (of.entries_.full(needs.entries)) {
-            done_ = refused(MemoryRefusal::too_many);
-            return;
-        }
-        if (!needs.copy && of.has_room()) {
-            of.reserve(needs);
-            of.reserve_trees();
-            return;
-        }
-        copy_ = std::make_unique<Copy>(of);
-        copy_->memory.reserve(needs);
-        done_ = work(copy_->memory);
-        if (refusal() == MemoryRefusal::none && copy_->memory.refusal_ != MemoryRefusal::none)
-            done_ = refused(copy_->memory.refusal_, done_.row);
-    }
-
-    MemoryRefusal refusal() const { return done_.refusal; }
-    // Nothing fails any more.
-    Done keep() {
-        if (refusal() != MemoryRefusal::none) return done_;
-        if (!copy_) return work_(of_);
-        of_.swap(copy_->memory);
-        return done_;
-    }
-
-private:
-    Memory& of_;
-    Work work_;
-    std::unique_ptr<Copy> copy_;
-    Done done_;
-};
-
-template <class Tree>
-template <class Work>
 Done Memory<Tree>::perform(const Needs& needs, Work&& work) {
-    return Attempt<Work&>(*this, needs, work).keep();
+    if (entries_.full(needs.entries)) return refused(MemoryRefusal::too_many);
+    if (!needs.copy && has_room()) {
+        reserve(needs);
+        reserve_trees();
+        return work(*this);
+    }
+    Copy copy(*this);
+    copy.memory.reserve(needs);
+    Done done = work(copy.memory);
+    if (done.refusal == MemoryRefusal::none && copy.memory.refusal_ != MemoryRefusal::none)
+        done = refused(copy.memory.refusal_, done.row);
+    if (done.refusal == MemoryRefusal::none) swap(copy.memory);
+    return done;
 }
 
 // Weights are divided ahead of a call, so that it finds them as it needs them; where the call then
@@ -203,46 +173,24 @@ Done Memory<Tree>::update(double score, bool label, const Amount& given, const T
         ++count_;
         return {};
     }
-    return Update(*this, score, label, amount, time).keep();
+    return plan_and_put(score, label, amount, time);
 }
 
+// All other samples. By itself, so that the common ones need no more of the stack.
 template <class Tree>
-class Memory<Tree>::Update {
-public:
-    Update(Memory& of, double score, bool label, const Amount& given, const Time* time)
-        : division_(of) {
-        const Amount amount = of.normal(given);
-        if (of.fading() && !(time && of.too_far_ahead(*time)) && (time || !of.is_empty(amount)))
-            division_.prepare({score, label, amount, 0, of.count_, time ? *time : Time{}});
-        of.forget_demands();
-        Needs needs;
-        refusal_ = of.plan_sample(score, label, amount, time, needs);
-        if (refusal_ != MemoryRefusal::none) return;
-        if (!of.fading()) of.entries_.reserve_amount(amount);
-        attempt_.emplace(of, needs, PutSample{score, label, amount, time});
-        refusal_ = attempt_->refusal();
-    }
-
-    MemoryRefusal refusal() const { return refusal_; }
-    // Where nothing was refused, change the memory; that does not fail.
-    Done keep() {
-        if (refusal_ != MemoryRefusal::none) return refused(refusal_);
-        return division_.kept_if(attempt_->keep());
-    }
-
-private:
-    struct PutSample {
-        double score;
-        bool label;
-        Amount amount;
-        const Time* time;
-        Done operator()(Memory& in) const { return in.put_sample(score, label, amount, time); }
-    };
-
-    Division division_;
-    std::optional<Attempt<PutSample>> attempt_;
-    MemoryRefusal refusal_;
-};
+LIMEN_APART Done Memory<Tree>::plan_and_put(double score, bool label, const Amount& amount,
+                                            const Time* time) {
+    Division division(*this);
+    if (fading() && !(time && too_far_ahead(*time)) && (time || !is_empty(amount)))
+        division.prepare({score, label, amount, 0, count_, time ? *time : Time{}});
+    forget_demands();
+    Needs needs;
+    const MemoryRefusal refusal = plan_sample(score, label, amount, time, needs);
+    if (refusal != MemoryRefusal::none) return refused(refusal);
+    if (!fading()) entries_.reserve_amount(amount);
+    return division.kept_if(
+        perform(needs, [&](Memory& in) { return in.put_sample(score, label, amount, time); }));
+}
 
 template <class Tree>
 MemoryRefusal Memory<Tree>::plan_sample(double score, bool label, const Amount& amount,

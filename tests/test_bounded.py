@@ -15,6 +15,7 @@ from typing import Any, assert_type
 import numpy as np
 import pytest
 from benchmarks import bounded as bounded_quality
+from benchmarks import bounded_designs
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -464,11 +465,18 @@ TestCalibratorSteps.settings = settings(
 )
 
 
-def test_the_table_of_the_page_is_that_of_the_raw_results() -> None:
+def test_the_tables_of_the_page_are_those_of_the_raw_results() -> None:
     root = Path(__file__).parents[1]
     raw = json.loads((root / "benchmarks/results/bounded/quality.json").read_text())
 
-    assert "\n".join(bounded_quality.table(raw["rows"])) in (root / "docs/bounded.md").read_text()
+    page = (root / "docs/bounded.md").read_text()
+    assert "\n".join(bounded_quality.table(raw["rows"])) in page
+    rows = json.loads(bounded_designs.RESULT.read_text())["rows"]
+    assert "\n".join(bounded_designs.table(rows)) in page
+    said = {1_024: (0.78, 4, 7), 4_096: (0.67, 5, 11)}  # of a grid beside the runs
+    for capacity, (ratio, wider, narrower) in said.items():
+        found = bounded_designs.beside(rows, capacity)
+        assert (round(found[0], 2), *found[1:]) == (ratio, wider, narrower)
 
 
 def test_an_empty_model_takes_what_another_holds() -> None:

@@ -19,7 +19,6 @@ from limen import OnlineCalibrator, OnlineCut, OnlineThreshold
 
 NAMES = {
     "Alarm",
-    "Bank",
     "BestCut",
     "Blocks",
     "BoundedCalibrator",

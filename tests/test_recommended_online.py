@@ -183,15 +183,15 @@ def test_after_every_step_a_memory_says_what_whole_arrays_say(kind: str) -> None
 def test_every_memory_that_has_an_interval_says_whether_to_keep_a_threshold() -> None:
     random = np.random.default_rng(22)
     scores, labels, _ = zip(*(drawn(random, "plain") for _ in range(200)), strict=True)
-    bank = limen.Bank(limen.OnlineThreshold(), half_lives=(50,))
+    fading = limen.Fading(limen.OnlineThreshold(), 50)
     grouped = limen.Grouped(limen.OnlineThreshold())
     turned = limen.Grouped(limen.OnlineThreshold(direction="<="))
-    bank.update_many(scores, labels)
+    fading.update_many(scores, labels)
     grouped.update_many(["a", "b"] * 100, scores, labels)
     turned.update_many(["a", "b"] * 100, [-score for score in scores], labels)
     for threshold in np.linspace(-2, 2, 41).tolist():
-        low, high = bank.interval()
-        assert bank.keeps(threshold) == (low <= threshold <= high)
+        low, high = fading.interval()
+        assert fading.keeps(threshold) == (low <= threshold <= high)
         whole = limen.recommend(scores[::2], labels[::2], current=threshold)
         assert grouped.keeps("a", threshold) == whole.keep
         assert turned.keeps("a", -threshold) == whole.keep
@@ -204,23 +204,6 @@ def test_scores_turned_round_have_no_recommendation_from_few_samples_either() ->
     for model in (calibrator, limen.LastN(calibrator.empty(), 9)):
         assert model.recommended(false_negative=2) is None
     assert limen.OnlineThreshold(direction="<=").recommended is None
-
-
-@pytest.mark.parametrize("half_lives", [(20,), (20, 50)])
-def test_a_bank_of_scores_turned_round_has_the_threshold_of_each_member(
-    half_lives: tuple[int, ...],
-) -> None:
-    random = np.random.default_rng(23)
-    plain = limen.Bank(limen.OnlineThreshold(), half_lives)
-    turned = limen.Bank(limen.OnlineThreshold(direction="<="), half_lives)
-    for at, score in enumerate(random.normal(size=200).tolist()):
-        label = int(score > (0 if at < 150 else 1))
-        plain.update(score, label)
-        turned.update(-score, label)
-    assert turned.thresholds == tuple(0.0 - each for each in plain.thresholds)
-    assert len(set(turned.thresholds)) > 1
-    low, high = plain.interval()
-    assert (turned.recommended, turned.interval()) == (0.0 - plain.recommended, (-high, -low))
 
 
 def test_windows_answer_for_the_samples_in_them() -> None:

@@ -31,7 +31,6 @@ from hypothesis import strategies as st
 import limen
 from limen import (
     Alarm,
-    Bank,
     Evidence,
     Fading,
     Grouped,
@@ -207,12 +206,6 @@ def alarm() -> Alarm:
     return made
 
 
-def bank() -> Bank:
-    made = Bank(OnlineThreshold(false_negative=0.3), (2, 5), patience=3)
-    made.update_many([0.45, 0.4, 0.49, 0.9, 0.41], [1, 0, 1, 1, 0])
-    return made
-
-
 def ledger_with_a_trial() -> Ledger:
     made = Ledger(OnlineThreshold())
     scores = [place % 20 / 20 for place in range(80)]
@@ -228,7 +221,7 @@ MAKERS: list[Any] = [
     *(ledger, ledger_of_last_n, ledger_of_last_period, empty_ledger, ledger_of_a_service),
     *(calibrator, last_n_of_calibrators, fading, dated_fading, ledger_of_fading, grouped, evidence),
     *(lower_is_positive, budget, hourly_budget),
-    *(alarm, bank, ledger_with_a_trial),
+    *(alarm, ledger_with_a_trial),
 ]
 makers = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
@@ -1022,7 +1015,6 @@ def test_every_kind_is_tried_here():
     models = {"OnlineThreshold", "OnlineCut", "OnlineCalibrator"}
     others = {
         "Alarm",
-        "Bank",
         "Budget",
         "Evidence",
         "Fading",

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1]))
 pytest.importorskip("sklearn")
 
-from benchmarks import trust_groups
+from benchmarks import trust_groups, trust_streams
 from benchmarks.trust_study import METHODS, cell, stored, table
+
+import limen
 
 
 def test_a_cell_is_paid_for_by_every_method() -> None:
@@ -69,3 +73,42 @@ def test_the_recorded_gain_of_shrinking_is_where_groups_are_alike() -> None:
     for n in trust_groups.SIZES:
         assert told["moved by up to 1", n]["shrunk"] > told["moved by up to 1", n]["exact"]
         assert told["moved by up to 1", n]["shrunk"] < told["moved by up to 1", n]["one for all"]
+
+
+def test_the_recipe_for_a_stream_that_changes_gave_what_the_page_says() -> None:
+    raw = json.loads(trust_streams.RESULT.read_text())
+    page = (Path(__file__).parents[1] / "docs" / "trust.md").read_text(encoding="utf-8")
+
+    assert 45 == len(raw["cost"])
+    assert "\n".join(trust_streams.table(raw["cost"])) in page
+
+
+def test_the_recipe_answers_by_the_memory_whose_answers_cost_least_lately() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.random(600)
+    place = np.where(np.arange(600) < 300, 0.2, 0.8)
+    labels = (rng.random(600) < 1 / (1 + np.exp(-20 * (scores - place)))).astype(int)
+
+    def memories() -> list[Any]:
+        costs = {"false_negative": 3}
+        fading = [limen.Fading(limen.OnlineThreshold(**costs), n) for n in (20, 100)]
+        return [limen.OnlineThreshold(**costs), *fading]
+
+    for delay in (1, 30):
+        following, members = trust_streams.recipe()(*memories(), half_life=50), memories()
+        answers: list[list[int]] = []
+        spent, leaders = [0.0] * 3, set()
+        for at, score in enumerate(scores.tolist()):
+            if at >= delay:
+                then, label = at - delay, int(labels[at - delay])
+                for one, member in enumerate(members):
+                    price = 0 if answers[then][one] == label else 3 if label else 1
+                    spent[one] = spent[one] * 2.0 ** (-1 / 50) + price
+                    member.update(scores[then], label)
+                following.label(then, label)
+            answers.append([int(score >= member.threshold) for member in members])
+            lead = spent.index(min(spent))
+            assert following.score(at, score) == answers[-1][lead]
+            assert following.lately == pytest.approx(spent)
+            leaders.add(lead)
+        assert len(leaders) > 1

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 import limen
 from limen import (
     Alarm,
-    Bank,
     BestCut,
     BoundedCalibrator,
     BoundedCut,
@@ -129,10 +128,6 @@ def memories() -> None:
     distance.update(0.5, 1)
     assert_type(distance.threshold, float)
     assert_type(distance.model, OnlineThreshold)
-
-    bank = Bank(OnlineThreshold(), half_lives=(25,))
-    bank.update(0.5, 1)
-    assert_type(bank.threshold, float)
 
     budget = Budget(max_positives=5, last_n=100)
     assert_type(budget.answer(0.5), int)

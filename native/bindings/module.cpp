@@ -15,7 +15,6 @@ namespace limen::bindings {
 
 // Each in the file of its name.
 void bind_thresholds(nb::module_& module);
-void bind_banks(nb::module_& module);
 void bind_calibrator(nb::module_& module);
 void bind_columns(nb::module_& module);
 void bind_memories(nb::module_& module);
@@ -41,5 +40,4 @@ NB_MODULE(_core, module) {
     bind_memories(module);
     bind_recommended(module);
     bind_text_rows(module);
-    bind_banks(module);
 }

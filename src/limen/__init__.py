@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from limen.groups import Grouped, GroupOptima, GroupThreshold, GroupThresholds, by_group
     from limen.hull import Blocks, RocHull
     from limen.isotonic_fit import isotonic
-    from limen.memory.bank import Bank
     from limen.memory.fading import Fading
     from limen.memory.ledger import Ledger
     from limen.memory.trial import Trial
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alarm",
-    "Bank",
     "BestCut",
     "Blocks",
     "BoundedCalibrator",

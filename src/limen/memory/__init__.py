@@ -4,10 +4,9 @@
 The work is done in native/memory.hpp, where a call either happens or does not.
 """
 
-from limen.memory.bank import Bank
 from limen.memory.fading import Fading
 from limen.memory.ledger import Ledger
 from limen.memory.trial import Trial
 from limen.memory.windows import LastN, LastPeriod
 
-__all__ = ["Bank", "Fading", "LastN", "LastPeriod", "Ledger", "Trial"]
+__all__ = ["Fading", "LastN", "LastPeriod", "Ledger", "Trial"]

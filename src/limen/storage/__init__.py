@@ -20,7 +20,6 @@ __all__ = ["Storable", "from_bytes", "load"]
 # Where the classes are: reading a file loads what the file holds, and no more.
 _HOMES = {
     "Alarm": "limen.trust.alarm",
-    "Bank": "limen.memory.bank",
     "BoundedCalibrator": "limen.bounded",
     "BoundedCut": "limen.bounded",
     "BoundedThreshold": "limen.bounded",
