@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many standard errors stand for a confidence, and how few samples cannot tell anything.
+"""How many standard errors stand for a confidence, and how few samples are too few.
 
 The numbers are quantiles of the laws that benchmarks/trust_constants.py draws from.
 """
@@ -44,8 +44,8 @@ def reach_of(confidence: Any, table: dict[float, float] = SAFE) -> float:
 def too_few(
     count: str, label: int, worth: float | None, current: float | None = None
 ) -> ValueError:
-    """Say that a label has too few samples, or weights that tell as little."""
-    weighing = "" if worth is None else f", whose weights tell as much as {worth:.1f}"
+    """Say that a label has too few samples, or weights that are worth too few."""
+    weighing = "" if worth is None else f", whose weights are worth {worth:.1f}"
     samples = "sample" if count == "1 " else "samples"
     until = (
         "keep the threshold in use, or take that of a larger group"

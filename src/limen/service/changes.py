@@ -59,7 +59,7 @@ class Changes(Turns):
                 "moved-on",
                 f"A version, proposal, decision or definition came with event {point.changed}, "
                 f"after {seen}, which was seen. Version {point.version.number} is in effect. Look "
-                "again and decide anew.",
+                "again, then decide.",
             )
 
     # What people do.
@@ -70,7 +70,7 @@ class Changes(Turns):
         if point.definition.change.by_two:
             raise Refused(
                 "four-eyes",
-                "Propose it: this point changes by what one proposes, another approves.",
+                "Propose it instead: at this point one person proposes and another approves.",
             )
         return await self._flushed(
             point, self._deploy(point, self._thresholds(point, item), item.reason, by)
@@ -234,7 +234,7 @@ class Changes(Turns):
     # What limen does by its policy, once a minute.
 
     async def tick(self) -> None:
-        """Let time go by in all points, and let their policies act; not where the clock jumped."""
+        """Advance the time of all points and run their policies; not where the clock jumped."""
         if not self.clock.look() or self.broken is not None or not self.state.points:
             return
         at = self.now()

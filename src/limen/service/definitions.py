@@ -48,7 +48,9 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         if (self.rule == "at_least") != (self.threshold is not None):
             raise ValueError("rule at_least needs a threshold, and the other rules have none")
         if self.threshold is not None and not isfinite(self.threshold):
-            raise ValueError("threshold must be finite: rule all or none says the rest")
+            raise ValueError(
+                "threshold must be finite: use rule all or none instead of an infinity"
+            )
 
     @property
     def number(self) -> float:
@@ -137,7 +139,7 @@ class Words(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Alerts(msgspec.Struct, forbid_unknown_fields=True):
-    """When people are told: each that is given is looked at once a minute."""
+    """When people are alerted: each condition that is given is checked once a minute."""
 
     regret: Annotated[float, Meta(ge=0)] | None = None  # per 1,000 decisions
     regret_for: _Length = "24h"
@@ -153,7 +155,7 @@ class Alerts(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a point is; a later one replaces it, and the history is folded anew if need be."""
+    """What a point is; a later one replaces it, and the history is folded again if need be."""
 
     false_positive: int | float = 1
     false_negative: int | float = 1

@@ -240,7 +240,7 @@ class Desk(Changes):
         require: Callable[[bytes | None], None] | None = None,
         reason: str = "",
     ) -> int:
-        """Define a point, or define it anew; under four eyes, propose it. Return the seq.
+        """Define a point, or replace its definition; under four eyes, propose it. Return the seq.
 
         What only demands more of a change than before is not proposed: one person may tighten.
         `require` may refuse by the tag of the point as it is, None where there is none: nobody
@@ -339,7 +339,7 @@ class Desk(Changes):
         if self.base():
             raise Refused(
                 "history-deleted",
-                "Events were deleted by retention, so that the history cannot be folded anew. "
+                "Events were deleted by retention, so that the history cannot be folded again. "
                 "Define a new point.",
             )
 
@@ -389,10 +389,12 @@ class Desk(Changes):
         """Make a token and return it: it is shown once. On disk after `flushed`."""
         unknown = sorted(set(item.scopes) - set(SCOPES))
         if unknown:
-            raise Refused("invalid", f"scope {unknown[0]!r} is none of {', '.join(SCOPES)}.")
+            raise Refused(
+                "invalid", f"scope must be one of {', '.join(SCOPES)}, got {unknown[0]!r}."
+            )
         if item.name in _RESERVED:
             raise Refused(
-                "invalid", f"name must be none of {', '.join(_RESERVED)}, got {item.name!r}."
+                "invalid", f"name must not be one of {', '.join(_RESERVED)}, got {item.name!r}."
             )
         if item.name in self.state.tokens:
             raise Refused("moved-on", f"There is a token {item.name!r}. Revoke it first.")

@@ -311,7 +311,7 @@ class Gate:
                 self._log(scope, seconds)
 
     def failed(self, route: str, error: Exception) -> Refused:
-        """Log where an error arose that nobody expected; return what the caller is told."""
+        """Log where an error arose that nobody expected; return what the caller gets."""
         if isinstance(error, Damaged):
             self.write({"level": "error", "message": f"damaged: {error}", "route": route})
             return Refused("damaged", f"{error} `limen serve verify` checks all of it.")

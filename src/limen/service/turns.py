@@ -49,7 +49,7 @@ class _Queue:
         self.begun = 0.0
 
     def settle(self, written: bool) -> None:
-        """Tell whoever waits whether the events are on disk."""
+        """Report to all that wait whether the events are on disk."""
         for each in self.waiting:
             if not each.done():  # who has gone does not wait any more
                 each.set_result(written)

@@ -30,7 +30,7 @@ _MAGIC = b"\x89limen\r\n"
 _VERSION = 3  # the newest that can be read; what is written says which it needs
 _SQUARES = bytes.fromhex(
     "657261757173ffff"
-)  # the state of a model tells squares of weights: version 3
+)  # the state of a model has squares of weights: version 3
 _HEADER = struct.Struct("<8sH6xQ")  # what it is, version, bytes of the body
 _DIGEST = 16
 _DEEPEST = 16

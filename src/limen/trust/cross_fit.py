@@ -53,9 +53,9 @@ class CrossFitted:
 
     def __str__(self) -> str:
         low, high = self.interval
-        told = f"{self.mean:.4g} per row ({low:.4g} to {high:.4g})"
+        text = f"{self.mean:.4g} per row ({low:.4g} to {high:.4g})"
         errors = "1 error" if self.errors == 1 else f"{self.errors} errors"
-        return told + (f", from only {errors}" if self.few else "")
+        return text + (f", from only {errors}" if self.few else "")
 
 
 def cross_fit(ranked: Ranked, costs: Costs, scale: Fraction, confidence: float) -> CrossFitted:
@@ -68,8 +68,8 @@ def cross_fit(ranked: Ranked, costs: Costs, scale: Fraction, confidence: float) 
     weight, few = float(total.weight[0]), min(len(ranked.ones), len(ranked) - len(ranked.ones))
     if few - math.ceil(few / _FOLDS) < LEAST:
         raise ValueError(
-            f"the cost on new rows cannot be told from {len(ranked.ones)} samples of label 1 and "
-            f"{len(ranked) - len(ranked.ones)} of label 0: without a fifth of them, {LEAST} of "
+            f"the cost on new rows cannot be estimated from {len(ranked.ones)} samples of label 1 "
+            f"and {len(ranked) - len(ranked.ones)} of label 0: without a fifth of them, {LEAST} of "
             "each must be left. Collect at least 7 of each."
         )
     mistakes = []
