@@ -36,7 +36,7 @@ def reach_of(confidence: Any, table: dict[float, float] = SAFE) -> float:
     except (KeyError, TypeError):
         known = ", ".join(str(level) for level in table)
         raise ValueError(
-            f"confidence must be one of {known}, got {confidence!r}. The interval is known for "
+            f"confidence must be one of {known}, got {confidence!r}. The interval exists for "
             "these levels only."
         ) from None
 

@@ -65,7 +65,7 @@ class Changes(Turns):
     # What people do.
 
     async def deploy(self, point: Point, item: Deployment, by: str) -> tuple[int, int]:
-        """Let thresholds be in effect; return the number of the version and its seq."""
+        """Deploy thresholds; return the number of the version and its seq."""
         self._require_seen(point, item.seen)
         if point.definition.change.by_two:
             raise Refused(
@@ -77,7 +77,7 @@ class Changes(Turns):
         )
 
     async def rollback(self, point: Point, item: Rollback, by: str) -> tuple[int, int]:
-        """Let the thresholds of an earlier version be in effect again, as a new version.
+        """Deploy the thresholds of an earlier version again, as a new version.
 
         Under four eyes those of the version before only: all others are proposed.
         """
@@ -114,7 +114,7 @@ class Changes(Turns):
         return made
 
     async def approve(self, point: Point, number: int, item: Decision, by: str) -> tuple[int, int]:
-        """Let a candidate be in effect; return the number of the version and its seq."""
+        """Deploy a candidate; return the number of the version and its seq."""
         proposal = self._open(point, number, item)
         self._require_another(point, proposal, by)
         shown = said(point, proposal, self.now())

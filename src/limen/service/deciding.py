@@ -44,13 +44,13 @@ def status_of(point: Point, now: int, on_disk: int) -> str | None:
 
 
 async def deploy(call: Call) -> Answer:
-    """Let thresholds be in effect."""
+    """Deploy thresholds."""
     item = await call.read(_deployment)
     return _version(*await call.desk.deploy(call.point(), item, call.by))
 
 
 async def rollback(call: Call) -> Answer:
-    """Let the thresholds of an earlier version be in effect again."""
+    """Deploy the thresholds of an earlier version again."""
     item = await call.read(_rollback)
     return _version(*await call.desk.rollback(call.point(), item, call.by))
 
@@ -68,7 +68,7 @@ async def propose(call: Call) -> Answer:
 
 
 async def approve(call: Call) -> Answer:
-    """Let a candidate be in effect."""
+    """Deploy a candidate."""
     item = await call.read(_decision)
     return _version(*await call.desk.approve(call.point(), _number(call), item, call.by))
 

@@ -39,7 +39,7 @@ _MORE_IS_STRICTER = (
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A threshold in JSON, which has no infinity: answer 1 to all, to none, or from a score on."""
+    """A threshold in JSON, which has no infinity: positive for all, none, or from a score on."""
 
     rule: Literal["at_least", "all", "none"]
     threshold: float | None = None

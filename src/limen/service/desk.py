@@ -293,7 +293,7 @@ class Desk(Changes):
         return self._fold(Event("propose", at, point.name, by=by, more=more))
 
     async def approve(self, point: Point, number: int, item: Decision, by: str) -> tuple[int, int]:
-        """Let what is proposed be in effect; return the number of the version and the seq."""
+        """Deploy what is proposed; return the number of the version and the seq."""
         if self._open(point, number, item).definition is None:
             return await super().approve(point, number, item, by)
         async with self._defining:

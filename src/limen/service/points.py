@@ -168,7 +168,7 @@ class Point:
         return joined
 
     def deploy(self, seq: int, event: Event) -> None:
-        """Let other thresholds be in effect; a proposal that is open has then come to its end."""
+        """Deploy other thresholds, which ends a proposal that is open."""
         assert event.more is not None
         thresholds, reason = _thresholds(event), event.more.get("reason", "")
         number = self.versions[-1].number + 1 if self.versions else 1

@@ -213,7 +213,7 @@ class Alarm(Betting, kind="Alarm"):
 
     @property
     def missing(self) -> int:
-        """How many samples had no label at the one age."""
+        """How many samples had no label at the evaluation age."""
         return self._read()[_MISSING]
 
     @property

@@ -266,7 +266,7 @@ class Evidence(Betting, kind="Evidence"):
 
     @property
     def missing(self) -> int:
-        """How many samples between the two thresholds had no label at the one age."""
+        """How many samples between the two thresholds had no label at the evaluation age."""
         return sum(self._read()[1][_MISSING].values())
 
     @property
