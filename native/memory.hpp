@@ -400,7 +400,7 @@ private:
     // ---- memory_steps.hpp: how entries come to count, and cease to ----
 
     bool has_moment(const Time* time, Time& moment, MemoryRefusal& refusal) const;
-    bool tells_periods(const Time& moment) const;
+    bool resolves_periods(const Time& moment) const;
     bool too_far_ahead(const Time& moment) const;
     bool too_old(const Time& moment) const;
     bool moves(const Time& moment) const { return !clock_ || *clock_ < moment; }

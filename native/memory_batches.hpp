@@ -204,7 +204,7 @@ void Memory<Tree>::plan_scores(const BatchColumns& rows, const std::vector<std::
     const bool one_moment = divide_for_scores(rows, found, division);
     const auto see = [&](const Time& moment) {
         if (!latest || *latest < moment) latest = moment;
-        if (!tells_periods(moment)) needs.copy = true;
+        if (!resolves_periods(moment)) needs.copy = true;
     };
     const Amount usual = normal({});
     Amount unusual = usual;

@@ -32,7 +32,7 @@ bool Memory<Tree>::has_moment(const Time* time, Time& moment, MemoryRefusal& ref
 // Whether every period that ends at this moment has another beginning: a real number that is far
 // from zero minus a short period is itself.
 template <class Tree>
-bool Memory<Tree>::tells_periods(const Time& moment) const {
+bool Memory<Tree>::resolves_periods(const Time& moment) const {
     const auto distinct = [&](const std::optional<Time>& period) {
         return !period || before(moment, *period) < moment;
     };
@@ -76,7 +76,7 @@ void Memory<Tree>::set_clock(const Time& moment) {
 template <class Tree>
 MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs, Division* division) {
     if (!moves(moment)) return MemoryRefusal::none;
-    if (!tells_periods(moment)) return MemoryRefusal::far_time;
+    if (!resolves_periods(moment)) return MemoryRefusal::far_time;
     if (fading_by_time()) {
         bool far;
         if (divides_for(moment, far)) needs.copy = true;
@@ -120,7 +120,7 @@ void Memory<Tree>::reserve(const Needs& needs) {
 template <class Tree>
 void Memory<Tree>::tick(const Time& moment, std::uint32_t* leaving) {
     if (!moves(moment)) return;
-    if (!tells_periods(moment)) return refuse(MemoryRefusal::far_time);  // only in a copy
+    if (!resolves_periods(moment)) return refuse(MemoryRefusal::far_time);  // only in a copy
     if (fading_by_time()) advance_fading(moment);
     const bool first = !clock_;
     set_clock(moment);
