@@ -119,7 +119,7 @@ class Call:
         return found[name][-1] if name in found else None
 
     def names(self, header: bytes, tag: bytes | None) -> bool:
-        """Whether If-Match or If-None-Match names an ETag by RFC 9110.
+        """Whether If-Match or If-None-Match names an ETag by RFC 9110; None is no point yet.
 
         If-Match compares strongly: a weak tag names nothing. Nor does what is no list of tags.
         """
