@@ -3,7 +3,7 @@
 // Whole columns: measured in units, turned into rows to hold, or searched for the cheapest cut.
 //
 // Everything O(n). Nothing here changes what is held; the first thing that is wrong with a
-// column is told with its place, and then nothing else holds.
+// column is reported with its place, and then nothing else holds.
 //
 // Another thread may change the columns while they are read. Then rows are of no use to anybody,
 // but each is one that could have been given: no pass relies on what an earlier one has seen.

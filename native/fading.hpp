@@ -31,7 +31,7 @@ public:
     bool by_time() const { return by_time_; }
 
     // How many half-lives after the base lies the sample that came after `count` others, or at
-    // this moment. Far behind is told as -2^52; false when it is as far ahead.
+    // this moment. Far behind is written as -2^52; false when it is as far ahead.
     bool position(std::uint64_t count, const Time& moment, const std::optional<Time>& origin,
                   double base, double& ahead) const {
         Sum since{static_cast<double>(count), 0};
@@ -67,7 +67,7 @@ private:
     // Divided so often, 2^62 units of the finest kind are none.
     static constexpr std::int64_t nothing_left = 63 + finest_bits;
 
-    // Two doubles that together tell a number to more than 100 bits.
+    // Two doubles that together hold a number to more than 100 bits.
     struct Sum {
         double high, low;
     };

@@ -5,7 +5,7 @@
 //
 // find_bridge    O(log n): descends two hulls at once
 // build_bridge   O(log n): the same for the children of a node
-// bridge_holds   O(1) as a rule, else O(log n): descends the child that changed
+// bridge_holds   O(1) usually, else O(log n): descends the child that changed
 
 #pragma once
 
@@ -25,7 +25,7 @@ inline constexpr double no_score = std::numeric_limits<double>::quiet_NaN();
 
 struct HullNode;
 
-// A leaf or a node, told apart by the lowest bit of its address.
+// A leaf or a node, distinguished by the lowest bit of its address.
 class HullLink {
 public:
     HullLink() = default;
@@ -235,7 +235,7 @@ inline bool bend(Point& bound, std::int64_t distance, const HullChange& change, 
 // `still_touches` looks along the path of the change, all of which is in a near cache, whether
 // the point is still a vertex of the child's hull, and narrows the bounds by the edges there. Only
 // where the bridge itself has turned may that not be enough; then look into the child from
-// above. As a rule the other child is in no near cache and need not be touched. `point` is that
+// above. Usually the other child is in no near cache and need not be touched. `point` is that
 // of the changed score, or of its predecessor when it is gone.
 //
 // A score that has just come needs no look of its own: it has a predecessor in the same

@@ -85,7 +85,7 @@ public:
     void warm(std::uint32_t hash) const {
         if (!slots_.empty()) __builtin_prefetch(&slots_[home(hash)]);
     }
-    // The entry if there is one, as far as its hash tells.
+    // The entry if there is one, judging by its hash.
     std::uint32_t likely(std::uint32_t hash) const {
         return find(hash, [](std::uint32_t) { return true; });
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The samples and memories that are compiled once, in instances.cpp: whoever includes this is
+// The samples and memories that are compiled once, in instances.cpp: a file that includes this is
 // compiled in a third of the time, and is linked with that file.
 
 #pragma once

@@ -23,7 +23,7 @@ constexpr std::int64_t limit = (std::int64_t{1} << 62) - 1;
 
 using Random = std::mt19937_64;
 
-// Whether part / whole lies within half a step of the double, told in whole numbers.
+// Whether part / whole lies within half a step of the double, decided in whole numbers.
 bool is_nearest(double value, std::int64_t part, std::int64_t whole) {
     if (part == 0) return value == 0;
     int exponent;
@@ -101,7 +101,7 @@ TEST_CASE("pooling gives the blocks of the tree") {
     CHECK(fit_blocks({}).empty());
 }
 
-TEST_CASE("a tree and its columns tell the same probability") {
+TEST_CASE("a tree and its columns give the same probability") {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Random random(seed);
         std::vector<ScoreSums> held = random_scores(random, random() % 60, 5);
@@ -115,11 +115,11 @@ TEST_CASE("a tree and its columns tell the same probability") {
                                  std::nextafter(one.score, inf), std::nextafter(one.score, -inf)})
                 asked.push_back(score);
         for (Between between : {Between::step, Between::linear}) {
-            std::vector<double> told(asked.size());
-            probabilities(tree, asked.data(), asked.size(), between, told.data());
+            std::vector<double> found(asked.size());
+            probabilities(tree, asked.data(), asked.size(), between, found.data());
             for (std::size_t i = 0; i < asked.size(); ++i) {
                 const double one = probability_at(tree, asked[i], between);
-                CHECK(one == told[i] || (held.empty() && one != one && told[i] != told[i]));
+                CHECK(one == found[i] || (held.empty() && one != one && found[i] != found[i]));
             }
         }
     }
@@ -156,12 +156,12 @@ TEST_CASE("a copy of the hull answers as the tree did before it changed") {
             for (double score : {one.score, one.score + 1.0 / 16, one.score - 1.0 / 16})
                 asked.push_back(score);
         for (Between between : {Between::step, Between::linear}) {
-            std::vector<double> told(asked.size());
-            probabilities(copy, asked.data(), asked.size(), between, told.data());
+            std::vector<double> found(asked.size());
+            probabilities(copy, asked.data(), asked.size(), between, found.data());
             for (std::size_t i = 0; i < asked.size(); ++i) {
                 const double one = probability_at(before, asked[i], between);
                 const double other = probability_at(copy, asked[i], between);
-                CHECK((one == told[i] && one == other) || (held.empty() && one != one));
+                CHECK((one == found[i] && one == other) || (held.empty() && one != one));
             }
         }
     }
@@ -172,9 +172,9 @@ TEST_CASE("few scores are asked one by one") {
     HullTree tree;
     tree.load(random_scores(random, 5000, 5));
     const double asked[2] = {3.0, 11.0625};
-    double told[2];
-    probabilities(tree, asked, 2, Between::step, told);
-    for (int i = 0; i < 2; ++i) CHECK(told[i] == probability_at(tree, asked[i], Between::step));
+    double found[2];
+    probabilities(tree, asked, 2, Between::step, found);
+    for (int i = 0; i < 2; ++i) CHECK(found[i] == probability_at(tree, asked[i], Between::step));
 }
 
 TEST_CASE("a step lies at the threshold and a line between the scores") {

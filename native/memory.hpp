@@ -112,7 +112,7 @@ public:
     // With losses the amount is ignored. answer -1: by the threshold of this moment.
     Done score(const Id& id, double score, const Amount& weight, const Time* time, int answer,
                std::uint32_t group = 0);
-    // With labels the amount is ignored; with losses the label. as_of tells when the label was
+    // With labels the amount is ignored; with losses the label. as_of is when the label was
     // determined: an older one than that held changes nothing.
     Done label(const Id& id, bool label, const Amount& losses, const Time* as_of = nullptr);
     Done forget(const Id& id);
@@ -215,7 +215,7 @@ public:
 
 private:
     static constexpr std::uint32_t no_group = ~std::uint32_t{0};
-    // Samples are not told apart any more: to take one back may need memory as well.
+    // Single samples are not known any more: to take one back may need memory as well.
     static constexpr bool bounded = requires(const HeldSamples<Tree>& held) { held.bound(); };
 
     // What is going to be added to a tree at most.
@@ -394,7 +394,7 @@ private:
     // ---- memory_steps.hpp: how entries come to count, and cease to ----
 
     bool has_moment(const Time* time, Time& moment, MemoryRefusal& refusal) const;
-    bool tells_periods(const Time& moment) const;
+    bool resolves_periods(const Time& moment) const;
     bool too_far_ahead(const Time& moment) const;
     bool too_old(const Time& moment) const;
     bool moves(const Time& moment) const { return !clock_ || *clock_ < moment; }

@@ -204,7 +204,7 @@ void Memory<Tree>::plan_scores(const BatchColumns& rows, const std::vector<std::
     const bool one_moment = divide_for_scores(rows, found, division);
     const auto see = [&](const Time& moment) {
         if (!latest || *latest < moment) latest = moment;
-        if (!tells_periods(moment)) needs.copy = true;
+        if (!resolves_periods(moment)) needs.copy = true;
     };
     const Amount usual = normal({});
     Amount unusual = usual;
@@ -324,7 +324,7 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
     return division.kept_if(perform(needs, [&](Memory& in) {
         constexpr std::size_t ahead = 8;
         in.pending_.swap(pending);
-        in.gathers_ = gathers && &in == this;  // a copy tells which row is refused
+        in.gathers_ = gathers && &in == this;  // a copy finds which row is refused
         for (std::size_t i = 0; i < rows.rows; ++i) {
             if (!in.gathers_ && i + ahead < rows.rows && found[i + ahead] != Entries::none) {
                 const Entry& soon = in.entries_[found[i + ahead]];

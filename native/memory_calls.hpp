@@ -339,7 +339,7 @@ Done Memory<Tree>::record(const Id& id, std::uint32_t hash, std::uint32_t at, do
         ++refused_;
         return {.yes = false, .answer = answer};
     }
-    // Anew, because a label that waited may be gone.
+    // Again, because a label that waited may be gone.
     if (at != Entries::none) at = entries_.find(id, hash);
     const bool waited = at != Entries::none;
     if (!waited) at = entries_.make(EntryState::open, &id, hash, name.release());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory: whether all parts tell the same story. O(n log n), in release builds too.
+// Memory: whether all parts agree. O(n log n), in release builds too.
 
 #pragma once
 
@@ -58,8 +58,9 @@ bool Memory<Tree>::trees_hold_entries() const {
     return true;
 }
 
-// The losses and the number of the samples of each score, in one number. Whoever does not know the
-// key cannot find samples with other sums but the same number: by chance that happens once in 2^60.
+// The losses and the number of the samples of each score, in one number. A caller that does not
+// know the key cannot find samples with other sums but the same number: by chance that happens once
+// in 2^60.
 class Fingerprint {
 public:
     explicit Fingerprint(std::uint64_t key) : key_(key) {

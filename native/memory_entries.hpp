@@ -7,7 +7,7 @@
 //                    (two), times of labels; ids of more than 16 bytes lie elsewhere
 //
 // After reserve() making an entry does not fail, and dropping one never does. A dropped entry gets
-// a new turn, so that whoever remembers its number can tell.
+// a new turn, so that a number remembered from before is recognised.
 
 #pragma once
 

@@ -131,7 +131,7 @@ TEST_CASE("a batch that fits row by row is taken, and one that does not changes 
     two.check();
 }
 
-TEST_CASE("what no memory could have told is not restored") {
+TEST_CASE("what no memory could have written is not restored") {
     MemorySettings settings;
     settings.time_to_live = Time::whole(100);
     HeldSamples<CutTree> tree(Unit{}, 4, 4);

@@ -32,7 +32,7 @@ Done Memory<Tree>::merge(const Memory& other, std::vector<std::uint32_t> into) {
     if (into.empty())
         for (std::uint32_t of = 0; of < groups_.size(); ++of) into.push_back(of);
     if (!is_like(other, into)) return refused(MemoryRefusal::not_alike);
-    // Without times nothing tells what came before what.
+    // Without times the order of the samples is unknown.
     const bool steps = (counts_ == true && other.clock_) || (other.counts_ == true && clock_);
     if (last_n() || by_number() || steps) return refused(MemoryRefusal::not_merged);
     for (std::uint32_t at = 0; at < other.entries_.made(); ++at) {

@@ -224,7 +224,7 @@ public:
         return std::any_of(records.begin(), records.end(),
                            [&](const Record& r) { return r.known && r.id == id; });
     }
-    // What the tree of a group should hold, added anew.
+    // What the tree of a group should hold, added from scratch.
     HeldSamples<Tree> held(std::uint32_t group) const {
         HeldSamples<Tree> made(unit);
         if (settings.labelled)

@@ -47,7 +47,7 @@ TEST_CASE("whole times and doubles are compared without rounding") {
     std::mt19937_64 random(1);
     for (int i = 0; i < 20000; ++i) {
         const Time a = any_time(random), b = any_time(random);
-        // Two doubles tell each of them exactly.
+        // Two doubles hold each of them exactly.
         const auto split = [](const Time& time) {
             const double high = std::floor(time.number());
             if (time.real) return std::pair(high, time.number() - high);
@@ -232,7 +232,7 @@ TEST_CASE("a slab holds its values while it grows") {
     for (std::uint32_t at = 0; at < 5000; ++at) CHECK(slab[at] == static_cast<int>(at));
 }
 
-TEST_CASE("positions far from the first sample are told to parts of a half-life") {
+TEST_CASE("positions far from the first sample are exact to parts of a half-life") {
     double ahead;
     const auto none = std::optional<Time>();
     // By number: half-lives of 3, some 2^40 of them after the first.

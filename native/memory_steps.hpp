@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory: time goes by, samples come to count and cease to. But for what is planned, nothing here
+// Memory: time passes, samples come to count and cease to. But for what is planned, nothing here
 // fails; what is needed was reserved.
 
 #pragma once
@@ -29,16 +29,16 @@ bool Memory<Tree>::has_moment(const Time* time, Time& moment, MemoryRefusal& ref
     return refusal == MemoryRefusal::none;
 }
 
-// Whether every period that ends at this moment can be told from it: a real number that is far
+// Whether every period that ends at this moment has another beginning: a real number that is far
 // from zero minus a short period is itself.
 template <class Tree>
-bool Memory<Tree>::tells_periods(const Time& moment) const {
-    const auto tells = [&](const std::optional<Time>& period) {
+bool Memory<Tree>::resolves_periods(const Time& moment) const {
+    const auto distinct = [&](const std::optional<Time>& period) {
         return !period || before(moment, *period) < moment;
     };
     return (!last_period() || before(moment, settings_.period) < moment) &&
-           tells(settings_.time_to_live) && tells(settings_.maturity) &&
-           tells(settings_.correctable) && tells(settings_.horizon);
+           distinct(settings_.time_to_live) && distinct(settings_.maturity) &&
+           distinct(settings_.correctable) && distinct(settings_.horizon);
 }
 
 template <class Tree>
@@ -76,7 +76,7 @@ void Memory<Tree>::set_clock(const Time& moment) {
 template <class Tree>
 MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs, Division* division) {
     if (!moves(moment)) return MemoryRefusal::none;
-    if (!tells_periods(moment)) return MemoryRefusal::far_time;
+    if (!resolves_periods(moment)) return MemoryRefusal::far_time;
     if (fading_by_time()) {
         bool far;
         if (divides_for(moment, far)) needs.copy = true;
@@ -120,7 +120,7 @@ void Memory<Tree>::reserve(const Needs& needs) {
 template <class Tree>
 void Memory<Tree>::tick(const Time& moment, std::uint32_t* leaving) {
     if (!moves(moment)) return;
-    if (!tells_periods(moment)) return refuse(MemoryRefusal::far_time);  // only in a copy
+    if (!resolves_periods(moment)) return refuse(MemoryRefusal::far_time);  // only in a copy
     if (fading_by_time()) advance_fading(moment);
     const bool first = !clock_;
     set_clock(moment);

@@ -23,7 +23,7 @@ namespace limen {
 // with losses `first` and `second` are those below and above the cut.
 struct Amount {
     std::int64_t first = 1, second = 0;
-    std::uint8_t bits = 0;  // whole numbers of 2^-bits, the fewest places that tell; of a fixed
+    std::uint8_t bits = 0;  // whole numbers of 2^-bits, the fewest places that suffice; of a fixed
                             // unit 0. Over fading `real`, and the numbers are bits of doubles
 
     static constexpr std::uint8_t real = 255;
@@ -79,14 +79,15 @@ enum class MemoryRefusal : std::uint8_t {
     none,
     too_large,    // the sum of all losses would reach 2^62 units
     too_many,     // 2^32 samples of one score, or 2^32 - 2 entries
-    far_time,     // so far from zero that no period before it can be told, or too many half-lives
+    far_time,     // so far from zero that no period before it can be represented, or too many
+                  // half-lives
     other_score,  // the id has another score or weight, or group
     no_time,      // earlier scores have a time
     some_time,    // earlier scores have none and count as one step each
     not_alike,    // merge: other settings
     same_id,      // merge: an id that both know
     other_as_of,  // merge: labels are as of another kind of times
-    not_merged,   // merge: nothing tells in which order samples came
+    not_merged,   // merge: the order in which samples came is unknown
 };
 
 struct Done {

@@ -317,7 +317,7 @@ void Memory<Tree>::release_faded(const Sample& sample) {
 }
 
 // Whether weights are to be divided when time goes on to this moment; `far` when it is so far
-// that nothing can be told.
+// that nothing can be recommended.
 template <class Tree>
 bool Memory<Tree>::divides_for(const Time& moment, bool& far) const {
     const Group& in = group(0);

@@ -31,7 +31,7 @@ struct Time {
 
 namespace moment_detail {
 
-// whole < real, where rounding the whole number to a double would tell nothing.
+// whole < real, exact also where rounding the whole number to a double would not be.
 inline bool less(std::int64_t whole, double real) {
     if (real >= 0x1p63) return true;
     if (!(real >= -0x1p63)) return false;

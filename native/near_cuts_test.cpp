@@ -312,7 +312,7 @@ TEST_CASE("sums of weights below every cut are kept up while scores come and go"
     }
 }
 
-TEST_CASE("where memory runs out the sums are made anew, and the samples are what they were") {
+TEST_CASE("where memory runs out the sums are made again, and the samples are what they were") {
     const WholeCosts costs{1, 2};
     OnlineCut held = made<OnlineCut>(costs);
     Random random(3);

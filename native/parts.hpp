@@ -34,7 +34,7 @@ namespace limen {
 struct WholeCosts {
     std::int64_t false_positive, false_negative;
 
-    // What answering 0 to all this costs more than answering 1.
+    // What predicting all of it negative costs more than positive.
     template <class Sums>
     Wide of(const Sums& sums) const {
         return Wide{false_negative} * sums.ones - Wide{false_positive} * sums.zeros;

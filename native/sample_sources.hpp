@@ -3,9 +3,9 @@
 // Where the search for the cheapest cut takes its samples from: scores and labels, scores and
 // z, or samples gathered before.
 //
-// Of sample i a source tells the key of its score, its z, and on which side of 0 that lies; it
-// adds sample i to a Side of a bucket, and tells what such a side sums up to. As all z of a side
-// have one sign, the sum tells their positive part. No z need be laid out in memory for labels.
+// Of sample i a source gives the key of its score, its z, and on which side of 0 that lies; it
+// adds sample i to a Side of a bucket, and returns what such a side sums up to. As all z of a side
+// have one sign, the sum is their positive part. No z need be laid out in memory for labels.
 
 #pragma once
 

@@ -3,7 +3,7 @@
 // The cheapest cut of whole arrays, without sorting them.
 //
 // A sample has a score and z = above - below in whole units. The value of a cut is the sum of
-// z below it: what the cut saves against answering 1 to everybody. The cheapest cut is the one
+// z below it: what the cut saves against predicting all positive. The cheapest cut is the one
 // of highest value, and of several the highest cut. Equal scores are never separated.
 //
 // select_cut    O(n): two passes over the scores, now and then a third. O(n log n) at worst
@@ -65,7 +65,7 @@ auto run(Isa isa, const Loop& loop) {
 }
 
 // The best cut so far. Keys below `at` lie below the cut. No `at` belongs to two cuts, so that
-// comparing them tells the higher cut, however either was found.
+// comparing them finds the higher cut, however either was found.
 struct BestCut {
     std::int64_t value = 0;
     Key at = key_of(-std::numeric_limits<double>::infinity());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sums of squared losses that a tree does not tell: how sure a threshold is depends on them.
+// The sums of squared losses, which a tree does not hold: how sure a threshold is depends on them.
 //
-// A score with one sample tells its own square, and where every sample weighs 1, counts are enough.
+// A score with one sample has its own square, and where every sample weighs 1, counts are enough.
 // Only a score with several samples of which some weigh other than 1 needs its squares kept, and
 // only such scores cost anything: O(1) and about 80 bytes each.
 //
 // Once somebody has asked for weights(), the sums of weights and squares below every cut are kept
-// too, as long as they are asked for now and then. A change only notes its score: who asks next
+// too, as long as they are asked for now and then. A change only notes its score: the next read
 // brings the sums up to date, so that updates pay next to nothing for them.
 //
 // Only reserve() and weights() fail. Where there is no memory for the squares of a score and none
@@ -57,7 +57,7 @@ struct Ones {
     bool is(std::int64_t low, std::int64_t high) const {
         return (low == below && high == 0) || (high == above && low == 0);
     }
-    // Whether samples of these sums could all weigh 1; then they do, unless told otherwise.
+    // Whether samples of these sums could all weigh 1; then they do, unless stated otherwise.
     bool may_be(const ScoreSums& held) const {
         return below > 0 && above > 0 && held.below % below == 0 && held.above % above == 0 &&
                held.below / below + held.above / above == held.count;
@@ -152,7 +152,7 @@ public:
                 const ScoreSums held = tree.find(changed[i]);
                 index_.made->set(changed[i], held.count ? own(held) : WeightSums{});
             }
-        } catch (...) {  // it is made anew when somebody asks again
+        } catch (...) {  // it is made again when it is next needed
             index_.forget();
             throw;
         }

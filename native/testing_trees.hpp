@@ -59,8 +59,8 @@ std::string complaint(const Tree& tree) {
 
 template <class Tree>
 void check_sound(const Tree& tree, const std::string& note) {
-    const std::string told = complaint(tree);
-    CHECK_NOTE(told == "none", told + ", " + note);
+    const std::string found = complaint(tree);
+    CHECK_NOTE(found == "none", found + ", " + note);
 }
 
 // A stream of scores.

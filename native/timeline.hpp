@@ -6,7 +6,7 @@
 // first    O(1), and O(1) for each that was dropped since
 // memory   8 bytes each, 32 for those that come late
 //
-// What stands here is an entry's number and its turn, which changes when the entry is used anew:
+// What stands here is an entry's number and its turn, which changes when the entry is reused:
 // dropping an entry costs nothing, its places are passed over when they come up. Entries of one
 // time come up in the order in which they were added.
 
@@ -73,7 +73,7 @@ struct Place {
     std::uint32_t at, turn;
 };
 
-// `Entries` tells entries.turn(number) and entries.time(number).
+// `Entries` offers entries.turn(number) and entries.time(number).
 class Timeline {
 public:
     std::size_t size() const { return line_.size() + late_.size(); }

@@ -136,8 +136,8 @@ volatile std::int64_t sink;
 
 constexpr int rounds = 9;
 
-void tell(const char* work, std::size_t n, const std::string& name, const std::vector<double>& runs,
-          double bytes) {
+void report(const char* work, std::size_t n, const std::string& name,
+            const std::vector<double>& runs, double bytes) {
     std::printf("{\"work\": \"%s\", \"n\": %zu, \"contender\": \"%s\", \"bytes\": %.1f, \"ns\": [",
                 work, n, name.c_str(), bytes);
     for (std::size_t i = 0; i < runs.size(); ++i) std::printf("%s%.1f", i ? ", " : "", runs[i]);
@@ -225,9 +225,9 @@ void one_by_one(std::size_t n) {
         }
     }
     for (std::size_t i = 0; i < all.size(); ++i)
-        tell("insert + optimum", n, all[i].name, added[i], bytes[i]);
+        report("insert + optimum", n, all[i].name, added[i], bytes[i]);
     for (std::size_t i = 0; i < all.size(); ++i)
-        tell("delete + insert + optimum", n, all[i].name, replaced[i], bytes[i]);
+        report("delete + insert + optimum", n, all[i].name, replaced[i], bytes[i]);
 }
 
 // Batches, as HeldSamples holds them: all into an empty tree, then a tenth more.
@@ -260,9 +260,9 @@ void batches(std::size_t n, const char* name) {
         sorted.push_back(static_cast<double>(t3 - t2) / static_cast<double>(samples.size()));
         bytes = static_cast<double>(held.memory()) / static_cast<double>(held.distinct());
     }
-    tell("a batch into an empty tree", n, name, loaded, bytes);
-    tell("a batch of a tenth more", n, name, added, bytes);
-    tell("a batch into an empty tree", n, "std::sort of the scores alone", sorted, 8);
+    report("a batch into an empty tree", n, name, loaded, bytes);
+    report("a batch of a tenth more", n, name, added, bytes);
+    report("a batch into an empty tree", n, "std::sort of the scores alone", sorted, 8);
 }
 
 }  // namespace

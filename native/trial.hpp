@@ -7,11 +7,11 @@
 // advance                    the same for each sample that reaches the age
 // memory                     about 150 bytes for each sample between the two
 //
-// Nothing happens by itself: whoever tells the trial of a score or a label, or asks it, lets it
+// Nothing happens by itself: a call that reports a score or a label, or asks something, lets it
 // advance to the time of the clock first.
 //
 // A sample without a label at that age counts as missing for good: letting it in when its label
-// comes would let in one label sooner than the other. A label that is corrected later counts as
+// comes would add one label sooner than the other. A label that is corrected later counts as
 // corrected; a sample that is forgotten leaves no trace. Nothing fails: what there is no memory for
 // ends the trial, and lost() says so.
 

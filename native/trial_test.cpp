@@ -86,8 +86,8 @@ Id id_of(std::int64_t id, const std::string& name) {
 }
 
 // One thing happens, to both.
-template <class Tell>
-void step(Random& random, std::int64_t now, Oracle& oracle, Tell&& tell) {
+template <class Report>
+void step(Random& random, std::int64_t now, Oracle& oracle, Report&& report) {
     const auto id = static_cast<std::int64_t>(random() % 60);
     const std::string name = name_of(id);
     const Id as = id_of(id, name);
@@ -101,7 +101,7 @@ void step(Random& random, std::int64_t now, Oracle& oracle, Tell&& tell) {
             const auto weight = static_cast<std::int64_t>(1 + random() % 3);
             if (oracle.known.count(id)) return;
             oracle.known[id] = {score, moment, weight, label};
-            tell([=](CandidateTrial& trial) {
+            report([=](CandidateTrial& trial) {
                 trial.scored(as, score, Time::whole(moment), label, {weight, 0, 0});
             });
             return;
@@ -109,11 +109,11 @@ void step(Random& random, std::int64_t now, Oracle& oracle, Tell&& tell) {
         case 2:
             if (label < 0) return;
             oracle.label(id, label);
-            tell([=](CandidateTrial& trial) { trial.labelled(as, label); });
+            report([=](CandidateTrial& trial) { trial.labelled(as, label); });
             return;
         default:
             oracle.known.erase(id);
-            tell([=](CandidateTrial& trial) { trial.forgot(as); });
+            report([=](CandidateTrial& trial) { trial.forgot(as); });
     }
 }
 

@@ -321,7 +321,7 @@ TEST_CASE("the ends of the whole numbers are right in every unit") {
     CHECK(gives(to_units(lowest_int, fixed(4, 1), 0), -(most_units / 2)));
 }
 
-TEST_CASE("numbers just inside and just outside half a unit are told apart") {
+TEST_CASE("numbers just inside and just outside half a unit are distinguished") {
     for (const Unit& unit : units) {
         const double half =
             static_cast<double>(unit.numerator) / static_cast<double>(2 * unit.denominator);
@@ -339,7 +339,7 @@ TEST_CASE("numbers just inside and just outside half a unit are told apart") {
     }
 }
 
-TEST_CASE("numbers just inside and just outside two to the 62 units are told apart") {
+TEST_CASE("numbers just inside and just outside two to the 62 units are distinguished") {
     const auto border = static_cast<double>(most_units);
     for (const Unit& unit : units) {
         const double end =

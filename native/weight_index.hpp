@@ -9,8 +9,8 @@
 // memory   56 bytes per slot, of which a half to all are in use
 //
 // A B+-tree beside the one that holds the samples. It is made when somebody asks how sure a
-// threshold is, and brought up to date by who asks next. It may be thrown away at any time and made
-// anew: where memory runs out, where all weights are scaled, and where nobody has asked for long.
+// threshold is, and brought up to date by the next read. It may be thrown away at any time and made
+// again: where memory runs out, where all weights are scaled, and where nobody has asked for long.
 // So blocks that have become empty need not be joined; is_worn() says when there are too many of
 // them.
 
@@ -71,7 +71,7 @@ public:
 
     std::size_t distinct() const { return distinct_; }
     std::size_t memory() const { return leaves_.memory() + nodes_.memory(); }
-    // Whether it would be much smaller if it were made anew.
+    // Whether it would be much smaller if it were made again.
     bool is_worn() const {
         return leaves_.in_use() > 64 + 8 * distinct_ / static_cast<std::size_t>(capacity_);
     }

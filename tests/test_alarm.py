@@ -97,7 +97,7 @@ def test_one_by_one_many_at_once_merged_and_stored_are_the_same() -> None:
 
 
 def test_what_makes_no_alarm_is_refused_and_changes_nothing() -> None:
-    with pytest.raises(ValueError, match="one limit of min_precision"):
+    with pytest.raises(ValueError, match="exactly one of min_precision"):
         limen.Alarm(0.5)
     with pytest.raises(ValueError, match="got min_precision and min_recall"):
         limen.Alarm(0.5, min_precision=0.9, min_recall=0.9)

@@ -138,7 +138,7 @@ def test_what_people_should_look_at_begins_and_ends_alerts(tmp_path, clock, monk
         labelled(desk, f"i{missed}", 1)
     assert {"recall"} == hours(1, 2)
     assert "recall of the answers is" in point.alerts["recall"].text
-    assert "less than 90.0%" in point.alerts["recall"].text
+    assert "below the floor of 90.0%" in point.alerts["recall"].text
     same_after_a_restart(desk)
     other = msgspec.structs.replace(point.definition, alerts=None)
     asyncio.run(desk.define("fraud", other, "anna", None))

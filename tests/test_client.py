@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import random
+import re
+import shlex
 import signal
 import sys
 import threading
@@ -14,6 +16,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf, isnan
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ from serving import Server, folder, serving, until
 from streams import PATIENCE
 
 from limen import Client
+from limen.cli import main
 from limen.client import NotAcknowledged, Refused, Unreachable
 
 RULES = {"": {"rule": "at_least", "threshold": 0.5}, "north": {"rule": "all"}}
@@ -286,3 +290,24 @@ def test_a_forked_child_answers_by_what_was_held_while_the_server_is_away():
 
         forked(work)
         client.close()
+
+
+def test_the_example_of_the_readme_records_a_score_and_its_label(monkeypatch, capsys) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"^```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    add, serve = commands.splitlines()
+    (example,) = re.findall(r"^```python\n(from limen import Client.*?)^```", readme, re.S | re.M)
+    assert "limen serve" == serve.partition("#")[0].strip()
+    with folder() as place:
+        monkeypatch.chdir(place)
+        main(shlex.split(add, comments=True)[1:])
+        server = Server(place / "limen-data")
+        try:
+            exec(example.replace("8787", str(server.port)), {})
+            events = server.log()
+        finally:
+            server.stop()
+
+    kinds = [event["kind"] for event in events if event["kind"] in ("score", "label")]
+    assert ["score", "label"] == kinds
+    assert "hold" not in capsys.readouterr().out  # the first version answers 0 to every score

@@ -23,6 +23,7 @@ MODULES = sorted(
 
 # What the examples of a module or page need beyond NumPy; without it they are skipped.
 NEEDED = {
+    "README.md": ("sklearn",),
     "ecosystem.md": ("duckdb", "matplotlib", "polars", "pyarrow", "river", "sklearn"),
     "recipes_sklearn.md": ("sklearn",),
     "limen.plots": ("matplotlib",),
@@ -93,6 +94,10 @@ def test_the_readme_has_examples() -> None:
     assert len(parsed) >= 6
 
 
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
 def test_the_demonstration_runs(capsys: pytest.CaptureFixture[str]) -> None:
     demo = importlib.import_module("limen.demo.__main__")
     demo.main()
@@ -101,8 +106,8 @@ def test_the_demonstration_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_tells_to_install_only_what_can_be_installed(page: Path) -> None:
-    """On an index limen is not yet: it is installed out of its folder."""
+def test_a_page_installs_only_what_can_be_installed(page: Path) -> None:
+    """It is not on an index yet, and is installed from its folder."""
     text = page.read_text(encoding="utf-8").replace('"', "")
 
     assert [] == [line for line in text.splitlines() if "pip install limen" in line]
@@ -116,10 +121,10 @@ def test_each_question_is_decided_once() -> None:
 
 
 def test_pages_agree_on_what_german_credit_costs_on_new_rows() -> None:
-    told = {
+    said = {
         "ecosystem.md": "and 141 on 250 new\nrows, where the other costs 134",
         "performance.md": "used on the 250, the threshold here costs 141, the one there\n134",
     }
-    pages = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in told}
+    pages = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in said}
 
-    assert [] == [name for name, text in pages.items() if told[name] not in text]
+    assert [] == [name for name, text in pages.items() if said[name] not in text]

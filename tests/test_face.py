@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import importlib
 import importlib.util
@@ -11,56 +12,53 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import limen
 from limen import OnlineCalibrator, OnlineCut, OnlineThreshold
 
-NAMES = {
-    "Alarm",
+# In the order of the README: choose, keep, judge, serve, modules.
+GROUPS = (
+    ("recommend", "optimal_threshold", "by_group", "report"),
+    (
+        *("OnlineThreshold", "OnlineCalibrator"),
+        *("LastN", "LastPeriod", "Fading", "Ledger", "Grouped", "merge", "load"),
+    ),
+    ("Evidence", "Alarm"),
+    ("Client",),
+    ("losses", "metrics", "paper"),
+)
+ADAPTERS = ("sklearn", "river", "spark", "duckdb", "plots")
+
+# Importable from limen as well: results, errors, and what fewer people need.
+OTHERS = {
     "BestCut",
     "Blocks",
     "BoundedCalibrator",
     "BoundedCut",
     "BoundedThreshold",
     "Budget",
-    "Client",
     "Confusion",
-    "Evidence",
-    "Fading",
     "GroupOptima",
     "GroupThreshold",
     "GroupThresholds",
-    "Grouped",
     "Infeasible",
-    "LastN",
-    "LastPeriod",
-    "Ledger",
     "LossCurve",
     "NotHeld",
-    "OnlineCalibrator",
     "OnlineCut",
-    "OnlineThreshold",
     "Optimum",
     "Recommendation",
     "Report",
     "ReviewBand",
     "RocHull",
     "Trial",
-    "by_group",
     "columns",
     "from_bytes",
     "isotonic",
-    "load",
     "loss_curve",
-    "losses",
-    "merge",
-    "metrics",
     "optimal_cut",
-    "optimal_threshold",
-    "recommend",
-    "report",
     "review_band",
 }
 
@@ -87,8 +85,35 @@ MODELS = [filled_threshold, filled_cut, filled_calibrator]
 
 
 def test_the_public_names_are_the_promised_ones() -> None:
-    assert NAMES == set(limen.__all__)
-    assert all(hasattr(limen, name) for name in NAMES)
+    assert [name for group in GROUPS for name in group] == limen.__all__
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_every_other_name_can_be_imported_from_limen(name: str) -> None:
+    assert name not in limen.__all__
+    assert getattr(limen, name).__name__.rpartition(".")[2] == name
+
+
+def test_every_name_that_can_be_imported_has_a_type() -> None:
+    """Type checkers see the imports under TYPE_CHECKING only; `__getattr__` has no types."""
+    tree = ast.parse(Path(limen.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    typed = {name.name: name.asname for node in block.body for name in node.names}
+
+    assert {*limen.__all__, *OTHERS} == set(typed)
+    # Only what is in `__all__`, or named twice, may be imported from here under `mypy --strict`.
+    assert {name for name, again in typed.items() if again == name} == OTHERS
+
+
+def test_adapters_are_loaded_when_they_are_named() -> None:
+    program = (
+        "import limen; print(limen.paper.__name__, 'limen.sklearn' in __import__('sys').modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert ("limen.paper False\n", "") == (done.stdout, done.stderr)
+    pytest.importorskip("sklearn")
+    assert "ThresholdClassifier" in limen.sklearn.__all__
 
 
 @pytest.mark.parametrize(
@@ -275,7 +300,7 @@ def test_the_library_loads_itself_when_it_is_first_used(use: str, tmp_path) -> N
     assert ("False\n", "") == (done.stdout, done.stderr)
 
 
-def test_a_name_that_is_not_there_is_told() -> None:
+def test_a_name_that_does_not_exist_is_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'optimal_treshold'"):
         limen.optimal_treshold  # noqa: B018
 
@@ -297,7 +322,7 @@ def public_functions() -> dict[str, Callable[..., object]]:
     there = [f"limen.{name}" for name, need in needed.items() if importlib.util.find_spec(need)]
     for name in ("limen", "limen.losses", "limen.metrics", *there):
         module = importlib.import_module(name)
-        for each in module.__all__:
+        for each in (*module.__all__, *(OTHERS if name == "limen" else ())):
             thing = getattr(module, each)
             if inspect.isclass(thing):
                 methods = inspect.getmembers(thing, inspect.isroutine)
@@ -504,7 +529,7 @@ def test_dir_of_a_module_lists_its_public_names_only(name: str) -> None:
 
 
 def test_dir_of_limen_lists_its_public_names_only() -> None:
-    assert sorted([*NAMES, "__version__"]) == dir(limen)
+    assert sorted([*limen.__all__, *ADAPTERS, "__version__"]) == dir(limen)
 
 
 @pytest.mark.parametrize("model", [OnlineThreshold, OnlineCut, OnlineCalibrator])

@@ -771,7 +771,7 @@ def test_recommended_thresholds_need_labels_and_enough_of_them() -> None:
     light = Grouped(OnlineThreshold())
     light.update_many(["a"] * 20, [0.25, 0.75] * 10, [0, 1] * 10, [100, 1] + [1, 1] * 9)
     for grouped, error, reason in (
-        (light, ValueError, r"samples of label 0, whose weights tell as much as 1\.2"),
+        (light, ValueError, r"samples of label 0, whose weights are worth 1\.2"),
         (Grouped(OnlineCut()), TypeError, "OnlineCut does not keep these"),
         (part_of([("a", 0.5, 1)]), ValueError, "1 sample of label 1: it takes 5 of each label"),
     ):

@@ -844,7 +844,7 @@ def test_many_points_are_a_list_that_can_be_searched(tabs) -> None:
         tab.wait("document.querySelector('h1')?.textContent.includes('every score')")
 
         assert "shop-07 · limen" == tab.js("document.title")
-        assert "No score has come yet" in tab.text("main")
+        assert "No scores yet" in tab.text("main")
         tab.js(f"location.hash = {json.dumps('#/' + SCRIPT)}")
         tab.wait("document.querySelector('h1')?.textContent === 'There is no such point'")
         assert SCRIPT in tab.text("main")

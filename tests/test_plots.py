@@ -268,8 +268,8 @@ def test_infinite_thresholds_are_marked_at_the_edges() -> None:
     display.plot()
     shown = labelled(display.ax_)
 
-    assert [1, 4] == shown["answer 0 to all"].get_xdata().tolist()
-    assert [3] == shown["answer 1 to all"].get_xdata().tolist()
+    assert [1, 4] == shown["none predicted positive"].get_xdata().tolist()
+    assert [3] == shown["all predicted positive"].get_xdata().tolist()
 
 
 def test_a_window_and_times_may_be_given() -> None:
@@ -472,12 +472,12 @@ def test_labels_that_are_none_are_told(labels, told: str) -> None:
         (
             lambda: (FraudOrOk(), NAMED, "good"),
             ValueError,
-            r"pos_label='good' is none of \['fraud', 'o",
+            r"pos_label must be one of \['fraud', 'ok'\], got 'good'",
         ),
         (
             lambda: (FraudOrOk(), LABELS, None),
             ValueError,
-            r"y\[0\] is 0, which is none of \['fraud'",
+            r"y\[0\] must be one of \['fraud', 'ok'\], got 0",
         ),
         (
             lambda: (object(), LABELS, None),

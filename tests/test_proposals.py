@@ -239,7 +239,7 @@ def test_the_evidence_is_that_of_the_library_sample_by_sample(tmp_path, clock, w
     desk.release()
 
 
-def test_a_segment_that_gets_worse_for_sure_blocks_and_directions_may_differ(tmp_path, clock):
+def test_a_segment_that_gets_clearly_worse_blocks_and_directions_may_differ(tmp_path, clock):
     change = Change("automatic", **QUICK)
     desk = desk_with(
         tmp_path / "d", start=Rule("at_least", 0.5), change=change, segments=Segments(10)
@@ -261,7 +261,7 @@ def test_a_segment_that_gets_worse_for_sure_blocks_and_directions_may_differ(tmp
     assert found is not None
     assert found.mixed
     rows = {each["segment"]: each for each in found.segments()}
-    assert (False, True) == (rows["a"]["worse_for_sure"], rows["b"]["worse_for_sure"])
+    assert (False, True) == (rows["a"]["clearly_worse"], rows["b"]["clearly_worse"])
     assert 0 == rows["b"]["better"]
     shown = said(point, point.proposal, desk.now())
     assert [False] == [each["met"] for each in shown["demands"] if each["name"] == "segments"]

@@ -491,7 +491,7 @@ def test_less_than_five_samples_of_a_label_are_refused(
 
 def test_one_heavy_sample_is_not_five() -> None:
     weights = [1000] + [1] * 59
-    with pytest.raises(ValueError, match=r"whose weights tell as much as 1\.\d"):
+    with pytest.raises(ValueError, match=r"whose weights are worth 1\.\d"):
         limen.recommend(np.linspace(0, 1, 60), [1] * 30 + [0] * 30, weights=weights)
 
 

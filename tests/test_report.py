@@ -289,7 +289,7 @@ def test_a_thinned_curve_keeps_the_recommended_threshold_and_the_interval(tmp_pa
         (
             "".join(f"{place},{place % 2},{10 ** (place // 2)}\n" for place in range(14)),
             ["--weight-column", "w"],
-            "from 7 samples of label 1, whose weights tell as much as 1.2: it takes 5",
+            "from 7 samples of label 1, whose weights are worth 1.2: it takes 5",
         ),
     ],
 )
@@ -319,7 +319,7 @@ def test_the_command_says_what_the_page_says(tmp_path, capsys) -> None:
 def test_where_the_cost_of_a_new_row_cannot_be_estimated_the_page_says_so(tmp_path) -> None:
     rows = "".join(f"{place},{int(place > 6)}\n" for place in range(12))
 
-    assert "cost on new rows cannot be told from 5 samples" in written(
+    assert "cost on new rows cannot be estimated from 5 samples" in written(
         tmp_path, "score,label\n" + rows
     )
 

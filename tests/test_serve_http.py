@@ -373,7 +373,7 @@ def test_tokens_allow_what_they_say_and_nothing_else():
         for name in ("limen", "control", "anonymous"):
             done = limen("serve", "token", "add", name, "--scope", "read", "--data", data)
             assert 3 == done.returncode
-            assert "name must be none of" in done.stderr
+            assert "name must not be one of" in done.stderr
         server.token = limen(*add, "old", "--expires", "2026-01-01T00:00:00Z").stdout.strip()
         problem(server.ask("GET", "/v1/points"), "unauthorized")
         server.token = bot

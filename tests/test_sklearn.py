@@ -425,7 +425,7 @@ def test_partial_fit_is_there_when_the_classifier_has_it(wrap) -> None:
         (lambda wrap: wrap(GaussianNB(), false_negative=0).fit(X, Y), "false_negative must be"),
         (
             lambda wrap: wrap(GaussianNB(), pos_label=3).fit(X, Y),
-            r"pos_label=3 is none of \[0, 1\]",
+            r"pos_label must be one of \[0, 1\], got 3",
         ),
         (lambda wrap: wrap(GaussianNB()).fit(X, Y * 0), r"two classes, got 1 class: \[0\]"),
         (lambda wrap: wrap(GaussianNB()).fit(X, np.arange(300) % 3), "Only binary classification"),
@@ -440,7 +440,7 @@ def test_partial_fit_is_there_when_the_classifier_has_it(wrap) -> None:
         ),
         (
             lambda wrap: wrap(GaussianNB()).partial_fit(X, Y, [0, 1]).partial_fit(X[:2], [1, 7]),
-            r"y\[1\] is .*7",
+            r"y\[1\] must be one of .*7",
         ),
     ],
 )

@@ -4,7 +4,7 @@
 //
 // They are published and read with the interpreter held, so nobody reads while another one writes;
 // that they hold no longer is said without it, but before the object is free. Where Python has no
-// such lock nothing is published, and whoever asks waits.
+// such lock nothing is published, and a reader waits.
 
 #pragma once
 

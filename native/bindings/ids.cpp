@@ -67,7 +67,7 @@ constexpr std::ptrdiff_t alone = -1;  // the place of an id that is in no list
                nothing_changed);
 }
 
-// The kind of an id. `number` is set where that is 0; else `bytes` and `size` tell where its bytes
+// The kind of an id. `number` is set where that is 0; else `bytes` and `size` are where its bytes
 // are: in the object, or at the end of `own`.
 struct Read {
     std::uint8_t kind = Id::number_kind;

@@ -59,7 +59,8 @@ public:
     };
 
     // For long work, without the interpreter, which is taken back only after the object is free:
-    // whoever holds the one may wait for the other. `first` is done with both, and does not throw.
+    // a thread that holds the one may wait for the other. `first` is done with both, and does not
+    // throw.
     class LongGuard {
     public:
         explicit LongGuard(const Place& place) : LongGuard(place, [] {}) {}
@@ -84,7 +85,7 @@ public:
     };
 
     // Let an object that nobody works on have this lock, which is taken, from now on; false where
-    // somebody does. Whoever waits for the old one will find out.
+    // somebody does. A thread that waits for the old one will find out.
     static bool share(Place& place, ObjectLock& lock) {
         ObjectLock& old = *place.load();
         if (!old.take()) return false;

@@ -20,7 +20,7 @@ inline constexpr const char* nothing_changed = " Nothing was changed.";
 inline constexpr const char* wanted_weight = "a finite number that is not negative";
 inline constexpr const char* wanted_loss = "a finite number";
 
-// Why an object refused, and all that the message tells of it.
+// Why an object refused, and all that the message says of it.
 struct Denial {
     Refusal refusal = Refusal::none;
     int bits = 0;        // the places it was measured in

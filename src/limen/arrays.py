@@ -42,7 +42,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def as_array_with_gaps(values: Any, name: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Make an array of any type, and tell where it has a null, None or nan. O(n).
+    """Make an array of any type, and find where it has a null, None or nan. O(n).
 
     Masked values are refused, as everywhere: what lies below a mask is not known to be missing.
 

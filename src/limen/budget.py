@@ -305,19 +305,19 @@ class Budget(Deciding, Storable, kind="Budget"):
             snapshot["times"] if budget._given["last_period"] is not None else [None] * len(scores)
         )
         if not len(scores) == len(flags) == len(times) or not set(flags) <= {0, 1}:
-            raise ValueError("a budget whose columns differ in length")
+            raise ValueError("the columns of the budget differ in length")
         for score, moment, flag in zip(scores, times, flags, strict=True):
             if not budget._add(score, None if moment is None else budget._time(moment), flag):
-                raise ValueError("a budget with a score that has left")
+                raise ValueError("the budget holds a score that is outside of its window")
         if snapshot["newest"] is not None:
             budget._leave(budget._time(snapshot["newest"]))
         if not listed:
             flagged = int(snapshot["flagged"])
             if not 0 <= flagged <= len(scores):
-                raise ValueError("a budget that flagged more scores than it holds")
+                raise ValueError("the budget flagged more scores than it holds")
             budget._flags = flagged
         if len(budget) != len(scores) or budget._flags != snapshot["flagged"]:
-            raise ValueError("a budget that does not hold what it says")
+            raise ValueError("the counts of the budget do not match its scores")
         return budget
 
     def __repr__(self) -> str:

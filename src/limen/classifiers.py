@@ -87,18 +87,18 @@ def rows_in(rows: Any) -> int:
 
 
 def require_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Raise ValueError at the first row whose class is none of these.
+    """Raise ValueError at the first row whose class is not one of these.
 
     >>> require_known(np.array([0, 1, 2]), np.array([0, 1]))
     Traceback (most recent call last):
         ...
-    ValueError: y[2] is 2, which is none of [0, 1].
+    ValueError: y[2] must be one of [0, 1], got 2.
     """
     strange = np.flatnonzero(~np.isin(y, classes))
     if len(strange):
         at = int(strange[0])
         value = y[at : at + 1].tolist()[0]
-        raise ValueError(f"y[{at}] is {value!r}, which is none of {classes.tolist()!r}.")
+        raise ValueError(f"y[{at}] must be one of {classes.tolist()!r}, got {value!r}.")
 
 
 def positive_of(
@@ -116,7 +116,7 @@ def positive_of(
             require_obvious_positive(classes, y)
         return classes[1]
     if pos_label not in classes:
-        raise ValueError(f"pos_label={pos_label!r} is none of {classes.tolist()!r}.")
+        raise ValueError(f"pos_label must be one of {classes.tolist()!r}, got {pos_label!r}.")
     return pos_label
 
 

@@ -133,10 +133,10 @@ class Client:
         self._held_before: dict[str, _Version] = {}  # by the process that was forked
         self._closed = False
         self._connection: HTTPConnection | None = None
-        self._begin_anew()
+        self._start_over()
         _clients.add(self)
 
-    def _begin_anew(self) -> None:
+    def _start_over(self) -> None:
         """Hold nothing that belongs to a thread or to another process: also after a fork."""
         self._held_before |= self._versions
         self._versions = {}
@@ -462,7 +462,7 @@ _clients: WeakSet[Client] = WeakSet()
 
 def _after_fork() -> None:
     for client in list(_clients):
-        client._begin_anew()
+        client._start_over()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

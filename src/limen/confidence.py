@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many standard errors stand for a confidence, and how few samples cannot tell anything.
+"""How many standard errors stand for a confidence, and how few samples are too few.
 
 The numbers are quantiles of the laws that benchmarks/trust_constants.py draws from.
 """
@@ -36,7 +36,7 @@ def reach_of(confidence: Any, table: dict[float, float] = SAFE) -> float:
     except (KeyError, TypeError):
         known = ", ".join(str(level) for level in table)
         raise ValueError(
-            f"confidence must be one of {known}, got {confidence!r}. The interval is known for "
+            f"confidence must be one of {known}, got {confidence!r}. The interval exists for "
             "these levels only."
         ) from None
 
@@ -44,8 +44,8 @@ def reach_of(confidence: Any, table: dict[float, float] = SAFE) -> float:
 def too_few(
     count: str, label: int, worth: float | None, current: float | None = None
 ) -> ValueError:
-    """Say that a label has too few samples, or weights that tell as little."""
-    weighing = "" if worth is None else f", whose weights tell as much as {worth:.1f}"
+    """Say that a label has too few samples, or weights that are worth too few."""
+    weighing = "" if worth is None else f", whose weights are worth {worth:.1f}"
     samples = "sample" if count == "1 " else "samples"
     until = (
         "keep the threshold in use, or take that of a larger group"

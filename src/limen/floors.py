@@ -261,7 +261,7 @@ def sequences(
 def times_as_many(met: Callable[[float], bool]) -> float | None:
     """Return how many times as many samples would be enough, roughly; None if no number is.
 
-    `met` tells whether any cut would pass if all counts were so many times as large; the more,
+    `met` says whether any cut would pass if all counts were so many times as large; the more,
     the sooner.
 
     >>> round(times_as_many(lambda times: times > 2), 2)

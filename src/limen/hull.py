@@ -178,7 +178,7 @@ class Blocks(Calibrated):
 class RocHull:
     """The cuts that are best for some cost, in ascending order.
 
-    The first answers 1 to all, the last to none; between them lie the vertices of the convex
+    The first predicts all positive, the last none; between them lie the vertices of the convex
     hull of the ROC curve, which are the cuts between the blocks of the isotonic fit.
 
     Attributes

@@ -216,7 +216,7 @@ class LossCurve:
     Attributes
     ----------
     thresholds
-        The threshold of each cut, from ``-inf`` (answer 1 to all) to ``inf`` (to none). Where a
+        The threshold of each cut, from ``-inf`` (all positive) to ``inf`` (none). Where a
         low score is answered 1, from ``-inf`` (to none) to ``inf`` (to all).
     losses
         The total loss of each cut.

@@ -195,7 +195,7 @@ def as_time_column(
 ) -> tuple[list[Any] | tuple[bool, NDArray[Any]], int]:
     """Make a list of times, or an array and whether it holds datetimes; also how many there are.
 
-    Datetimes in an array are microseconds since 1970. A list is checked by whoever reads it. O(n).
+    Datetimes in an array are microseconds since 1970. A list is checked by its reader. O(n).
 
     >>> as_time_column(np.array(["1970-01-02"], "M8[D]"), dated=True)
     ((True, array([86400000000])), 1)

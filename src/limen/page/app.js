@@ -18,7 +18,7 @@ const troubled = (text) => {
   write(trouble, text);
 };
 
-const REFUSED = "The server takes no changes at the moment: it cannot write to its disk. What you see is still right; this line goes when it is over.";
+const REFUSED = "The server takes no changes at the moment: it cannot write to its disk. What you see is still correct; this line disappears when it recovers.";
 
 const connected = (on, rate) => {
   document.body.classList.toggle("away", !on);
@@ -38,7 +38,7 @@ const leave = () => {
 };
 
 const failed = (problem) => {
-  if (problem.status === 401) return signIn(session ? "Your session has ended. Sign in again; nothing was changed by you meanwhile." : "");
+  if (problem.status === 401) return signIn(session ? "Your session has ended. Sign in again; nothing was changed by you in the meantime." : "");
   if (problem.status === 409) return tooLate(problem);
   if (problem.status === 0) return lost();
   if (problem.passing) return troubled(`${problem.title}. ${problem.detail} What you see stays as it was.`);
@@ -53,7 +53,7 @@ const noticed = (text) => {
   place.focus();
   place.scrollIntoView({ block: "nearest" });
 };
-const tooLate = (problem) => noticed(`Nothing was changed by you. ${problem.detail || problem.title} What you see now is the newest.`);
+const tooLate = (problem) => noticed(`Nothing was changed by you. ${problem.detail || problem.title} This is the current state.`);
 
 const lost = () => {
   connected(false, 0);
@@ -172,7 +172,7 @@ const listed = () => {
 };
 
 // A new version is the only thing that is announced.
-const tell = (view) => {
+const inform = (view) => {
   connected(true, view.events_per_second ?? 0);
   troubled(view.ready ? "" : REFUSED);
   const { version: number, thresholds, by } = view.version;
@@ -257,7 +257,7 @@ const awaitPoints = () => {
   retry = setTimeout(() => start(true), 2000);
 };
 
-// Everything anew: the session, the points, the one that the address names.
+// Everything again: the session, the points, the one that the address names.
 const start = async (quiet = false) => {
   const mine = ++turn;
   const held = version;
@@ -282,13 +282,13 @@ const start = async (quiet = false) => {
     }
     document.title = `${point} · limen`;
     if (quiet) version = held;
-    const opened = await openPoint(main, point, { session, drafts, tell, failed, several: points.length > 1 });
+    const opened = await openPoint(main, point, { session, drafts, inform, failed, several: points.length > 1 });
     if (mine !== turn) return opened.stop();
     shown = opened;
     listen(point);
   } catch (problem) {
     if (mine !== turn) return;
-    if (problem.status === 401) return signIn(session && quiet ? "Your session has ended. Sign in again; nothing was changed by you meanwhile." : "");
+    if (problem.status === 401) return signIn(session && quiet ? "Your session has ended. Sign in again; nothing was changed by you in the meantime." : "");
     if (quiet && problem.passing) {
       version = held;
       retry = setTimeout(restart, 1500);

@@ -31,13 +31,13 @@ export const show = (place, shown = true) => {
 // A row of a table; a cell is text or an element.
 export const row = (cells, attributes = {}) => element("tr", attributes, ...cells.map((cell) => element("td", {}, cell)));
 
-// Write the rows of a table anew, unless they read the same.
+// Write the rows of a table again, unless they read the same.
 export const rows = (body, made) => {
   const text = (list) => [...list].map((each) => `${each.className}\t${[...each.children].map((cell) => cell.textContent).join("\t")}`).join("\n");
   if (text(body.children) !== text(made)) body.replaceChildren(...made);
 };
 
-// Say what was wrong beside a form, and take whoever wrote it there.
+// Say what was wrong beside a form, and move the focus there.
 export const refuse = (place, text, field = null) => {
   show(place);
   write(place, text);

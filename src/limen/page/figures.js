@@ -16,7 +16,7 @@ const proposed = ({ proposal }) => (proposal && !watching(proposal) ? proposal.t
 const time = (text) => Date.parse(text);
 const HEIGHT = [250, 300];
 
-// Where an interval is narrow beside all thresholds, how it is seen from near: it and as much again
+// Where an interval is narrow beside all thresholds, how it is zoomed into: it and as much again
 // on either side; null where it is wide.
 const near = (view, x) => {
   const ends = view.interval && [view.interval.low, view.interval.high].map(finite);
@@ -194,7 +194,7 @@ const late = (update, view) => {
   }, found.curve, (each) => [words.length(each.seconds), words.percent(each.share, 1)]);
 };
 
-// The charts of a point in their places; the returned function draws them anew.
+// The charts of a point in their places; the returned function draws them again.
 export const figures = (into, view) => {
   const threshold = figure(into, "The threshold over time", ["when", "in effect", "cheapest in hindsight", "95 % from", "95 % to"]);
   let closer = false, last = [view, null];

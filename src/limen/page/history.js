@@ -17,7 +17,7 @@ export const back = (() => {
     box.querySelector("form").addEventListener("submit", async (event) => {
       event.preventDefault();
       if (!reason.value.trim()) {
-        refuse(wrong, "Write a reason first: whoever reads the history will look for it.", reason);
+        refuse(wrong, "Write a reason first: readers of the history will look for it.", reason);
         return;
       }
       const { point, version, seen, done, failed } = going;
@@ -59,7 +59,7 @@ const entry = (change, button) => {
   return element("li", {}, at, what, element("span", { class: "by" }, change.by || ""), button);
 };
 
-// The list in its place. The returned function reads it anew.
+// The list in its place. The returned function reads it again.
 export const history = (into, { point, may, goBack, failed }) => {
   const [made, places] = copied("history-part");
   into.append(made);

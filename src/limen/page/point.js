@@ -35,15 +35,15 @@ const coverage = ({ coverage: found }) => {
   const [zero, one] = [0, 1].map((answer) => found[answer].labelled / found[answer].scored);
   const [low, high] = [Math.min(zero, one), Math.max(zero, one)];
   if (high - low < 0.2 || found[0].scored + found[1].scored < 100) return null;
-  return `${words.percent(zero, 0)} of answers 0 have a label, and ${words.percent(one, 0)} of answers 1: the samples are not like all scores, and neither are the costs shown. “weight” can make up for it.`;
+  return `${words.percent(zero, 0)} of answers 0 have a label, and ${words.percent(one, 0)} of answers 1: the labelled samples do not represent all scores, and neither do the costs shown. Send “weight” to correct for it.`;
 };
 
 // What is still to come, where nothing can be counted yet.
 const begin = (places, { point, tiles: { scored, samples } }) => {
   show(places.begin, samples === 0);
   write(places["begin-words"], scored === 0
-    ? "No score has come yet. This sends the first one:"
-    : "Scores come in and are answered. What the answers cost is known once labels come:");
+    ? "No scores yet. Send the first one:"
+    : "Scores are being answered. Their cost is known once labels come:");
   const path = `${location.origin}/v1/points/${point}/${scored === 0 ? "scores" : "labels"}`;
   const body = scored === 0 ? '{"id": "first", "score": 0.7}' : '{"id": "first", "label": 1}';
   write(places["begin-command"], `curl ${path} \\\n  -H 'Content-Type: application/json' \\\n  -d '${body}'`);
@@ -94,9 +94,9 @@ const segments = (place) => {
   return update;
 };
 
-// The page of a point inside `into`. `tell` gets views and problems; the returned `hear` takes what
+// The page of a point inside `into`. `inform` gets views and problems; the returned `hear` takes what
 // the stream says, `stop` ends it.
-export const openPoint = async (into, point, { session, drafts, tell, failed, several }) => {
+export const openPoint = async (into, point, { session, drafts, inform, failed, several }) => {
   let view = await ask("GET", of(point, "/overview"));
   const [made, places] = copied("point");
   into.replaceChildren(made);
@@ -167,7 +167,7 @@ export const openPoint = async (into, point, { session, drafts, tell, failed, se
     card(view);
     other(view);
     list(view);
-    tell(view);
+    inform(view);
     if (curved !== view.tiles.samples || past) {
       curved = view.tiles.samples;
       curve = await ask("GET", of(point, "/curve"), undefined, ended.signal).catch((problem) => void wrong(problem)) ?? curve;

@@ -98,7 +98,7 @@ const deciding = (places, number, { point, drafts, done, failed }, given) => {
     event.preventDefault();
     if (busy) return;
     if (!reason.value.trim()) {
-      refuse(places.wrong, "Write a reason first: whoever reads the history will look for it.", reason);
+      refuse(places.wrong, "Write a reason first: readers of the history will look for it.", reason);
       return;
     }
     const verb = event.submitter?.value ?? "approve", more = given(verb);
@@ -142,9 +142,9 @@ export const proposals = (into, { session, ...given }) => {
       const open = shown.demands.filter((each) => !each.met).length;
       if (verb === "approve" && open && !despite) {
         despite = true;
-        write(places.ask, `${words.count(open, "demand is", "demands are")} not met. To approve it all the same, press the button again; this is kept in the history.`);
+        write(places.ask, `${words.count(open, "demand is", "demands are")} not met. To approve it anyway, press the button again; the history records this.`);
         show(places.ask);
-        write(places.approve, "Approve all the same");
+        write(places.approve, "Approve anyway");
         places.approve.blur();  // and back, so that a screen reader reads it again
         places.approve.focus();
         return null;
@@ -184,7 +184,7 @@ export const proposals = (into, { session, ...given }) => {
     write(places.basis, basis(proposal));
     rows(places.table, compared(proposal));
     rows(places.demands, proposal.demands.map(demand));
-    const worse = (proposal.segments ?? []).filter((each) => each.worse_for_sure);
+    const worse = (proposal.segments ?? []).filter((each) => each.clearly_worse);
     show(places.worse, worse.length > 0);
     write(places.worse, worse.map((each) => `Segment ${each.segment} gets worse: ${words.count(each.worse, "answer")} worse, ${words.whole(each.better)} better.`).join(" "));
     const why = watching(proposal) ? "After a change the version before runs on in shadow. Should it turn out cheaper, going back is proposed here; to go back at once, roll back." : onlyLook(proposal, next, session);

@@ -64,7 +64,7 @@ def number(
 
 
 def visible(xs: NDArray[Any], ys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Leave out points of a line that a screen cannot show, but none of its peaks and dips."""
+    """Drop points of a line that a screen cannot show, keeping all of its peaks and dips."""
     kept = thinned(ys, _STRETCHES)
     return xs[kept], ys[kept]
 

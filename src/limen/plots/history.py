@@ -108,12 +108,12 @@ class ThresholdHistoryDisplay(Display):
         finite = np.where(np.isfinite(self.thresholds), self.thresholds, np.nan)
         (self.line_,) = ax.plot(self.positions, finite, **{**style, **(curve_kwargs or {})})
         ends = (
-            (self.thresholds == -math.inf, 0.0, "^", "answer 1 to all"),
+            (self.thresholds == -math.inf, 0.0, "^", "all predicted positive"),
             (
                 (self.thresholds == math.inf) | np.isnan(self.thresholds),
                 1.0,
                 "v",
-                "answer 0 to all",
+                "none predicted positive",
             ),
         )
         for where, height, marker, meaning in ends:

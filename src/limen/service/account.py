@@ -41,7 +41,7 @@ class Accounts:
         self._made: dict[str, tuple[Point, int, float, dict[str, Any]]] = {}
 
     async def of(self, desk: Desk, point: Point) -> dict[str, Any]:
-        """Return the account of a point, made anew if it is old enough."""
+        """Return the account of a point, made again if it is old enough."""
         found = self._made.get(point.name)
         if found is not None and found[0] is point:
             unchanged = found[1] == desk.state.seq

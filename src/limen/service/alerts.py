@@ -43,7 +43,7 @@ class Watch:
                 for alert, holds, text in await self._found(point, wanted, at):
                     self._say(name, alert, holds, text, at)
             for alert in [each for each in point.alerts if wanted is None]:
-                self._say(name, alert, False, "no longer asked for", at)
+                self._say(name, alert, False, "no longer configured", at)
         await desk.flushed()
 
     async def _found(self, point: Point, wanted: Alerts, at: int) -> list[tuple[str, bool, str]]:
@@ -51,11 +51,11 @@ class Watch:
         lasting = point.lasting
         if wanted.answered is not None and (shares := lasting.shares(point, at)) is not None:
             before, now = shares
-            text = f"{now:.2%} of the last day are answered 1, {before:.2%} before"
+            text = f"{now:.2%} of the last day's scores were answered 1, {before:.2%} before that"
             found.append(("answered", abs(now / before - 1) > wanted.answered, text))
         if wanted.labels_late is not None:
             late = lasting.labels >= 0 and at - lasting.since >= length_of(wanted.labels_late)
-            text = f"no label came for {wanted.labels_late}, while scores did"
+            text = f"no label for {wanted.labels_late}, while scores kept coming"
             found.append(("labels", late and point.scores > lasting.scores, text))
         if wanted.regret is not None and point.samples():
             held = lasting.regret is not None and at - lasting.regret >= length_of(
@@ -76,7 +76,7 @@ class Watch:
                 of = answers["right_1"] + answers[wrong]
                 if floor is not None and of:
                     value = answers["right_1"] / of
-                    text = f"{name} of the answers is {value:.1%}, less than {floor:.1%}"
+                    text = f"{name} of the answers is {value:.1%}, below the floor of {floor:.1%}"
                     found.append((name, value < floor, text))
         return found
 

@@ -317,7 +317,7 @@ def _shown_point(point: Point, seq: int) -> dict[str, Any]:
 
 
 async def put_point(call: Call) -> Answer:
-    """Define a point, or define it anew."""
+    """Define a point, or replace its definition."""
     name = call.path["point"]
     if call.token is not None and call.token.points is not None and name not in call.token.points:
         raise Refused("forbidden", "The token is not for this point.")
@@ -368,7 +368,7 @@ async def curve(call: Call) -> Answer:
     places = np.unique(np.linspace(0, len(whole.losses) - 1, _CURVE).astype(int))
     places = np.union1d(places, [int(np.argmin(whole.losses))])
     interval = None if segment else found.interval()
-    if interval is not None:  # more of them around the interval, to be seen from near
+    if interval is not None:  # more of them around the interval, to zoom into
         low, high = interval
         wide = high - low
         around = (whole.thresholds >= low - wide) & (whole.thresholds <= high + wide)

@@ -92,7 +92,7 @@ class Erasing(msgspec.Struct, omit_defaults=True):
 
 
 class Deployment(msgspec.Struct, forbid_unknown_fields=True):
-    """Thresholds to be in effect from now on: by segment, "" for all."""
+    """Thresholds to deploy: by segment, "" for all."""
 
     thresholds: dict[str, Rule]
     reason: _Reason = ""

@@ -65,25 +65,25 @@ class Changes(Turns):
                 "moved-on",
                 f"A version, proposal, decision or definition came with event {point.changed}, "
                 f"after {seen}, which was seen. Version {point.version.number} is in effect. Look "
-                "again and decide anew.",
+                "again, then decide.",
             )
 
     # What people do.
 
     async def deploy(self, point: Point, item: Deployment, by: str) -> tuple[int, int]:
-        """Let thresholds be in effect; return the number of the version and its seq."""
+        """Deploy thresholds; return the number of the version and its seq."""
         self._require_seen(point, item.seen)
         if point.definition.change.by_two:
             raise Refused(
                 "four-eyes",
-                "Propose it: this point changes by what one proposes, another approves.",
+                "Propose it instead: at this point one person proposes and another approves.",
             )
         return await self._flushed(
             point, self._deploy(point, self._thresholds(point, item), item.reason, by)
         )
 
     async def rollback(self, point: Point, item: Rollback, by: str) -> tuple[int, int]:
-        """Let the thresholds of an earlier version be in effect again, as a new version.
+        """Deploy the thresholds of an earlier version again, as a new version.
 
         Under four eyes those of the version before only: all others are proposed.
         """
@@ -120,7 +120,7 @@ class Changes(Turns):
         return made
 
     async def approve(self, point: Point, number: int, item: Decision, by: str) -> tuple[int, int]:
-        """Let a candidate be in effect; return the number of the version and its seq."""
+        """Deploy a candidate; return the number of the version and its seq."""
         proposal = self._open(point, number, item)
         self._require_another(point, proposal, by)
         shown = said(point, proposal, self.now())
@@ -243,7 +243,7 @@ class Changes(Turns):
     # What limen does by its policy, once a minute.
 
     async def tick(self) -> None:
-        """Let time go by in all points, and let their policies act; not where the clock jumped."""
+        """Advance the time of all points and run their policies; not where the clock jumped."""
         if not self.clock.look() or self.broken is not None or not self.state.points:
             return
         at = self.now()

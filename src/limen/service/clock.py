@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time of the service: what the clock says, unless it has jumped.
 
-Time that goes by deletes samples, ids and events for good, so a clock that is wrong for a second
-must not be believed. What has passed since is known without it: another clock of the system counts
-on, whatever anybody sets the time of day to. Where the two differ far, time goes on by that one,
+As time passes, samples, ids and events are deleted for good, so a clock that is wrong for a
+second must not be believed. What has passed since is known without it: another clock of the system
+counts on, whatever the time of day is set to. Where the two differ far, time goes on by that one,
 until they agree again or an operator confirms.
 """
 
@@ -72,7 +72,7 @@ class Clock:
         return clock, expected, -FAR <= clock - expected <= ahead
 
     def look(self) -> bool:
-        """Say whether the clock is followed; from a clock that is, time is counted anew."""
+        """Say whether the clock is followed; from a clock that is, counting starts again."""
         clock, expected, agrees = self._read()
         if not agrees and not self.held:
             self._complain(_jumped(clock, expected))

@@ -60,7 +60,7 @@ class Sessions:
         return b"set-cookie", self._name + b"=; Max-Age=0" + self._rest
 
     async def end(self, cookies: bytes) -> None:
-        """Let the session of a cookie be worth nothing, whoever has a copy, also after a start."""
+        """End the session of a cookie, for every copy of it and also after a restart."""
         found, now = self._found(cookies), self._desk.now()
         if found is not None:
             self._ended[found[2]] = found[1]

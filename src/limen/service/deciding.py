@@ -41,7 +41,7 @@ async def deploy(call: Call) -> Answer:
 
 
 async def rollback(call: Call) -> Answer:
-    """Go back to an earlier version."""
+    """Deploy the thresholds of an earlier version again."""
     item = await call.read()
     return _version(*await call.desk.rollback(call.point(), item, call.by))
 
@@ -59,7 +59,7 @@ async def propose(call: Call) -> Answer:
 
 
 async def approve(call: Call) -> Answer:
-    """Approve a candidate: it is in effect from now on."""
+    """Deploy a candidate."""
     item = await call.read()
     return _version(*await call.desk.approve(call.point(), _number(call), item, call.by))
 

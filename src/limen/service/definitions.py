@@ -46,7 +46,7 @@ _ALL = {">=": -inf, "<=": inf}  # the threshold that answers 1 to all
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A threshold in JSON, which has no infinity: answer 1 to all, to none, or by a score.
+    """A threshold in JSON, which has no infinity: positive for all, none, or by a score.
 
     That is `at_least` where higher scores mean positive, and `at_most` where lower ones do.
     """
@@ -60,7 +60,9 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
                 "rules at_least and at_most need a threshold, and the other rules have none"
             )
         if self.threshold is not None and not isfinite(self.threshold):
-            raise ValueError("threshold must be finite: rule all or none says the rest")
+            raise ValueError(
+                "threshold must be finite: use rule all or none instead of an infinity"
+            )
 
     def number(self, direction: Direction) -> float:
         """Return the threshold; ValueError where the rule is one of the other direction.
@@ -173,7 +175,7 @@ class Words(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Alerts(msgspec.Struct, forbid_unknown_fields=True):
-    """When people are told: each that is given is looked at once a minute."""
+    """When people are alerted: each condition that is given is checked once a minute."""
 
     regret: Annotated[float, Meta(ge=0)] | None = None  # per 1,000 decisions
     regret_for: _Length = "24h"
@@ -189,7 +191,7 @@ class Alerts(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a point is; a later one replaces it, and the history is folded anew if need be."""
+    """What a point is; a later one replaces it, and the history is folded again if need be."""
 
     false_positive: int | float = 1
     false_negative: int | float = 1

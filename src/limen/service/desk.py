@@ -242,7 +242,7 @@ class Desk(Changes):
         require: Callable[[bytes | None], None] | None = None,
         reason: str = "",
     ) -> int:
-        """Define a point, or define it anew; under four eyes, propose it. Return the seq.
+        """Define a point, or replace its definition; under four eyes, propose it. Return the seq.
 
         What only demands more of a change than before is not proposed: one person may tighten.
         `require` may refuse by the tag of the point as it is, None where there is none: nobody
@@ -301,7 +301,7 @@ class Desk(Changes):
         return self._fold(Event("propose", at, point.name, by=by, more=more))
 
     async def approve(self, point: Point, number: int, item: Decision, by: str) -> tuple[int, int]:
-        """Let what is proposed be in effect; return the number of the version and the seq."""
+        """Deploy what is proposed; return the number of the version and the seq."""
         if self._open(point, number, item).definition is None:
             return await super().approve(point, number, item, by)
         async with self._defining:
@@ -347,7 +347,7 @@ class Desk(Changes):
         if self.base():
             raise Refused(
                 "history-deleted",
-                "Events were deleted by retention, so that the history cannot be folded anew. "
+                "Events were deleted by retention, so that the history cannot be folded again. "
                 "Define a new point.",
             )
 
@@ -402,7 +402,7 @@ class Desk(Changes):
             )
         if item.name in _RESERVED:
             raise Refused(
-                "invalid", f"name must be none of {', '.join(_RESERVED)}, got {item.name!r}."
+                "invalid", f"name must not be one of {', '.join(_RESERVED)}, got {item.name!r}."
             )
         if item.name in self.state.tokens:
             raise Refused("moved-on", f"There is a token {item.name!r}. Revoke it first.")

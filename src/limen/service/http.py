@@ -122,7 +122,7 @@ class Call:
         return known.read(name, found[name][-1] if name in found else None)
 
     def names(self, header: bytes, tag: bytes | None) -> bool:
-        """Whether If-Match or If-None-Match names an ETag by RFC 9110; None for what is not there.
+        """Whether If-Match or If-None-Match names an ETag by RFC 9110; None is no point yet.
 
         If-Match compares strongly: a weak tag names nothing. Nor does what is no list of tags.
         """
@@ -303,7 +303,7 @@ class Gate:
                 self._log(scope, seconds)
 
     def failed(self, route: str, error: Exception) -> Refused:
-        """Log where an error arose that nobody expected; return what the caller is told."""
+        """Log where an error arose that nobody expected; return what the caller gets."""
         if isinstance(error, Damaged):
             self.write({"level": "error", "message": f"damaged: {error}", "route": route})
             return Refused("damaged", f"{error} `limen serve verify` checks all of it.")

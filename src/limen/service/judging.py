@@ -141,7 +141,7 @@ class Judged:
                     "better": better,
                     "worse": worse,
                     "saving": _total(won) - _total(lost),
-                    "worse_for_sure": against is not None and against.decided,
+                    "clearly_worse": against is not None and against.decided,
                 }
             )
         return rows
@@ -176,6 +176,8 @@ def demands(
     share = shadow.ones_now or shadow.scored  # from none: of all
     moved = (shadow.ones_candidate - shadow.ones_now) / share if share else 0.0
     different, shown = found.better + found.worse, now - proposal.at
+    words = point.definition.words
+    flagged = "flagged" if words is None else f"answered “{words.one}”"
     rows: list[tuple[str, bool, str, str, str]] = [
         ("at_least", found.samples >= change.at_least, "labelled samples",
          f"{found.samples:,}", f"at least {change.at_least:,}"),
@@ -189,7 +191,7 @@ def demands(
          _percent(saved), f"at least {_percent(change.least_saving)}"),
         ("shadow", shown >= length_of(change.shadow), "time in shadow",
          _length(shown), f"at least {_length(length_of(change.shadow))}"),
-        ("most_answered", abs(moved) <= change.most_answered, "change of the answers 1",
+        ("most_answered", abs(moved) <= change.most_answered, f"number {flagged}, against today",
          _percent(moved, "+"), f"at most {_percent(change.most_answered)}"),
     ]  # fmt: skip
     last = point.version
@@ -199,10 +201,10 @@ def demands(
              "time since the last change",
              _length(now - last.at), f"at least {_length(length_of(change.at_most_every))}")
         )  # fmt: skip
-    worse = [each["segment"] or "all others" for each in found.segments() if each["worse_for_sure"]]
+    worse = [each["segment"] or "all others" for each in found.segments() if each["clearly_worse"]]
     named = f" ({', '.join(worse[:5])})" if worse else ""
     rows.append(
-        ("segments", not worse, f"segments that get worse for sure{named}", str(len(worse)), "none")
+        ("segments", not worse, f"segments that are clearly worse{named}", str(len(worse)), "none")
     )
     return [
         {"name": name, "met": met, "what": what, "have": have, "need": need,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long something has lasted, for alerts: folded as time goes by, and so kept over a restart."""
+"""How long something has lasted, for alerts: folded as time passes, and so kept over a restart."""
 
 from __future__ import annotations
 

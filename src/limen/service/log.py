@@ -392,7 +392,7 @@ class Log(Reader):
             self.clean = self.last
 
     def reopen(self) -> None:
-        """Begin anew after a failed commit: what counts is what is on disk."""
+        """Start over after a failed commit: what counts is what is on disk."""
         self._release()
         self._begin()
 
@@ -470,7 +470,7 @@ def head_of(folder: Path) -> tuple[int, int, bytes]:
 
 def _headless(how: str) -> Damaged:
     return Damaged(
-        f"the file head is {how}. Restore a backup, or write it anew from the log as it is with "
+        f"the file head is {how}. Restore a backup, or write it again from the log as it is with "
         "`limen serve verify --accept`."
     )
 

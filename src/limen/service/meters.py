@@ -96,13 +96,13 @@ class _Collected:
     def collect(self) -> Iterator[Any]:
         desk, meters = self._desk, self._meters
         events = CounterMetricFamily(
-            "limen_events", "Events by what became of them.", labels=("point", "kind", "outcome")
+            "limen_events", "Events by outcome.", labels=("point", "kind", "outcome")
         )
         for key, many in meters._events.items():
             events.add_metric(key, many)
         yield events
         answers = CounterMetricFamily(
-            "limen_answers", "Scores by what they were answered.", labels=("point", "answer")
+            "limen_answers", "Scores by answer.", labels=("point", "answer")
         )
         for (point_name, answer), many in meters._answers.items():
             answers.add_metric((point_name, str(answer)), many)
@@ -121,7 +121,7 @@ class _Collected:
         )
         for name, text, read in (
             ("limen_threshold", "The threshold in effect.", _threshold),
-            ("limen_cost", "What the answers cost, of samples that count.", _cost),
+            ("limen_cost", "Cost of the answers, over the samples that count.", _cost),
             ("limen_regret", "Cost minus that of the best threshold.", _regret),
             ("limen_samples", "Labelled samples that count.", _samples),
             ("limen_waiting_ids", "Ids without a label, or without a score.", _waiting),

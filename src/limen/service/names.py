@@ -81,6 +81,6 @@ class Names:
         return event if name == id else None
 
     def clear(self) -> None:
-        """Look everything up anew: ids were deleted."""
+        """Look everything up again: ids were deleted."""
         self._spans, self._tail, self._tail_span, self._tail_end = {}, {}, 0, 0
         self._group = None

@@ -126,7 +126,7 @@ class Point:
             self.ledger.forget(id)
             if self.shadow is not None:
                 self.shadow.forget(id)
-            # By the horizon that counts now: another one folds the history anew.
+            # By the horizon that counts now: another one folds the history again.
             until = 2**62 if self.horizon is None else event.at + AHEAD + self.horizon
             self.forgotten[event.more["hash"]] = until
         elif kind == "deploy":
@@ -170,7 +170,7 @@ class Point:
         return joined
 
     def deploy(self, seq: int, event: Event) -> None:
-        """Let other thresholds be in effect; a proposal that is open has then come to its end."""
+        """Deploy other thresholds, which ends a proposal that is open."""
         assert event.more is not None
         thresholds, reason = _thresholds(event, self.direction), event.more.get("reason", "")
         number = self.versions[-1].number + 1 if self.versions else 1
@@ -223,7 +223,7 @@ class Point:
         if decided is not None:
             reason = decided["reason"]
             text = f"the point was defined, which was proposal {decided['proposal']}"
-        more = decided or {"reason": "the point was defined otherwise"}
+        more = decided or {"reason": "the definition of the point was replaced"}
         end = Event("define", event.at, by=event.by, more=more)
         self._close(self.redefinition, "superseded" if decided is None else "approved", seq, end)
         self.defined_by = seq
@@ -245,7 +245,7 @@ class Point:
         del self.notes[:-_NOTES]
 
     def advance(self, time: int) -> None:
-        """Let time go by; samples judge a proposal before the ledger may drop their ids."""
+        """Advance the time; samples judge a proposal before the ledger may drop their ids."""
         if self.shadow is not None:
             self.shadow.advance(time, self.ledger)
         self.ledger.advance(time)
@@ -347,7 +347,7 @@ class Point:
         }
 
     def hash_of(self, id: str, key: bytes) -> bytes:
-        """Return a keyed hash of an id, which tells nothing without the key."""
+        """Return a keyed hash of an id, which reveals nothing without the key."""
         return hashlib.blake2b(
             id.encode(), key=key, person=self.name.encode()[:16], digest_size=16
         ).digest()

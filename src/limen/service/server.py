@@ -58,7 +58,7 @@ class _Lines(logging.Handler):
 
 
 def serve(settings: Settings) -> None:
-    """Run the server until it is told to stop."""
+    """Run the server until it is stopped."""
     logger = logging.getLogger("uvicorn.error")
     logger.handlers, logger.propagate = [_Lines(logging.WARNING)], False
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -80,7 +80,7 @@ def _folded(log: Reader, state: State) -> State:
                 before = state.points.get(event.point)
                 state.fold(seq, event, names.get((event.point, id), id) if names else id)
                 if names and event.kind == "define" and state.points[event.point] is not before:
-                    # Made anew from the log, the point calls them as the log does.
+                    # Made again from the log, the point calls them as the log does.
                     names = {key: name for key, name in names.items() if key[0] != event.point}
     return state
 

@@ -71,7 +71,7 @@ class State:
     Parameters
     ----------
     history
-        Gives the events of the log up to some seq, for a point that is defined anew.
+        Gives the events of the log up to some seq, for a point whose definition is replaced.
     """
 
     def __init__(self, history: Callable[[int], Iterable[tuple[int, Event, Id]]]) -> None:
@@ -127,7 +127,7 @@ class State:
         """Put a point in the place of the one that it was made from; what was proposed ends."""
         self.points[point.name] = point
         self.refolded = seq
-        more = {"verdict": "superseded", "reason": "the point was defined anew"}
+        more = {"verdict": "superseded", "reason": "the definition of the point was replaced"}
         point.fold(seq, Event("decide", event.at, by=event.by, more=more), None)
         point.redefined(seq, event)
 

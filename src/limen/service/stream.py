@@ -2,8 +2,8 @@
 """Server-sent events: figures at most four times a second, and every change.
 
 One loop looks at the points, writes each event once, and hands the same bytes to all who listen. A
-listener holds the newest tick of each point and some changes, never more: who reads slowly skips
-ticks, and who misses changes is told to load anew.
+listener holds the newest tick of each point and some changes, never more: a slow reader skips
+ticks, and one that missed changes is asked to reload.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Listener:
 
 
 class Hub:
-    """Watches the points and tells all who listen."""
+    """Watches the points and notifies all listeners."""
 
     def __init__(self, desk: Desk, most: int) -> None:
         self._desk, self._most = desk, most
@@ -147,7 +147,7 @@ class Hub:
             each.end(_event("bye", self._last, {}))
 
     def look(self) -> None:
-        """Tell what has changed since the last look."""
+        """Send what has changed since the last look."""
         on_disk, now = self._desk.on_disk, time.monotonic()
         for name, point in list(self._desk.state.points.items()):
             counts = self._counts.setdefault(name, deque())
@@ -156,7 +156,7 @@ class Hub:
                 counts.popleft()
             if point.changed > self._last or (point.notes and point.notes[-1].seq > self._last):
                 for seq, body in sorted(self._changes(point, on_disk)):
-                    self._tell(seq, name, body)
+                    self._send(seq, name, body)
             self._measure(point)
         self._last = on_disk
 
@@ -226,7 +226,7 @@ class Hub:
             if self._last < seq <= on_disk
         ]
 
-    def _tell(self, seq: int, name: str, body: bytes) -> None:
+    def _send(self, seq: int, name: str, body: bytes) -> None:
         if len(self._ring) == _REMEMBERED:
             self._floor = self._ring[0][0]
         self._ring.append((seq, name, body))

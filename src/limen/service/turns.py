@@ -2,8 +2,8 @@
 """Turns of the writer: check, fold, append, commit, publish, answer.
 
 What is checked and folded gathers in a queue; one thread commits all that has gathered, with no
-delay added, and whoever waits for it is then answered. So nothing is answered before it is on disk.
-Where a commit fails, memory is ahead of the log: it is dropped, and made again from the log.
+delay added, and all that wait for it are then answered. So nothing is answered before it is on
+disk. Where a commit fails, memory is ahead of the log: it is dropped, and made again from the log.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Queue:
         self.begun = 0.0
 
     def settle(self, written: bool) -> None:
-        """Tell whoever waits whether the events are on disk."""
+        """Report to all that wait whether the events are on disk."""
         for each in self.waiting:
             if not each.done():  # who has gone does not wait any more
                 each.set_result(written)

@@ -58,7 +58,7 @@ class Sender:
         try:
             self._sent = int(self._path.read_text())
         except (FileNotFoundError, ValueError):
-            self._sent = desk.on_disk  # a new address is not told of the past
+            self._sent = desk.on_disk  # a new address is not sent the past
             self._kept = None  # what the file says
         else:
             self._kept = self._sent

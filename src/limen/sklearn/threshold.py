@@ -130,7 +130,7 @@ class ThresholdClassifier(Aimed):
     `partial_fit` exists when the estimator has it: each batch is scored before it is learned
     from, and the threshold follows. Until a batch could be scored the threshold is that of the
     classifier itself, 0.5 for probabilities and 0 for a decision function. The scores held are
-    those that the classifier gave then; if it has changed much since, start anew.
+    those that the classifier gave then; if it has changed much since, start over.
 
     A scorer that limen does not know is asked about all rows set aside at once, with the answers
     of one cut after the other: every cut with a negative row right below it and a positive one
@@ -399,7 +399,7 @@ class ThresholdClassifier(Aimed):
         each = [fold.samples.scores for fold in pooled.folds()]
         if all(len(scores) and np.ptp(scores) == 0 for scores in each):
             warnings.warn(
-                "the classifier gives all rows the same score, so no threshold tells them apart: "
+                "the classifier gives all rows the same score, so no threshold separates them: "
                 f"best_threshold_ is {threshold}, and every row gets the same answer.",
                 stacklevel=4,
             )

@@ -50,7 +50,7 @@ def optimal_threshold(
     score, label, weight
         Names of columns: numbers, 0 and 1 or booleans, numbers of at least 0.
     positive
-        The label that counts as 1, where labels are not 0 and 1; all others count as 0.
+        The label of the positive class, where labels are not 0 and 1; all others are negative.
     false_positive, false_negative
         As for `limen.optimal_threshold`.
     unit
@@ -126,7 +126,7 @@ def recommend(
     confidence: float = 0.95,
     **tuning: Any,
 ) -> Recommendation:
-    """Recommend a threshold for new rows by a Spark frame, and tell how sure it is.
+    """Recommend a threshold for new rows from a Spark frame, with its interval.
 
     Up to `most` rows, 2,000,000, it is the answer of `limen.recommend`, bit for bit. Of more rows
     the optimum is exact, and the recommended threshold and the interval are chosen among the cuts

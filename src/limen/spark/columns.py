@@ -144,8 +144,8 @@ def _label(frame: DataFrame, name: str, positive: Any) -> tuple[str, dict[str, s
         return f"CAST({column} AS INT)", null
     if not isinstance(kind, T.NumericType):
         raise TypeError(
-            f"{name} must be 0 and 1, it is {kind.simpleString()}. Name the value that counts as "
-            "1: positive=..."
+            f"{name} must be 0 and 1, it is {kind.simpleString()}. Name the value of the "
+            "positive class: positive=..."
         )
     return (
         f"CASE WHEN {column} = 1 THEN 1 ELSE 0 END",

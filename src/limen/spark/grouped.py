@@ -101,7 +101,7 @@ def by_group(
 
 
 def _described(best: DataFrame, keys: list[str], names: tuple[str, ...], size: Any) -> DataFrame:
-    """Turn the best cut of each group into its columns. To answer 1 to all gains nothing."""
+    """Turn the best cut of each group into its columns. To predict all positive gains nothing."""
     none = "cut.gain < 0"
     lost = f"CASE WHEN lost > 0 THEN {_TOO_MUCH} ELSE all_answered_1 - greatest(cut.gain, 0L) END"
     found = best.select(

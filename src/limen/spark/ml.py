@@ -69,9 +69,9 @@ class _Stage(
     """What all stages share: the score, the costs, and what happens without a score."""
 
     scoreCol = _text("scoreCol", "a column of numbers, or of vectors whose entry 1 is the score")
-    falsePositive = _text("falsePositive", "cost of answering 1 to a 0: '1', '0.1', '1/3'")
-    falseNegative = _text("falseNegative", "cost of answering 0 to a 1")
-    unit = _text("unit", "smallest weight that is told apart, such as '0.01'")
+    falsePositive = _text("falsePositive", "cost of a false positive: '1', '0.1', '1/3'")
+    falseNegative = _text("falseNegative", "cost of a false negative")
+    unit = _text("unit", "unit of weights, such as '0.01'")
     calibratedCol = _text("calibratedCol", "column for the calibrated probability of label 1")
 
     def _given(self, name: str) -> Any:
@@ -111,8 +111,8 @@ class _Stage(
             frame = frame.where(f"NOT ({lost})")
         elif how == "error":
             name = self.getOrDefault("scoreCol").replace("'", "")
-            told = f"{name} is null or nan in a row. Fill it, or set handleInvalid to skip or keep."
-            instead = f"CAST(raise_error('{told}') AS DOUBLE)"
+            text = f"{name} is null or nan in a row. Fill it, or set handleInvalid to skip or keep."
+            instead = f"CAST(raise_error('{text}') AS DOUBLE)"
         elif how != "keep":
             raise ValueError(f"handleInvalid must be error, skip or keep, got {how!r}.")
         for name, answer in columns.items():

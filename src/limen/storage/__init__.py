@@ -2,7 +2,7 @@
 """Bytes and files that bring back the same object, or say plainly why they cannot.
 
 docs/format.md describes the bytes. Nothing in them is ever run, unlike in a pickle. A file is
-replaced at once: whoever reads it sees all of the old one or all of the new one.
+replaced at once: a reader sees all of the old one or all of the new one.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Storable:
         if not isinstance(found, cls):
             raise ValueError(
                 f"these bytes hold {type(found).__name__}, not {cls.__name__}. Use "
-                f"{type(found).__name__}.from_bytes, or limen.from_bytes, which tells by itself."
+                f"{type(found).__name__}.from_bytes, or limen.from_bytes, which finds the class."
             )
         return found
 
@@ -187,7 +187,7 @@ def from_bytes(stored: bytes) -> Any: ...
 @overload
 def from_bytes(stored: bytes, kind: type[_Kind]) -> _Kind: ...
 def from_bytes(stored: bytes, kind: type[Storable] = Storable) -> Any:
-    """Bring back whatever `to_bytes` described: the bytes tell what it is. O(n).
+    """Restore an object of any kind from the bytes that `to_bytes` returned. O(n).
 
     With a `kind`, such as `limen.OnlineThreshold`, anything else is refused, and a type checker
     knows what comes back.
@@ -208,7 +208,7 @@ def load(path: str | os.PathLike[str]) -> Any: ...
 @overload
 def load(path: str | os.PathLike[str], kind: type[_Kind]) -> _Kind: ...
 def load(path: str | os.PathLike[str], kind: type[Storable] = Storable) -> Any:
-    """Read a file that `save` wrote: it tells what it holds. O(n).
+    """Read an object of any kind from a file that `save` wrote. O(n).
 
     Raises ValueError as `from_bytes` does, with the path. `kind` as there.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file is replaced at once: whoever reads it finds all of the old one or all of the new one.
+"""A file is replaced at once: a reader finds all of the old one or all of the new one.
 
 Everything that limen writes goes through here.
 """

@@ -48,7 +48,7 @@ class Journal:
     Attributes
     ----------
     beginning
-        What was told about the model when it was saved.
+        What was written about the model when it was saved.
     dropped
         Bytes at the end that were cut off when the process was killed, and were dropped.
     grown
@@ -89,7 +89,7 @@ class Journal:
             os.close(file)  # its owner ended and removed it in between
 
     def is_there(self) -> bool:
-        """Tell whether there is a model with a journal, or with one that was to be renamed."""
+        """Return whether there is a model with a journal, or with one that was to be renamed."""
         journals = (self.beside, f"{self.beside}.new")
         return os.path.exists(self.path) and any(map(os.path.exists, journals))
 
@@ -101,20 +101,20 @@ class Journal:
                     f"{path} is there, but not {self.beside}, so it is unknown how much of the "
                     "input the model has seen. Name another file."
                     if path == self.path
-                    else f"{path} is there, but not {self.path}. Move it away to start anew."
+                    else f"{path} exists, but {self.path} does not. Move it away to start over."
                 )
         self.settle(model, beginning)
 
     def resume(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield what came in after the model was saved.
 
-        A piece at the end that was cut off was never told to anybody; it is dropped. Damage
+        A piece at the end that was cut off was never acknowledged; it is dropped. Damage
         before it raises `Damaged`, and the file stays as it is.
         """
         base = self._base()
         self._recover(base)
         if not os.path.exists(self.beside):
-            raise FileNotFoundError(f"{self.beside} is not there. Name another file to start anew.")
+            raise FileNotFoundError(f"{self.beside} is missing. Name another file to start over.")
         with open(self.beside, "rb") as file:
             pieces = _pieces(file, self.beside)
             self.beginning, self._seed, self._size = _first(pieces)
@@ -197,7 +197,7 @@ class Journal:
 
 
 def has_more(path: str) -> bool:
-    """Tell whether the journal of a model holds what the model does not."""
+    """Return whether the journal of a model holds what the model does not."""
     beside = _beside(path)
     try:
         with open(beside, "rb") as file:
@@ -218,7 +218,7 @@ def _beside(path: str) -> str:
 
 
 def _is_still(file: int, name: str) -> bool:
-    """Tell whether an open file still has its name."""
+    """Return whether an open file still has its name."""
     try:
         return os.path.samestat(os.fstat(file), os.stat(name))
     except FileNotFoundError:
@@ -275,7 +275,7 @@ def _pieces(file: IO[bytes], name: str) -> Iterator[tuple[bytes, bytes, int]]:
 
 
 def _goes_on(file: IO[bytes], at: int, seed: int) -> bool:
-    """Tell whether another piece begins after the one at this byte."""
+    """Return whether another piece begins after the one at this byte."""
     file.seek(at)
     rest = file.read()
     place = rest.find(_MARK, 1)

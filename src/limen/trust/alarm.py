@@ -129,10 +129,9 @@ class Alarm(Betting, kind="Alarm"):
         }
         chosen = [name for name, value in limits.items() if value is not None]
         if len(chosen) != 1:
-            told = " and ".join(chosen) if chosen else "none"
+            got = " and ".join(chosen) if chosen else "none"
             raise ValueError(
-                f"an alarm is about one limit of {', '.join(limits)}, got {told}. Make one for "
-                "each."
+                f"an alarm needs exactly one of {', '.join(limits)}, got {got}. Make one for each."
             )
         self.threshold = as_threshold(threshold, "threshold")
         exact_costs(false_positive, false_negative)  # refuses what is no cost
@@ -168,7 +167,7 @@ class Alarm(Betting, kind="Alarm"):
         return losses, allowed
 
     def update(self, score: float, label: float | None) -> None:
-        """Let in a sample at the one age; label None where none has come by then. O(1)."""
+        """Add a sample that has reached the evaluation age; label None if none has come. O(1)."""
         at = self._at(score, label)
         with self._lock:
             self._counts[at] += 1
@@ -187,7 +186,7 @@ class Alarm(Betting, kind="Alarm"):
             raise NotHeld("no such sample is held. Nothing was changed.")
 
     def update_many(self, scores: ArrayLike, labels: ArrayLike) -> None:
-        """Let in many samples at once: all of them, or on an error none. O(m).
+        """Add many samples at once: all of them, or on an error none. O(m).
 
         A label that has not come is None or nan.
         """
@@ -214,7 +213,7 @@ class Alarm(Betting, kind="Alarm"):
 
     @property
     def missing(self) -> int:
-        """How many samples had no label at the one age."""
+        """How many samples had no label at the evaluation age."""
         return self._read()[_MISSING]
 
     @property
@@ -260,17 +259,17 @@ class Alarm(Betting, kind="Alarm"):
         beyond, side = ("above", "at least") if name[:4] == "max_" else ("below", "at most")
         trials, _ = self._mean(self._read())
         sure = f"{float(self._given['confidence']) * 100:g} % confidence"
-        told = (
+        state = (
             f"{what} is {beyond} {limit} with {sure}"
             if self.raised
             else f"{what} is not known to be {beyond} {limit}"
         )
         if not trials:
-            return f"{told}: no samples yet."
+            return f"{state}: no samples yet."
         samples = "sample" if trials == 1 else "samples"
         missing = f", {self.missing:,} without a label" if self.missing and not self.raised else ""
         return (
-            f"{told}: {self.rate:.4g} of {trials:,} {samples}{missing}, {side} {self.bound:.4g}; "
+            f"{state}: {self.rate:.4g} of {trials:,} {samples}{missing}, {side} {self.bound:.4g}; "
             f"evidence {self.value:.3g}."
         )
 
@@ -278,7 +277,7 @@ class Alarm(Betting, kind="Alarm"):
         return self.reason
 
     def __len__(self) -> int:
-        """How many samples with a label were let in."""
+        """How many samples with a label were added."""
         return sum(self._read()[:_MISSING])
 
     def _read(self) -> list[int]:

@@ -75,7 +75,7 @@ class Betting(Storable):
                     )
 
     def _terms(self) -> dict[str, Any]:
-        """Tell what the samples are judged by, in a form that can be compared."""
+        """Return what the samples are judged by, in a form that can be compared."""
         return {name: _comparable(name, value) for name, value in self._given.items()}
 
     def _shown_settings(self, defaults: dict[str, Any]) -> str:
@@ -141,7 +141,7 @@ def refuse_score(score: Any) -> NoReturn:
 def refuse_label(label: Any) -> NoReturn:
     """Say that a label is none."""
     raise ValueError(
-        f"label must be 0, 1 or None (not known at the one age), got {label!r}. Nothing was "
+        f"label must be 0, 1 or None (none at the evaluation age), got {label!r}. Nothing was "
         "changed."
     )
 

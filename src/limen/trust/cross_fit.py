@@ -53,9 +53,9 @@ class CrossFitted:
 
     def __str__(self) -> str:
         low, high = self.interval
-        told = f"{self.mean:.4g} per row ({low:.4g} to {high:.4g})"
+        text = f"{self.mean:.4g} per row ({low:.4g} to {high:.4g})"
         errors = "1 error" if self.errors == 1 else f"{self.errors} errors"
-        return told + (f", from only {errors}" if self.few else "")
+        return text + (f", from only {errors}" if self.few else "")
 
 
 def cross_fit(
@@ -69,9 +69,9 @@ def cross_fit(
     (zeros, _), (ones, _) = ranked.worth()
     if min(zeros, ones) - math.ceil(min(zeros, ones) / _FOLDS) < LEAST:
         raise ValueError(
-            f"the cost on new rows cannot be told from {ones} samples of label 1 and {zeros} of "
-            f"label 0: without a fifth of them, {LEAST} of each must be left. Collect at least 7 "
-            "of each."
+            f"the cost on new rows cannot be estimated from {ones} samples of label 1 and {zeros} "
+            f"of label 0: without a fifth of them, {LEAST} of each must be left. Collect at least "
+            "7 of each."
         )
     return cost_per_row(ranked.cross_fit(_FOLDS), ranked.weight(), costs, scale, confidence)
 

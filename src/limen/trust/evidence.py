@@ -187,14 +187,14 @@ class Evidence(Betting, kind="Evidence"):
         self._ones, self._zeros = (_WIN, _LOSS) if below else (_LOSS, _WIN)
         # The lock keeps other threads out. A signal handler or a finaliser of the same thread
         # comes in, so what must be one change has no call and no loop in it: Python runs handlers
-        # at these places only. `_changes` tells whether one came between two such changes.
+        # at these places only. `_changes` counts those that came between two such changes.
         self._held: _Held = ({}, {}, {})
         self._changes = 0
         self._known = (0, 0.0)  # after how many changes the logarithm was computed, and it
         self._lock = RLock()
 
     def update(self, score: float, label: float | None, weight: float = 1) -> None:
-        """Let in a sample at the one age; label None where none has come by then. O(1).
+        """Add a sample that has reached the evaluation age; label None if none has come. O(1).
 
         A sample whose score does not lie between the two thresholds changes nothing.
         """
@@ -234,7 +234,7 @@ class Evidence(Betting, kind="Evidence"):
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
-        """Let in many samples at once: all of them, or on an error none. O(m).
+        """Add many samples at once: all of them, or on an error none. O(m).
 
         A label that has not come is None or nan.
         """
@@ -266,7 +266,7 @@ class Evidence(Betting, kind="Evidence"):
 
     @property
     def missing(self) -> int:
-        """How many samples between the two thresholds had no label at the one age."""
+        """How many samples between the two thresholds had no label at the evaluation age."""
         return sum(self._read()[1][_MISSING].values())
 
     @property
@@ -440,10 +440,10 @@ class Evidence(Betting, kind="Evidence"):
     def __repr__(self) -> str:
         defaults = {"age": None, "confidence": 0.95, "largest_loss": None, "direction": ">="}
         given = self._shown_settings(defaults)
-        told = f"{self.wins:,} wins, {self.losses:,} losses, {self.missing:,} missing"
+        counts = f"{self.wins:,} wins, {self.losses:,} losses, {self.missing:,} missing"
         end = ", decided" if self.decided else ""
         beyond = f", {self.beyond:,} beyond largest_loss" if self.beyond else ""
-        return f"<{type(self).__name__}({given}): {told}{beyond}, value {self.value:.4g}{end}>"
+        return f"<{type(self).__name__}({given}): {counts}{beyond}, value {self.value:.4g}{end}>"
 
 
 def evidence_of(terms: dict[str, Any], counted: Iterable[tuple[Any, int, int, int]]) -> Evidence:
