@@ -109,6 +109,25 @@ def table_of(tab: Tab, number: int) -> list[list[str]]:
     return tab.cells(f"{part} tbody tr")
 
 
+def test_a_point_of_low_scores_says_at_most(tabs) -> None:
+    start = {"rule": "at_most", "threshold": 2.5}
+    with serving(define={"direction": "<=", "start": start}) as server:
+        known = [(at % 5, int(at % 5 < 2)) for at in range(50)]
+        rows = [{"type": "score", "id": str(at), "score": x} for at, (x, _) in enumerate(known)]
+        server.batch("fraud", rows)
+        server.batch(
+            "fraud",
+            [{"type": "label", "id": str(at), "label": y} for at, (_, y) in enumerate(known)],
+        )
+        tab = tabs(server)
+        ready(tab)
+        assert "Answer 1 when the score is at most 2.5." == tab.text("h1")
+        tab.wait("document.querySelector('.history li')")
+        assert {"2.5000"} == {row[1] for row in table_of(tab, 1)}
+        tab.forgive("ERR_INCOMPLETE_CHUNKED_ENCODING")
+        tab.forgive("ERR_CONNECTION_REFUSED")
+
+
 def test_the_figures_are_those_of_the_interface(filled, tabs) -> None:
     tab = tabs(filled)
     ready(tab)
