@@ -137,9 +137,10 @@ class Rows:
                 return False
             if falling:
                 scores = [-value for value in scores]
-            labels = [label_of(row[label]) for row in rows]
-            if None in labels:
+            known = {text: label_of(text) for text in {row[label] for row in rows}}
+            if None in known.values():
                 return False
+            labels = [known[row[label]] for row in rows]
             self._each(zip(scores, labels, strict=True), model.update)
             return True
 
