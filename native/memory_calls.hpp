@@ -178,7 +178,7 @@ Done Memory<Tree>::update(double score, bool label, const Amount& given, const T
 
 // All other samples. By itself, so that the common ones need no more of the stack.
 template <class Tree>
-LIMEN_APART Done Memory<Tree>::plan_and_put(double score, bool label, const Amount& amount,
+LIMEN_NOINLINE Done Memory<Tree>::plan_and_put(double score, bool label, const Amount& amount,
                                             const Time* time) {
     Division division(*this);
     if (fading() && !(time && too_far_ahead(*time)) && (time || !is_empty(amount)))

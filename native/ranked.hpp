@@ -143,7 +143,7 @@ public:
     Ranked(LabelledScores& samples, const WholeCosts& costs) : parts_(costs) {
         samples.set_losses(1, 1);
         parts_.reserve(samples.size());
-        samples.joined([&](const Held& held) { add(held.score, held.below, held.above); });
+        samples.joined([&](const ScoreSums& held) { add(held.score, held.below, held.above); });
     }
     // Distinct scores in ascending order, and how many samples of each label have them.
     Ranked(const double* scores, const std::int64_t* ones, const std::int64_t* zeros, std::size_t n,

@@ -30,15 +30,9 @@ _core\.__prefix__$:
 \.advance$:
     def advance(self, time: Any) -> None: ...
 
-\.Bank\.update$:
-    def update(
-        self,
-        score: float,
-        label: float,
-        weight: Any = 1,
-        *,
-        thresholds: tuple[float, ...] | None = None,
-    ) -> None: ...
+\.direction$:
+    @property
+    def direction(self) -> Literal[">=", "<="]: ...
 
 \.Ledger\.score$:
     def score(

@@ -137,9 +137,10 @@ class Rows:
             scores = numbers_of([row[score] for row in rows])
             if scores is None or None in scores:
                 return False
-            labels = [label_of(row[label]) for row in rows]
-            if None in labels:
+            known = {text: label_of(text) for text in {row[label] for row in rows}}
+            if None in known.values():
                 return False
+            labels = [known[row[label]] for row in rows]
             self._each(zip(scores, labels, strict=True), model.update)
             return True
 
