@@ -3,7 +3,7 @@
 
 _core\.__prefix__$:
     # The native core, bound in native/bindings/. Made by `make stubs`: change that, not this.
-    \from typing import Any
+    \from typing import Any, Literal
 
 \.(?:Threshold|Calibrator|BoundedThreshold|BoundedCalibrator)\.(update|revert)$:
     def \1(self, score: float, label: float, weight: Any = 1) -> None: ...

@@ -188,7 +188,7 @@ def _facts_of_groups(
 
 def _model_of(rows: FileRows, options: Namespace, aim: Aim) -> Any:
     """Hold all samples, for these costs where costs are the aim, else for all; also by group."""
-    model, columns = aim.model(rows.direction), (rows.given, *aim.columns_of(rows)[1:])
+    model, columns = aim.model(direction=rows.direction), (rows.given, *aim.columns_of(rows)[1:])
     if rows.codes is not None:
         from limen.groups import Grouped  # loads much that others do not need
 
