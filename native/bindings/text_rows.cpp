@@ -39,7 +39,6 @@ std::optional<std::string> class_of(std::optional<nb::str> positive) {
 
 // The numbers of a list of texts, None for an empty one; None for all where one is no number, or
 // nan.
-// A list of them, or None.
 Any numbers_of(nb::list texts) {
     nb::list found;
     for (nb::handle text : texts) {
