@@ -17,7 +17,7 @@ import pytest
 from test_cli import Terminal, limen_process
 
 import limen
-from limen.cli import inputs, main
+from limen.cli import line_reader, main
 from limen.cli import rows as rows_module
 from limen.demo import load_phishing, phishing_csv
 
@@ -55,11 +55,11 @@ PACK = {
 }
 
 
-@pytest.mark.parametrize("by", ["lines", "duckdb", "pipe"])
+@pytest.mark.parametrize("by", ["lines", "blocks", "pipe"])
 @pytest.mark.parametrize("suffix", PACK)
 def test_packed_text_is_read_by_its_first_bytes(fitted, monkeypatch, suffix, by) -> None:
     packed = PACK[suffix](phishing_csv().encode())
-    monkeypatch.setattr(inputs, "_SMALL", 0 if by == "duckdb" else 2**40)
+    monkeypatch.setattr(line_reader, "_BLOCK", 1 if by == "lines" else 2**20)
     if by == "pipe":
         done = limen_process("fit", "-", *COSTS, "-q", input=packed)
         assert repr(BEST.threshold) == done.stdout.decode().strip()
@@ -79,7 +79,7 @@ def test_packed_tabs_are_known_by_the_name_within(fitted, suffix) -> None:
     assert BEST.loss == fitted(f"s.tsv.{suffix}", *COSTS, "--score-column", "score,x")[1]["loss"]
 
 
-@pytest.mark.parametrize("by", ["lines", "duckdb"])
+@pytest.mark.parametrize("by", ["lines", "blocks"])
 @pytest.mark.parametrize("wrong", ["cut short", "damaged", "not packed"])
 @pytest.mark.parametrize("suffix", PACK)
 def test_packed_text_that_ends_too_early_is_never_read_as_all(
@@ -95,7 +95,7 @@ def test_packed_text_that_ends_too_early_is_never_read_as_all(
         "not packed": phishing_csv().encode(),
     }[wrong]
     Path(f"bad.csv.{suffix}").write_bytes(content)
-    monkeypatch.setattr(inputs, "_SMALL", 0 if by == "duckdb" else 2**40)
+    monkeypatch.setattr(line_reader, "_BLOCK", 1 if by == "lines" else 2**20)
     code, found, err = fitted(f"bad.csv.{suffix}", *COSTS)
 
     assert (3, {}) == (code, found)
@@ -103,12 +103,11 @@ def test_packed_text_that_ends_too_early_is_never_read_as_all(
     assert 1 == err.count("\n")
 
 
-def test_a_long_frame_of_zstd_that_is_cut_short_is_never_read_as_all(fitted, monkeypatch) -> None:
+def test_a_long_frame_of_zstd_that_is_cut_short_is_never_read_as_all(fitted) -> None:
     """Its first blocks are rows like any other; the reader of zstandard would end after them."""
     scores = np.random.default_rng(0).random(40_000)
     lines = "".join(f"{score!r},{place % 2}\n" for place, score in enumerate(scores.tolist()))
     Path("s.csv.zst").write_bytes(zstandard.compress(f"score,label\n{lines}".encode())[:-30])
-    monkeypatch.setattr(inputs, "_SMALL", 2**40)
     code, found, err = fitted("s.csv.zst")
 
     assert (3, {}) == (code, found)
@@ -201,7 +200,7 @@ def test_without_pyarrow_the_way_to_it_is_said(fitted, monkeypatch) -> None:
     assert 'pip install "limen[cli]"' in err
 
 
-@pytest.mark.parametrize("by", ["lines", "duckdb"])
+@pytest.mark.parametrize("by", ["lines", "blocks"])
 def test_numbers_with_a_decimal_comma_are_those_with_a_point(fitted, monkeypatch, by) -> None:
     """Also weights, costs, exponents, infinities and whole numbers; labels stay texts."""
     rows = [
@@ -212,9 +211,7 @@ def test_numbers_with_a_decimal_comma_are_those_with_a_point(fitted, monkeypatch
     lines = ["score;label;w;cost", *(";".join(map(repr, row)) for row in rows)]
     Path("point.csv").write_text("\n".join(lines) + "\n")
     Path("comma.csv").write_text("\n".join(lines).replace(".", ",") + "\n")
-    monkeypatch.setattr(inputs, "_SMALL", 0 if by == "duckdb" else 2**40)
-    if by == "duckdb":
-        monkeypatch.setattr(inputs, "read_text", lambda *given: pytest.fail("read by lines"))
+    monkeypatch.setattr(line_reader, "_BLOCK", 1 if by == "lines" else 2**20)
     given = ["--weight-column", "w", "--false-negative-column", "cost", "--unit", "1e-6"]
 
     expected = fitted("point.csv", *given)
@@ -222,7 +219,7 @@ def test_numbers_with_a_decimal_comma_are_those_with_a_point(fitted, monkeypatch
     assert 0 == expected[0]
 
 
-@pytest.mark.parametrize("by", ["lines", "duckdb"])
+@pytest.mark.parametrize("by", ["lines", "blocks"])
 @pytest.mark.parametrize(
     ("rows", "given", "told"),
     [
@@ -240,7 +237,7 @@ def test_a_comma_and_a_point_are_never_taken_for_one_another(
     fitted, monkeypatch, rows, given, told, by
 ) -> None:
     Path("s.csv").write_text("score;label\n" + rows)
-    monkeypatch.setattr(inputs, "_SMALL", 0 if by == "duckdb" else 2**40)
+    monkeypatch.setattr(line_reader, "_BLOCK", 1 if by == "lines" else 2**20)
     code, _, err = fitted("s.csv", *given)
 
     assert 3 == code
@@ -254,10 +251,10 @@ def with_malformed_rows() -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("by", ["lines", "duckdb", "pipe"])
+@pytest.mark.parametrize("by", ["lines", "blocks", "pipe"])
 def test_all_malformed_rows_are_counted_and_the_first_three_shown(monkeypatch, fitted, by) -> None:
     Path("s.csv").write_text(with_malformed_rows())
-    monkeypatch.setattr(inputs, "_SMALL", 0 if by == "duckdb" else 2**40)
+    monkeypatch.setattr(line_reader, "_BLOCK", 1 if by == "lines" else 2**20)
     if by == "pipe":
         done = limen_process("fit", "-", input=with_malformed_rows().encode())
         code, err = done.returncode, done.stderr.decode()
@@ -274,10 +271,10 @@ def test_all_malformed_rows_are_counted_and_the_first_three_shown(monkeypatch, f
     assert 4 == len(lines)
 
 
-@pytest.mark.parametrize("by", ["lines", "duckdb", "pipe"])
+@pytest.mark.parametrize("by", ["lines", "blocks", "pipe"])
 def test_malformed_rows_are_left_out_when_asked_for(monkeypatch, fitted, by) -> None:
     Path("s.csv").write_text(with_malformed_rows())
-    monkeypatch.setattr(inputs, "_SMALL", 0 if by == "duckdb" else 2**40)
+    monkeypatch.setattr(line_reader, "_BLOCK", 1 if by == "lines" else 2**20)
     given = [*COSTS, "--skip-malformed"]
     if by == "pipe":
         done = limen_process("fit", "-", *given, "--json", input=with_malformed_rows().encode())
@@ -403,7 +400,7 @@ def test_a_curve_on_the_terminal_is_not_disturbed(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("direction", [">=", "<="])
-@pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet", "arrow", "csv by duckdb"])
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet", "arrow", "csv by lines"])
 def test_a_budget_needs_scores_alone(capsys, monkeypatch, kind, direction) -> None:
     """Against every threshold there is, with ties: the one that flags most within the budget."""
     scores = np.round(np.asarray(SCORES), 2)
@@ -414,7 +411,7 @@ def test_a_budget_needs_scores_alone(capsys, monkeypatch, kind, direction) -> No
     arrow = pa.table({"p": scores})
     feather.write_feather(arrow, "s.arrow")
     duckdb.sql("COPY (FROM arrow) TO 's.parquet' (FORMAT parquet)")
-    monkeypatch.setattr(inputs, "_SMALL", 0 if "duckdb" in kind else 2**40)
+    monkeypatch.setattr(line_reader, "_BLOCK", 1 if "lines" in kind else 2**20)
     turned = ["--lower-is-positive"] if direction == "<=" else []
     for demand, most in ((["--max-positives", "70"], 70), (["--max-positive-rate", "0.1"], 125)):
         given = [f"s.{kind.split()[0]}", "--score-column", "p", *demand, *turned]

@@ -440,19 +440,20 @@ def test_what_is_stored_must_fit_together() -> None:
     ledger = book()
     parts, held = ledger.snapshot(), ledger.model._models.held
     states = tuple(innermost(held[key_of(path)])._state() for path in parts["paths"][1:])
-    told = {"state": innermost(ledger.model)._state(), "group_states": states}
-    again = Ledger.from_snapshot({**book().snapshot(), **told})
+    twice = {"state": innermost(ledger.model)._state(), "group_states": states}
+    again = Ledger.from_snapshot(book().snapshot())
 
     assert ledger.to_bytes() == again.to_bytes()
     for change in (
+        twice,
         {"paths": ("any", ("a",), ("b",), ("b", "c"))},
         {"paths": ("any", ("a",), ("a",), ("b", "c"), ("b", "d"))},
         {"paths": ("any", ("a",), (), ("b", "c"), ("b", "d"))},
         {"paths": ("any", ("b", "c"), ("a",), ("b",), ("b", "d"))},
         {"paths": ("any", "a", ("b",), ("b", "c"), ("b", "d"))},
-        {**told, "group_states": states[::-1]},
-        {**told, "group_states": states[1:]},
-        {**told, "group_states": ()},
+        {**twice, "group_states": states[::-1]},
+        {**twice, "group_states": states[1:]},
+        {**twice, "group_states": ()},
         {"groups": parts["groups"] + 1},
         {"groups": parts["groups"] - 1},
         {"groups": None},

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from limen.cli.output import as_line, print_messages
@@ -50,7 +51,8 @@ class Output:
         self._options, self._watched, self._place = options, watched, place
         self.alerts = alerts
         self.lines: list[str] = []
-        self.told: dict[str | None, Any] = {None: None if watched.at_least else float("inf")}
+        never = inf if watched.innermost().direction == ">=" else -inf  # what a model without samples says
+        self.told: dict[str | None, Any] = {None: None if watched.at_least else never}
         self.rows = self.skipped = 0
         self.time: Any = None
         self._period: Any = None  # the number of the --each-period of the latest row
