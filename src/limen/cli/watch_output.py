@@ -51,7 +51,8 @@ class Output:
         self._options, self._watched, self._place = options, watched, place
         self.alerts = alerts
         self.lines: list[str] = []
-        never = inf if watched.innermost().direction == ">=" else -inf  # what a model without samples says
+        # What a model without samples says: nothing is positive.
+        never = inf if watched.innermost().direction == ">=" else -inf
         self.told: dict[str | None, Any] = {None: None if watched.at_least else never}
         self.rows = self.skipped = 0
         self.time: Any = None
