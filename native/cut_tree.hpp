@@ -12,7 +12,7 @@
 // child where it starts (`before`) and the best running sum that ends in it (`best`). The cut after
 // a score is worth the running sum up to that score; the best cut has the largest one, and of
 // equal ones the highest. This is the merge lemma of the paper with wide nodes: of two
-// neighbouring runs, the best cut lies in one, and `before` and `best` tell which.
+// neighbouring runs, the best cut lies in one, and `before` and `best` say which.
 //
 // Scores are doubles without nan, -0.0 given as 0.0. The sum of all |z| stays below 2^62;
 // both are the caller's duty. Not safe for concurrent use, not even of best(), which remembers.
@@ -439,9 +439,9 @@ private:
         return static_cast<Leaf*>(at);
     }
 
-    // Tell the nodes of the path that the leaf below them grows by z and by some samples. They do
-    // not wait for each other nor for the leaf, so the processor works on all of them at once;
-    // finish() then needs one comparison per node.
+    // Pass on to the nodes of the path that the leaf below them grows by z and by some samples.
+    // They do not wait for each other nor for the leaf, so the processor works on all of them at
+    // once; finish() then needs one comparison per node.
     template <class K>
     LIMEN_INLINE void shift(Path& path, std::int64_t z, std::int64_t samples) const {
         for (int i = 0; i < path.depth; ++i) {

@@ -777,7 +777,7 @@ TEST_CASE("small trees stay small, and a window that moves on takes no more memo
     CHECK(tree.memory() == after_one_window);
 }
 
-TEST_CASE("an emptied tree gives its nodes back and starts anew") {
+TEST_CASE("an emptied tree gives its nodes back and starts over") {
     CutTree tree(4, 4);
     for (int i = 0; i < 1000; ++i) tree.add({double(i), 1, 0, 1});
     const std::size_t full = tree.memory();
@@ -984,9 +984,9 @@ TEST_CASE("single samples with one loss take at most 28 bytes each, and ties giv
     CHECK(tree.memory() <= once + 1000);
 }
 
-TEST_CASE("every broken invariant is told apart") {
+TEST_CASE("every broken invariant is reported by name") {
     struct Damage {
-        const char* told;
+        const char* expected;
         void (*inflict)(CutTree&);
     };
     const Damage damages[] = {
@@ -1022,8 +1022,8 @@ TEST_CASE("every broken invariant is told apart") {
         CHECK(complaint(tree) == "none");
         damage.inflict(tree);
 
-        CHECK_NOTE(complaint(tree).find(damage.told) != std::string::npos,
-                   damage.told + (", but was told: " + complaint(tree)));
+        CHECK_NOTE(complaint(tree).find(damage.expected) != std::string::npos,
+                   damage.expected + (", but found: " + complaint(tree)));
     }
 }
 

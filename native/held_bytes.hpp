@@ -3,8 +3,9 @@
 // The bytes of the samples held, and back.
 //
 // Little-endian words: bits, samples, total, distinct, then score, below, above, count of each
-// score in ascending order; then, where the sums do not tell, how many samples need exactly 1, 2,
-// ... bits binary places; then, where they do not tell the squares of some scores, for each of
+// score in ascending order; then, where the sums do not show it, how many samples need exactly 1,
+// 2,
+// ... bits binary places; then, where they do not give the squares of some scores, for each of
 // these its place and two sums of squares in two words each, the number of such scores and a word
 // that says so.
 
@@ -34,9 +35,10 @@ struct HeldState {
     std::int64_t above = 0, total = 0;
     Wide summed = 0;
     std::vector<ScoreSums> held;
-    bool tells_places = false;  // else the sums do
+    bool has_places = false;  // else the sums do
     FractionBits places;
-    std::vector<std::pair<std::uint64_t, Squares>> squares;  // by place, where sums do not tell
+    std::vector<std::pair<std::uint64_t, Squares>>
+        squares;  // by place, where sums do not give them
 };
 
 inline constexpr std::uint64_t squares_follow = 0xffff'7371'7561'7265;
@@ -151,7 +153,7 @@ inline bool get_state(const std::string& bytes, const Unit& unit, bool labelled,
     out.above = static_cast<std::int64_t>(above);
     out.total = static_cast<std::int64_t>(total);
     out.summed = summed;
-    out.tells_places = words != 4 * distinct;
+    out.has_places = words != 4 * distinct;
     return true;
 }
 

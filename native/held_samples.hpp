@@ -2,7 +2,7 @@
 //
 // The samples held: many at once, taken out and merged, faded, written to bytes and read back.
 //
-// Every call either does all it was asked for or tells why and leaves what is held, and so state(),
+// Every call either does all it was asked for or says why and leaves what is held, and so state(),
 // as it was. What changes one sample is in sample_tree.hpp.
 //
 // add_many, remove_many     O(m) to sort, then O(m log n) at most, or O(n + m) for large batches
@@ -237,7 +237,7 @@ public:
         if (!get_state(bytes, unit_, labelled(), one_sided, state)) return false;
         tree_.load(state.held);
         bits_ = state.bits;
-        places_ = state.tells_places ? state.places : places_of_sums();
+        places_ = state.has_places ? state.places : places_of_sums();
         samples_ = state.samples;
         above_ = state.above;
         total_ = state.total;

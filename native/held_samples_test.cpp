@@ -177,10 +177,10 @@ public:
             put(sums.above >> spare);
             put(Wide{sums.count});
         }
-        std::array<std::uint64_t, finest_bits + 1> told{};
+        std::array<std::uint64_t, finest_bits + 1> found{};
         for (const auto& [score, sums] : held)
-            told[places_of(sums.below, sums.above)] += sums.count;
-        if (unit_.automatic && told != needed)
+            found[places_of(sums.below, sums.above)] += sums.count;
+        if (unit_.automatic && found != needed)
             for (int i = 1; i <= finest_bits - spare; ++i)
                 put(Wide{needed[static_cast<std::size_t>(i)]});
         return bytes;

@@ -2,7 +2,7 @@
 //
 // The leaves and nodes of a hull tree: the memory they live in, and their changes of shape.
 //
-// split, shrink, balance   O(log n): the bridges of the nodes that changed are built anew
+// split, shrink, balance   O(log n): the bridges of the nodes that changed are built again
 // load, scale              O(n)
 
 #pragma once
@@ -346,7 +346,7 @@ private:
         node->stale = true;
     }
 
-    // Take all out of a leaf that is then filled anew or given back.
+    // Take all out of a leaf that is then filled again or given back.
     int unload(Leaf* leaf, ScoreSums* out) {
         for (int i = 0; i < leaf->used; ++i) out[i] = leaf->held(i);
         multi_ -= leaf->multi;

@@ -198,8 +198,8 @@ private:
         return path.end->leaf();
     }
 
-    // Tell the nodes of the path that the sums of a score change. A bridge whose ends lie above
-    // the score moves along.
+    // Pass on to the nodes of the path that the sums of a score change. A bridge whose ends lie
+    // above the score moves along.
     void shift(const Path& path, const Change& change) {
         total_ += change.delta;
         count_ += change.count;

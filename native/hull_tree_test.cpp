@@ -825,7 +825,7 @@ TEST_CASE("small trees stay small, and a window that moves on takes no more memo
     CHECK(tree.memory() == after_some_windows);
 }
 
-TEST_CASE("an emptied tree gives its leaves back and starts anew") {
+TEST_CASE("an emptied tree gives its leaves back and starts over") {
     HullTree tree(4);
     for (int i = 0; i < 1000; ++i) tree.add({double(i), 1, 0, 1});
     for (int i = 0; i < 1000; ++i) tree.remove({double(i), 1, 0, 1}, always);
@@ -972,9 +972,9 @@ TEST_CASE("scores without weight, or with a negative one, are refused") {
     CHECK(refused && done == batch.data() + 20 && roomy.distinct() == 21);
 }
 
-TEST_CASE("every broken invariant is told apart") {
+TEST_CASE("every broken invariant is reported by name") {
     struct Damage {
-        const char* told;
+        const char* expected;
         void (*inflict)(HullTree&);
     };
     const Damage damages[] = {
@@ -1035,7 +1035,7 @@ TEST_CASE("every broken invariant is told apart") {
         CHECK(complaint(tree) == "none");
         damage.inflict(tree);
 
-        CHECK_NOTE(complaint(tree).find(damage.told) != std::string::npos,
-                   damage.told + (", but was told: " + complaint(tree)));
+        CHECK_NOTE(complaint(tree).find(damage.expected) != std::string::npos,
+                   damage.expected + (", but found: " + complaint(tree)));
     }
 }

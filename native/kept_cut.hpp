@@ -84,7 +84,7 @@ public:
         if (score == cut_.lower || score == cut_.upper) known_ = false;
     }
 
-    // The cut kept must be the one that would be found, and no rival may be closer than told.
+    // The cut kept must be the one that would be found, and no rival may be closer than noted.
     void check(const CutShape& shape) const {
         if (!known_) return;
         KeptCut found;
@@ -96,7 +96,7 @@ public:
             if (rivals_used_ == 0 || held.score < rivals_[rivals_used_ - 1].from) return;
             int at = 0;
             while (rivals_[at].from > held.score) ++at;
-            require_sound(cut_.best - value >= rivals_[at].lead, "a rival is closer than told");
+            require_sound(cut_.best - value >= rivals_[at].lead, "a rival is closer than noted");
         });
     }
 
@@ -121,7 +121,7 @@ private:
     // All cuts above the score gain z. False when that may be enough, or nothing is known.
     // A lead is also one over the cut just below its range: when the first score of a range
     // goes, either its z was not negative, or the range has gained what that score had lost.
-    // So a new score at the start of a range brings no closer cut than told.
+    // So a new score at the start of a range brings no closer cut than noted.
     LIMEN_INLINE bool still_leads(double score, std::int64_t z) {
         if (rivals_used_ == 0 || score < rivals_[rivals_used_ - 1].from) return false;
         bool leads = true;

@@ -405,7 +405,7 @@ TEST_CASE("the last slot of a value is found among equals, and none where it doe
         }
 }
 
-TEST_CASE("a node shifts what follows a child and tells the best of the other children") {
+TEST_CASE("a node shifts what follows a child and returns the best of the other children") {
     for (int round = 0; round < rounds; ++round)
         for (int used = 1; used <= node_slots; ++used)
             for (int child = 0; child < used; ++child) {

@@ -64,7 +64,7 @@ protected:
     int bits_ = 0;
 };
 
-// How many samples need exactly 1, 2, ... binary places; all others are whole. Sums cannot tell:
+// How many samples need exactly 1, 2, ... binary places; all others are whole. Sums do not show it:
 // two halves make a whole, and each of them must find its places when it is taken back.
 class FractionBits {
 public:
@@ -85,7 +85,7 @@ public:
     void add(const FractionBits& others) {
         for (int places = 1; places <= finest_bits; ++places) add(places, others.of(places));
     }
-    // One of `samples` goes. Where bytes did not tell all places, none may need so many: then
+    // One of `samples` goes. Where bytes did not have all places, none may need so many: then
     // the next finer goes, so that those who stay are never taken for coarser than they are.
     void remove(int places, std::size_t samples) {
         const auto take = [&](int from) {

@@ -44,7 +44,7 @@ public:
           positive_(static_cast<double>(costs.false_positive)),
           negative_(static_cast<double>(costs.false_negative)) {}
 
-    // How many samples of one weight would tell as much, in all and of one label.
+    // How many samples of one weight would be worth as much, in all and of one label.
     double effective_samples() const {
         return effective(real(whole_.to.weight()),
                          whole_.to.ones_squared() + whole_.to.zeros_squared());

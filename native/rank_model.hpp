@@ -5,7 +5,7 @@
 // fit    O(bins) for each of a few steps of Newton's method
 //
 // The rank is written as a normal score, so nothing depends on the scale of the scores. It is a
-// rough model; it is used only where the samples cannot tell cuts apart.
+// rough model; it is used only where the samples cannot distinguish cuts.
 
 #pragma once
 

@@ -29,7 +29,7 @@ struct Interval {
     std::int64_t low, high;
 };
 
-// Scores that are not told apart any more, or a single one. The running sum before a run lies
+// Scores that are not distinguished any more, or a single one. The running sum before a run lies
 // between a lower and an upper bound; `low` and `up` are what the run adds to these.
 struct Run {
     double first, last;
@@ -77,7 +77,7 @@ struct RunBounds {
     bool operator==(const RunBounds&) const = default;
 };
 
-// The neighbours of a score among all numbers; -0.0, which has no key of its own, is none of them.
+// The neighbours of a score among all numbers; -0.0, which has no key of its own, is left out.
 inline double next_above(double score) { return score_of(key_of(score) + 1) + 0.0; }
 inline double next_below(double score) {
     const Key key = key_of(score);

@@ -5,7 +5,7 @@
 // The tree answers questions: CutTree knows the cheapest cut, HullTree that of every cost.
 // Losses come in as numbers, are rounded once to whole units, and from then on are only added
 // and taken away, so that any order of arrival leaves the same sums. Every call either does
-// all it was asked for or tells why and leaves what is held as it was.
+// all it was asked for or says why and leaves what is held as it was.
 //
 // add, remove, replace   O(log n)
 
@@ -130,7 +130,7 @@ public:
         if (losses.below == 0 && losses.above == 0) return Refusal::none;
         const ScoreSums asked{score + 0.0, losses.below, losses.above, 1};
         if (tree_.distinct() == 0) return Refusal::not_held;
-        if (!fits(0, bits))  // no unit can tell, and nothing may be said to be missing
+        if (!fits(0, bits))  // no unit is fine enough, and nothing may be called missing
             return tree_.find(asked.score).count ? Refusal::too_large : Refusal::not_held;
         if (bits > bits_) {
             // Samples may be finer than their sums; look before the unit changes for nothing.
@@ -323,7 +323,7 @@ protected:
         bits_ += bits;
     }
 
-    // What the sums alone tell, all that there is where a score has one sample.
+    // What follows from the sums alone, all that there is where a score has one sample.
     FractionBits places_of_sums() const {
         FractionBits places;
         if (bits_)

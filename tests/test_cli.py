@@ -651,7 +651,7 @@ def test_watch_proposes_no_label_either() -> None:
     done = limen_process("watch", input=b"score,label\n0.1,ok\n0.9,fraud\n")
 
     assert 3 == done.returncode
-    assert b"'ok', not 0 or 1. Choose the one that counts as 1: --positive VALUE" in done.stderr
+    assert b"'ok', not 0 or 1. Choose the positive one: --positive VALUE" in done.stderr
 
 
 def test_labels_of_parquet_are_counted_too(run) -> None:
@@ -661,7 +661,7 @@ def test_labels_of_parquet_are_counted_too(run) -> None:
     code, out, err = run("fit", "fraud.parquet")
 
     assert (3, "") == (code, out)
-    assert "There are 'fraud' (3 rows), 'ok' (9 rows). Choose the one that counts as 1" in err
+    assert "There are 'fraud' (3 rows), 'ok' (9 rows). Choose the positive one" in err
 
 
 @pytest.mark.parametrize("name", ["many.csv", "many.parquet"])

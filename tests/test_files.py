@@ -328,7 +328,7 @@ def test_malformed_rows_of_columns_are_counted_and_left_out(fitted, kind) -> Non
 def test_other_labels_are_a_question_and_with_skip_malformed_rows(fitted) -> None:
     Path("s.csv").write_text("score,label\n0.1,0\n0.2,maybe\n0.3,1\n")
 
-    assert "Choose the one that counts as 1: --positive VALUE" in fitted("s.csv")[2]
+    assert "Choose the positive one: --positive VALUE" in fitted("s.csv")[2]
     code, found, _ = fitted("s.csv", "--skip-malformed")
     assert (0, 1, 2) == (code, found["skipped"], found["samples"])
 

@@ -343,7 +343,7 @@ def test_a_fitted_classifier_reports_by_its_own_aim() -> None:
     with pytest.raises(ValueError, match=r"y\[0\] must be one of .*, got 'no'"):
         model.report(rows[:1], ["no"])
     asked = ThresholdClassifier(LogisticRegression(), scoring="f1_macro").fit(rows[:600], y[:600])
-    with pytest.raises(ValueError, match="not for a scorer"):
+    with pytest.raises(ValueError, match="not with a scorer"):
         asked.report(rows[600:], y[600:])
 
 

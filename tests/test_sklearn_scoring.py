@@ -350,7 +350,7 @@ def test_fit_parameters_reach_the_classifier_without_routing() -> None:
         ({"thresholds": []}, ValueError, "at least one"),
         ({"thresholds": [0.5, math.nan]}, ValueError, r"thresholds\[1\] is nan"),
         ({"thresholds": 5, "recommended": True}, ValueError, "thresholds allows some"),
-        ({"scoring": "f1", "recommended": True}, ValueError, "known for costs only"),
+        ({"scoring": "f1", "recommended": True}, ValueError, "exist for costs only"),
     ],
 )
 def test_what_cannot_be_scored_is_told(made, error, told) -> None:

@@ -825,7 +825,7 @@ def test_a_file_of_before_the_first_release_is_refused_in_one_sentence(make, tmp
         limen.load(path)
     assert (
         f"{path}: these bytes hold a {kind} in a format from before limen 0.1.0, which is no "
-        "longer read. Make it anew from its samples, and store that."
+        "longer read. Make it again from its samples, and store that."
     ) == str(refused.value)
 
 

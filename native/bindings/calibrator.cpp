@@ -26,7 +26,7 @@ double calibrated_threshold(nb::handle self, std::int64_t false_positive,
     }));
 }
 
-// The last two tell what one unit of loss at these costs is.
+// The last two are what one unit of loss at these costs is.
 Optimum calibrated_optimum(nb::handle self, std::int64_t false_positive,
                            std::int64_t false_negative, std::int64_t loss_numerator,
                            std::int64_t loss_denominator) {

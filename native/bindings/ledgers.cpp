@@ -439,24 +439,24 @@ nb::typed<nb::object, std::optional<TrialCounts>> trial_counts(LedgerBook& ledge
         Amount weight;
         CandidateTrial::Counts counts;
     };
-    struct Told {
+    struct Counts {
         std::vector<Row> rows;
         std::size_t waiting;
         bool lost;
     };
-    const auto told = looked_at(ledger, group, [](const CandidateTrial& trial) {
-        Told all{{}, trial.waiting(), trial.lost()};
+    const auto found = looked_at(ledger, group, [](const CandidateTrial& trial) {
+        Counts all{{}, trial.waiting(), trial.lost()};
         trial.each([&](const Amount& weight, const CandidateTrial::Counts& counts) {
             all.rows.push_back({weight, counts});
         });
         return all;
     });
-    if (!told) return nb::none();
+    if (!found) return nb::none();
     nb::list rows;
-    for (const Row& row : told->rows)
+    for (const Row& row : found->rows)
         rows.append(nb::make_tuple(from_amount(*ledger.keeper, row.weight), row.counts.of[0],
                                    row.counts.of[1], row.counts.of[2]));
-    return nb::make_tuple(rows, told->waiting, told->lost);
+    return nb::make_tuple(rows, found->waiting, found->lost);
 }
 
 nb::typed<nb::object, std::optional<nb::bytes>> trial_state(LedgerBook& ledger,

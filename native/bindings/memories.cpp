@@ -35,7 +35,7 @@ void make_room(std::vector<T>& values) {
     if (values.size() == values.capacity()) values.reserve(2 * values.size() + 1);
 }
 
-// Chosen anew in each process, so that nobody can choose ids that all share one place.
+// Chosen at random in each process, so that nobody can choose ids that all share one place.
 std::uint64_t hash_key() {
     static const std::uint64_t key = [] {
         std::random_device random;
@@ -287,7 +287,7 @@ namespace {
                         "zero, and start with an empty ledger.") +
                 nothing_changed);
     const bool dated = keeper.must_be_dated().value_or(false);
-    // The shortest is the first that cannot be told.
+    // The shortest is the first that cannot be represented.
     Time shortest = settings.period;
     bool known = settings.keep == Keep::last_period || settings.keep == Keep::fading;
     for (const auto& period :
@@ -305,10 +305,11 @@ namespace {
                                      " after the first. Give times that are nearer, or a longer "
                                      "half-life." +
                                      nothing_changed);
-    refuse(PyExc_ValueError, "time is " + shown(time) + ", from where no period of " + length +
-                                 " can be told. Give times that are nearer to zero, or a longer "
-                                 "period." +
-                                 nothing_changed);
+    refuse(PyExc_ValueError,
+           "time is " + shown(time) + ", from where no period of " + length +
+               " can be represented. Give times that are nearer to zero, or a longer "
+               "period." +
+               nothing_changed);
 }
 
 [[noreturn]] void refuse_other_score(const Keeper& keeper, const Done& done, const Asked& asked) {
@@ -377,7 +378,7 @@ void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked) 
                                "or all datetimes, and these all with a time zone or all without.") +
                        nothing_changed);
         case MemoryRefusal::not_merged:
-            refuse(PyExc_ValueError, std::string("cannot merge: without times nothing tells which "
+            refuse(PyExc_ValueError, std::string("cannot merge: without times it is unknown which "
                                                  "samples came before which.") +
                                          nothing_changed);
         default:

@@ -47,7 +47,7 @@ struct ModelParts {
 // Those of a model; another object is refused.
 ModelParts parts_of(nb::handle model);
 
-// What a memory told before long work began: asked as the memory itself.
+// The answers of a memory before long work began: read as the memory itself.
 class MemoryBefore {
 public:
     MemoryBefore() = default;
@@ -102,7 +102,7 @@ public:
     // A further group, inside of an earlier one; returns its number. The model is nobody else's.
     std::uint32_t add_group(nb::object model, std::uint32_t inside, const char* owner);
     bool grouped() const { return !members_.empty(); }
-    // Begin anew for a ledger.
+    // Start over for a ledger.
     void adopt(const MemorySettings& settings, const LossScale& account, std::optional<bool> dated);
 
     // While locked: whether a time can be compared with earlier ones of this calendar.
@@ -258,7 +258,7 @@ std::unique_ptr<Obstacle> obstacle_of(const Window& window, const Moment* moment
 [[noreturn]] void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked);
 
 // Lock and act, or raise what is in the way. `act` is given the memory and returns a Done;
-// `complete` is told of a refusal, when all is unlocked, and adds to the message what it can.
+// `complete` gets a refusal, when all is unlocked, and adds to the message what it can.
 template <class Guard, class Act, class Complete>
 LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Act&& act,
                           Complete&& complete) {
@@ -305,7 +305,7 @@ nb::object from_amount(const Keeper& keeper, const Amount& amount);
 // A score; nan is refused.
 double to_score(PyObject* given, const char* outcome);
 
-// ---- what all of them tell ----
+// ---- what all of them answer ----
 
 // What `body` makes of the memory while it is locked.
 template <class Body>

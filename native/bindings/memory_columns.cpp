@@ -344,8 +344,8 @@ void columns_in(nb::handle self, nb::dict parts) {
         const auto bytes = nb::cast<nb::bytes>(given);
         states.emplace_back(bytes.c_str(), bytes.size());
     };
-    const bool told = !is_refilled(keeper);
-    if (told)
+    const bool stated = !is_refilled(keeper);
+    if (stated)
         take_state(parts["state"]);
     else if (!nb::object(parts["state"]).is_none())
         refuse(PyExc_ValueError, "samples that are in the entries already");
@@ -362,7 +362,7 @@ void columns_in(nb::handle self, nb::dict parts) {
                 (i >= columns.groups.size() || columns.groups[i] == 0))
                 refuse(PyExc_ValueError, "a score that belongs to no group");
         for (nb::handle state : nb::cast<nb::tuple>(parts["group_states"])) take_state(state);
-        if (states.size() != (told ? keeper.groups() : 0))
+        if (states.size() != (stated ? keeper.groups() : 0))
             refuse(PyExc_ValueError, "groups without samples of their own");
     }
     bool sound = true;
@@ -370,7 +370,7 @@ void columns_in(nb::handle self, nb::dict parts) {
         ObjectLock::LongGuard guard(keeper.lock());
         for (std::uint32_t of = 0; of < states.size(); ++of)
             sound = sound && keeper.restore(of, states[of]);
-        sound = sound && keeper.with([&](auto& memory) { return memory.restore(columns, !told); });
+        sound = sound && keeper.with([&](auto& memory) { return memory.restore(columns, !stated); });
         keeper.times = calendar;
         keeper.as_of = as_of;
     }

@@ -66,7 +66,7 @@ Any recommended(nb::handle model, std::int64_t false_positive, std::int64_t fals
     return nb::make_tuple(found.worth[0], found.worth[1]);
 }
 
-// Three numbers where there are too few samples, to tell them from an interval.
+// Three numbers where there are too few samples, to distinguish them from an interval.
 nb::tuple interval(nb::handle model, std::int64_t false_positive, std::int64_t false_negative,
                    double least, double reach) {
     const auto found = asked(model, false_positive, false_negative, least, [=](const auto& cuts) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a ledger tells the trials of candidate thresholds, where there are some. While locked,
-// without Python: the ledger has changed, and nothing of this can fail.
+// What a ledger passes on to the trials of candidate thresholds, where there are some. While
+// locked, without Python: the ledger has changed, and nothing of this can fail.
 
 #pragma once
 
@@ -26,12 +26,12 @@ inline Time step_after(const std::optional<Time>& clock) {
 }
 
 // The trials of a group and of those around it, at the time of the clock.
-template <class Memory, class Tell>
-void each_trial(LedgerBook& ledger, const Memory& memory, std::uint32_t group, Tell&& tell) {
+template <class Memory, class Notify>
+void each_trial(LedgerBook& ledger, const Memory& memory, std::uint32_t group, Notify&& notify) {
     for (;; group = memory.around(group)) {
         if (const auto at = ledger.trials.find(group); at != ledger.trials.end()) {
             if (memory.newest()) at->second.advance(*memory.newest());
-            tell(at->second);
+            notify(at->second);
         }
         if (group == 0) return;
     }

@@ -169,8 +169,8 @@ class Aim:
                 raise ValueError(f"prevalence must lie between 0 and 1, got {prevalence!r}.")
             if named:
                 raise ValueError(
-                    "prevalence is known for one cost of each mistake. For costs of each sample, "
-                    "multiply them by what limen.losses.at_prevalence returns, and leave "
+                    "prevalence works only with one cost of each mistake. For costs of each "
+                    "sample, multiply them by what limen.losses.at_prevalence returns, and leave "
                     "prevalence out."
                 )
         name = "cost" if aimed is None else _called(aimed)

@@ -126,7 +126,7 @@ class Demand:
         if self.name == "min_precision":
             return sequences(hits[::-1], trials[::-1], floor, error)[::-1]
         held = at_least(hits, int(trials[0]), floor, error)
-        # To answer 1 to all misses nobody, and to answer 1 to none raises no alarm.
+        # All predicted positive misses nothing, and none predicted positive raises no alarm.
         held[0 if self.is_floor else -1] |= bool(trials[0])
         return held
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest cut in bounded memory, and by how much it can at most be missed."""
+"""The cheapest cut in bounded memory, with an upper bound on its excess loss."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class _Capacity(Held):
         why = ""
         if name in _UNKNOWN:
             why = (
-                ": it would need every score, and within a run of scores they are not told apart "
-                "any more. Ask for the threshold and loss_bound, or make the model without a "
-                "capacity"
+                ": it would need every score, and within a run of scores they are not "
+                "distinguished any more. Ask for the threshold and loss_bound, or make the model "
+                "without a capacity"
             )
         raise AttributeError(
             f"{type(self).__name__!r} object has no attribute {name!r}{why}.", name=name, obj=self
@@ -93,7 +93,7 @@ class _Bounded(Deciding, _Capacity):
 
 
 class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="BoundedThreshold"):
-    """Keep a decision threshold in bounded memory, and by how much it can at most be missed.
+    """Keep a decision threshold in bounded memory, with an upper bound on its excess loss.
 
     Made by ``OnlineThreshold(capacity=4096)``. `loss` is the most that `threshold` can cost over
     all samples seen, and the best threshold costs no less than ``loss - loss_bound``. While fewer
@@ -148,7 +148,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
 
 
 class BoundedCut(_Bounded, _core.BoundedCut, kind="BoundedCut"):
-    """Keep a cut for any losses in bounded memory, and by how much it can at most be missed.
+    """Keep a cut for any losses in bounded memory, with an upper bound on its excess loss.
 
     Made by ``OnlineCut(capacity=4096)``; `limen.BoundedThreshold` explains what it promises.
 
@@ -191,7 +191,7 @@ class BoundedCut(_Bounded, _core.BoundedCut, kind="BoundedCut"):
 
 
 class BoundedCalibrator(Labelled, _Capacity, _core.BoundedCalibrator, kind="BoundedCalibrator"):
-    """Keep the threshold for any costs in bounded memory, and by how much it can be missed.
+    """Keep the threshold for any costs in bounded memory, with an upper bound on its excess loss.
 
     Made by ``OnlineCalibrator(capacity=4096)``. The weights of both labels are held in buckets of
     scores that share their leading bits. A threshold between buckets is exact for any costs;

@@ -60,7 +60,7 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         As for `limen.OnlineThreshold`. With ``"<="`` the probability falls as the score rises.
     capacity
         With a number, a `limen.BoundedCalibrator` is made: it holds no more than so many buckets of
-        scores, and says for any costs by how much its threshold can at most be missed.
+        scores, and has an upper bound on the excess loss of its threshold for any costs.
 
     Notes
     -----

@@ -150,7 +150,7 @@ class Held(Storable):
     # The class that names it, which has the native methods as its own.
     _plain: ClassVar[type]
     # Whether a subclass has snapshots of its own.
-    _tells_more: ClassVar[bool] = False
+    _custom_snapshot: ClassVar[bool] = False
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
@@ -158,7 +158,7 @@ class Held(Storable):
             cls._native._give_slots(cls)
             cls._plain = cls
         if {"snapshot", "from_snapshot"} & vars(cls).keys():
-            cls._tells_more = True
+            cls._custom_snapshot = True
 
     if TYPE_CHECKING:
 
@@ -265,8 +265,8 @@ threshold inf, loss 0.0>
         return model
 
     def _twin(self) -> Self:
-        # The short way, unless there is more to tell than what is held, or a memory owns it.
-        if not self._tells_more:
+        # The short way, unless a snapshot has more than what is held, or a memory owns it.
+        if not self._custom_snapshot:
             other = self._made_with(self._given)
             if self._copy_to(other):
                 return other
@@ -286,7 +286,7 @@ threshold inf, loss 0.0>
         return f"<{type(self).__name__}({given}): {samples}{self._shown()}>"
 
     def _shown(self) -> str:
-        """Tell more in a repr than the samples held."""
+        """Return what a repr says besides the samples held."""
         return ""
 
 

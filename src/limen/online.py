@@ -118,7 +118,7 @@ class OnlineThreshold(_WithCosts, _core.Threshold, kind="OnlineThreshold"):
         the answer is 1 when ``score <= threshold``, and of several cheapest cuts it is the lowest.
     capacity
         With a number, a `limen.BoundedThreshold` is made: it holds no more than so many scores, and
-        tells by how much its threshold can at most be missed.
+        has an upper bound on the excess loss of its threshold.
 
     Notes
     -----
@@ -210,7 +210,7 @@ class OnlineThreshold(_WithCosts, _core.Threshold, kind="OnlineThreshold"):
         return self._recommended(1, 1)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return between which thresholds the best one of all rows lies. O(log n) as a rule.
+        """Return between which thresholds the best one of all rows lies. O(log n) usually.
 
         The same as `limen.recommend` finds for the samples held. Where weights differ, as for
         `recommended`.

@@ -90,7 +90,7 @@ def exact_asking(asking: Cost, false_positive: Cost, false_negative: Cost) -> tu
     for name, cost in (("false_positive", false_positive), ("false_negative", false_negative)):
         if np.ndim(cost):  # type: ignore[arg-type]
             raise ValueError(
-                f"{name} is an array. A review band is known for one cost of each mistake: with "
+                f"{name} is an array. A review band works only with one cost of each mistake: with "
                 "costs of each row, it is not two cuts that are chosen apart."
             )
     price = Fraction(0) if asking == 0 else exact_positive(asking, "asking")

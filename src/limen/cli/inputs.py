@@ -208,7 +208,7 @@ def _require_classes(samples: FileRows, listed: str, columns: Columns, one_class
     ones = samples.positives
     if ones in (0, len(samples)) and not one_class:
         hint = (
-            f"Is {columns.positive!r} the class that counts as 1?"
+            f"Is {columns.positive!r} the positive class?"
             if columns.positive is not None
             else "Is this the right column? If labels are not 0 and 1, name one with --positive."
         )

@@ -54,7 +54,8 @@ def columns(command: Parser, files: bool = True, labels: bool = True) -> None:
         group.add_argument(
             "--positive",
             metavar="VALUE",
-            help="the label that counts as 1, all others as 0; without it labels are 0 and 1",
+            help="the label of the positive class, all others are negative; without it labels are "
+            "0 and 1",
         )
     group.add_argument(
         "--lower-is-positive",

@@ -472,7 +472,7 @@ def which_labels(counts: Mapping[str, int], first: str = "There are") -> str:
     """List the labels with their counts, and how to choose one; propose none.
 
     >>> which_labels({"ok": 47, "spam": 2})
-    "There are 'ok' (47 rows), 'spam' (2 rows). Choose the one that counts as 1: --positive VALUE"
+    "There are 'ok' (47 rows), 'spam' (2 rows). Choose the positive one: --positive VALUE"
     """
     there = {text: count for text, count in counts.items() if count and text}
     if len(there) > MANY_LABELS:
@@ -484,4 +484,4 @@ def which_labels(counts: Mapping[str, int], first: str = "There are") -> str:
         rows = {text: f"{count:,} row{'s' * (count > 1)}" for text, count in there.items()}
         each = [f"{quoted(text)} ({rows[text]})" for text in sorted(there)]
         listed = f"{first} {', '.join(each)}. " if each else ""
-    return f"{listed}Choose the one that counts as 1: --positive VALUE"
+    return f"{listed}Choose the positive one: --positive VALUE"

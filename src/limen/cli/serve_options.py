@@ -43,7 +43,7 @@ def serve_options(command: Any) -> None:
     backup.add_argument("to", metavar="FOLDER", help="a new directory")
     restore = _act(acts, "restore", "put a backup where there is no data")
     restore.add_argument("source", metavar="FOLDER", help="the directory of the backup")
-    verify = _act(acts, "verify", "fold the log anew and compare every digest and snapshot")
+    verify = _act(acts, "verify", "fold the log again and compare every digest and snapshot")
     verify.add_argument(
         "--accept",
         action="store_true",
@@ -87,7 +87,7 @@ def _token(acts: Any) -> None:
 def _point(acts: Any) -> None:
     does = _acts(acts, "point", "define and list points")
     _act(does, "list", "list points and their versions")
-    add = _act(does, "add", "define a point, or define it anew")
+    add = _act(does, "add", "define a point, or replace its definition")
     add.add_argument("name", help="of the point")
     add.add_argument("--definition", metavar="FILE", help="as JSON; options override it")
     add.add_argument("--false-positive", type=number, metavar="NUMBER", help="cost of a false 1")

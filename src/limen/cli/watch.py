@@ -168,7 +168,7 @@ class _Stream:
             f"{answer}",
             quiet=self.options.quiet,
         )
-        self.output.told = {}
+        self.output.written = {}
         self.output.add_all()  # also about the groups that did not change
         self.output.flush()
 

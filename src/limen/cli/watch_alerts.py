@@ -61,14 +61,14 @@ class Alerts:
     # ---- what comes in ------------------------------------------------------------------------
 
     def sample(self, score: float, label: int) -> None:
-        """Let in a row with both score and label."""
+        """Add a row with both score and label."""
         for alarm in self._floors.alarms.values():
             alarm.update(score, label)
 
     def joined(
         self, id: str, score: float | None, label: int | None, time: Any, known: Any
     ) -> None:
-        """Let in a row of a ledger, which has taken it; `known` is what it knew of the id before.
+        """Add a row of a ledger, which has taken it; `known` is what it knew of the id before.
 
         The score is None where the row has none, and so is the label.
         """

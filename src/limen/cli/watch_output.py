@@ -34,7 +34,7 @@ class Output:
         Those that are not yet written.
     rows
         Of the latest line about all samples.
-    told
+    written
         The threshold of the latest line about each group that had a row, and about all samples,
         whose name is None.
     time
@@ -53,7 +53,7 @@ class Output:
         self.lines: list[str] = []
         # What a model without samples says: nothing is positive.
         never = inf if watched.innermost().direction == ">=" else -inf
-        self.told: dict[str | None, Any] = {None: None if watched.at_least else never}
+        self.written: dict[str | None, Any] = {None: None if watched.at_least else never}
         self.rows = self.skipped = 0
         self.time: Any = None
         self._period: Any = None  # the number of the --each-period of the latest row
@@ -77,16 +77,16 @@ class Output:
         """Add the lines that are due after a row, which changed this group and all."""
         if not self._plain:
             return self._after_row(period, group)
-        value, last = self._inner.threshold, self.told[None]
+        value, last = self._inner.threshold, self.written[None]
         if value != last and (value == value or last == last):
             self.add(None, ahead=1)
 
     def _after_row(self, period: Any, group: str | None) -> None:
         options = self._options
         if group is not None:
-            self.told.setdefault(group, None)
+            self.written.setdefault(group, None)
         if not self._in_rhythm:
-            few, last = self._watched.at_least, self.told[None]
+            few, last = self._watched.at_least, self.written[None]
             value = None if few and len(self._inner) < few else self._inner.threshold
             if value != last and (value == value or last == last):
                 self.add(None, ahead=1)
@@ -114,20 +114,20 @@ class Output:
         """Name some groups, each in its turn: their samples leave by the clock."""
         names = list(islice(self._turn, _IN_TURN))
         if len(names) < _IN_TURN:
-            self._turn = iter([name for name in self.told if name is not None])
+            self._turn = iter([name for name in self.written if name is not None])
         return names
 
     def add_changed(self, group: str, ahead: int = 0) -> None:
         """Add a line about a group if its threshold is not the one last written."""
-        value, last = self._watched.value(group), self.told.get(group)
+        value, last = self._watched.value(group), self.written.get(group)
         if value != last and (value == value or last == last):
             self.add(group, ahead)
 
     def add_all(self, ahead: int = 0) -> None:
         """Add a line about all samples, and one about each group that changed."""
         self.add(None, ahead)
-        for name in sorted({*self._watched.names(), *self.told} - {None}, key=str):
-            self.told.setdefault(name, None)
+        for name in sorted({*self._watched.names(), *self.written} - {None}, key=str):
+            self.written.setdefault(name, None)
             self.add_changed(name, ahead)  # type: ignore[arg-type]
 
     def add(self, group: str | None = None, ahead: int = 0) -> None:
@@ -137,7 +137,7 @@ class Output:
             if self.alerts is not None:
                 self._look(ahead)
             self.rows = rows
-        self.told[group] = watched.value(group)
+        self.written[group] = watched.value(group)
         facts: dict[str, Any] = {} if watched.groups is None else {"group": group}
         facts |= {"rows": rows, "samples": watched.samples(group), **watched.facts(group)}
         if self._sure and facts["threshold"] is not None:

@@ -205,7 +205,7 @@ class Rows:
     def _each(self, rows: Iterable[tuple[Any, ...]], apply: Callable[..., Any]) -> None:
         """Apply rows one by one, and add a line after each that changes the threshold."""
         place, output, inner = self._place, self._output, self._watched.innermost()
-        last, number, few = output.told[None], place.number, self._watched.at_least
+        last, number, few = output.written[None], place.number, self._watched.at_least
         for row in rows:
             try:
                 apply(*row)

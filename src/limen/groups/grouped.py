@@ -198,7 +198,7 @@ class Grouped(Storable, Answers, Generic[M_co], kind="Grouped"):
         if not hasattr(empty, "merge"):
             raise TypeError(
                 f"cannot merge groups of {type(empty).__name__}, which has no merge(): what it "
-                "remembers does not tell what both would remember. Nothing was changed."
+                "remembers does not say what both would remember. Nothing was changed."
             )
         self._models.merge([other._models for other in others])
 

@@ -122,7 +122,7 @@ class GroupThreshold:
 class GroupThresholds(Answers):
     """A threshold for the new rows of each group, by `by_group` or `Grouped.recommended`.
 
-    Reads as `GroupOptima` does. `recommendation` tells where a threshold comes from.
+    Reads as `GroupOptima` does. `recommendation` says where a threshold comes from.
 
     Attributes
     ----------

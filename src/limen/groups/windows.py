@@ -44,7 +44,7 @@ class Windows(Models):
 
     A window takes nothing back, and need not: the largest group comes first, and where it takes a
     sample in, no smaller one refuses it. With a clock, a smaller group holds a part of what the
-    larger one holds, at the same time: where that matters, it is told the time between the rows of
+    larger one holds, at the same time: where that matters, it is given the time between the rows of
     a batch. Without one, a weight so large that sums might not fit is refused.
     """
 
@@ -269,21 +269,21 @@ def _heavy(numbers: Any) -> bool:
 
 
 def _runs(newest: Any, moments: list[Any], apart: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
-    """Split the rows of a group where it must be told the time before: that, or None, and rows.
+    """Split the rows of a group where it must be given the time before: that, or None, and rows.
 
     `moments` are the time of the clock before each row, and the time of the row; `apart` is how
-    far a row may be after the newest time of the group, None where it must be told any time.
+    far a row may be after the newest time of the group, None where it must be given any time.
     """
-    begin, told = 0, None
+    begin, given = 0, None
     for at, (clock, time) in enumerate(moments):
         behind = clock is not None and (newest is None or newest < clock)
         if behind and (apart is None or newest is None or time - newest > apart):
             if begin < at:
-                yield told, np.arange(begin, at)
-            begin, told, newest = at, clock, clock
+                yield given, np.arange(begin, at)
+            begin, given, newest = at, clock, clock
         if newest is None or newest < time:
             newest = time
-    yield told, np.arange(begin, len(moments))
+    yield given, np.arange(begin, len(moments))
 
 
 def _heaviest(window: Any) -> float:

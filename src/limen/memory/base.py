@@ -134,7 +134,7 @@ class Memory(Storable, Generic[M_co]):
 
         They must have the same settings, and ledgers no id in common. The result is that of one
         object which saw everything, by the latest clock of all. Windows by number cannot be
-        merged: nothing tells which samples came before which. O(n log n) for all samples and ids;
+        merged: it is unknown which samples came before which. O(n log n) for all samples and ids;
         the others stay as they are, and so do trials of `Ledger.proposal`, here and there.
 
         >>> from limen import LastPeriod, OnlineThreshold

@@ -67,18 +67,18 @@ class Trial:
     @property
     def reason(self) -> str:
         """What to do and why, in one sentence."""
-        told = self.evidence
+        found = self.evidence
         do = (
             f"Change {self.current:.4g} to {self.candidate:.4g}"
             if self.decided
             else f"Keep {self.current:.4g}, with {self.candidate:.4g} on trial"
         )
-        labelled = len(told)
+        labelled = len(found)
         samples = "sample" if labelled == 1 else "samples"
-        missing = f" and {told.missing:,} without a label" if told.missing else ""
+        missing = f" and {found.missing:,} without a label" if found.missing else ""
         return (
-            f"{do}: {labelled:,} {samples} scored since{missing}, {told.wins:,} in favour of it, "
-            f"evidence {told.value:.3g} of {told.enough:.3g}; candidate {self.candidates}."
+            f"{do}: {labelled:,} {samples} scored since{missing}, {found.wins:,} in favour of it, "
+            f"evidence {found.value:.3g} of {found.enough:.3g}; candidate {self.candidates}."
         )
 
     def __str__(self) -> str:

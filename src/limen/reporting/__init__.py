@@ -136,8 +136,8 @@ def report(
     asking, max_questions
         Adds a review band, as `limen.review_band` finds it.
     positive
-        The label that counts as 1, and the word for it: ``positive="fraud"`` gives "call it fraud
-        when the score is at least …". Where labels are 0 and 1 it is the word only.
+        The label of the positive class, and the word for it: ``positive="fraud"`` gives "call it
+        fraud when the score is at least …". Where labels are 0 and 1 it is the word only.
     title
         What the page is about.
 

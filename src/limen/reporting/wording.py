@@ -169,7 +169,7 @@ def reversed_scores(samples: Samples, *, typed: bool = True) -> str | None:
     return (
         "the scores seem to run the other way: of two samples with different labels, the label 1 "
         f"has the {which} score in only {higher:.1%} of all pairs. {advice} {option}; "
-        f"if the other label should count as 1, name it with {name}."
+        f"if the other label is the positive one, name it with {name}."
     )
 
 

@@ -42,7 +42,7 @@ _MORE_IS_STRICTER = (
 
 
 _BY_SCORE: Any = {">=": "at_least", "<=": "at_most"}  # the rule that has a threshold
-_ALL = {">=": -inf, "<=": inf}  # the threshold that answers 1 to all
+_ALL = {">=": -inf, "<=": inf}  # the threshold of "always positive"
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -92,8 +92,8 @@ class Aimed(Wrapper):
         metric = self._metric()
         if self._must_ask() or (metric is not None and not isinstance(as_metric(metric), Metric)):
             raise ValueError(
-                "a report is known for costs, metrics of limen and limits, not for a scorer or a "
-                "function of one's own. Write limen.report(scores, labels, metric=...)."
+                "a report works only with costs, metrics of limen and limits, not with a scorer "
+                "or a function of one's own. Write limen.report(scores, labels, metric=...)."
             )
         named = self._positive not in (0, 1)
         aims = {**self._costs(), **self._limits(), "metric": metric, "unit": self.unit}

@@ -337,7 +337,7 @@ class ThresholdClassifier(Aimed):
         """Say why nothing is known about new rows; nothing where something is."""
         if self._measured():
             return (
-                "a recommended threshold and its interval are known for costs only, not for a "
+                "a recommended threshold and its interval exist for costs only, not for a "
                 "metric or limits such as min_precision."
             )
         if self.recommended and self.thresholds is not None:

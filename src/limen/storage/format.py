@@ -50,7 +50,7 @@ class Outdated(ValueError):  # noqa: N818 - reads as what happened
     def __init__(self, kind: str) -> None:
         super().__init__(
             f"these bytes hold a {kind} in a format from before limen 0.1.0, which is no longer "
-            "read. Make it anew from its samples, and store that."
+            "read. Make it again from its samples, and store that."
         )
 
 

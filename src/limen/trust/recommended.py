@@ -38,8 +38,8 @@ class Recommendation:
     Attributes
     ----------
     threshold
-        The recommended one: of the cuts that the samples cannot tell from the cheapest, the one
-        nearest to what a simple model of ranks expects.
+        The recommended one: of the cuts that the samples cannot distinguish from the cheapest, the
+        one nearest to what a simple model of ranks expects.
     optimum
         The exact optimum of the samples, as `limen.optimal_threshold` finds it.
     interval
@@ -158,7 +158,7 @@ optimum 0.2109375, current 0.875, keep False>
         return answer(scores, self.threshold, self.direction)
 
     def cost(self) -> CrossFitted:
-        """Tell what a new row will cost, by cross-fitting. O(n), once.
+        """Return what a new row will cost, by cross-fitting. O(n), once.
 
         The loss of a threshold on the samples that chose it is too good. Here every row is judged
         by a threshold that was chosen without it, by the same rule, in five folds. Raises
@@ -171,7 +171,7 @@ optimum 0.2109375, current 0.875, keep False>
         return cross_fit(self._ranked, self._costs, self._scale, self.confidence)
 
     def labels_needed(self, target: Cost) -> int:
-        """Tell how many labels bring the regret per row down to a target, roughly. O(1).
+        """Return how many labels bring the regret per row down to a target, roughly. O(1).
 
         Counts all labels, those held included. Never less than the ten that a recommendation
         needs at least.
@@ -180,7 +180,7 @@ optimum 0.2109375, current 0.875, keep False>
         return max(2 * LEAST, math.ceil(self.samples * math.pow(ratio, 1.5)))
 
     def distance(self, threshold: float) -> float:
-        """Tell how much more a threshold costs than the optimum, in standard errors. O(log n).
+        """Return how much more a threshold costs than the optimum, in standard errors. O(log n).
 
         For one threshold that was named before the samples were seen. See `rules_out`.
         """
@@ -209,18 +209,18 @@ def recommend(
     direction: Direction = ">=",
     prevalence: Cost | None = None,
 ) -> Recommendation:
-    """Recommend a threshold for new rows, and tell how sure it is. O(n log n).
+    """Recommend a threshold for new rows, and say how sure it is. O(n log n).
 
     Parameters
     ----------
     scores, labels, false_positive, false_negative
         As for `limen.optimal_threshold`.
     weights
-        How much each row matters; a weight of 0 leaves it out. Unequal weights tell less than as
-        many equal ones, which is counted in. A row that stands for several equal ones belongs in
-        as many rows, else the answer is less sure than it could be.
+        How much each row matters; a weight of 0 leaves it out. Unequal weights are worth less
+        than as many equal ones, which is counted in. A row that stands for several equal ones
+        belongs in as many rows, else the answer is less sure than it could be.
     current
-        The threshold in use, if there is one: `keep` tells whether to keep it.
+        The threshold in use, if there is one: `keep` says whether to keep it.
     confidence
         0.8, 0.9, 0.95 or 0.99.
     direction
@@ -246,7 +246,7 @@ def recommend(
     >>> scores = [i / 64 for i in range(64)]
     >>> labels = [int(i * i % 64 < i) for i in range(64)]
     >>> limen.recommend(scores, labels).reason
-    'Use 0.3047, which 64 samples do not tell from their exact optimum 0.4141: with 95 % \
+    'Use 0.3047, which 64 samples do not distinguish from their exact optimum 0.4141: with 95 % \
 confidence the best threshold lies between 0.02344 and 0.4922.'
     """
     reach_of(confidence)  # refuses what is no confidence before it reads anything
@@ -362,4 +362,5 @@ def _reason(found: Recommendation) -> str:
     if found.threshold == found.optimum.threshold:
         return f"Use {number}, the exact optimum of {held}: {best}."
     exact = f"{found.optimum.threshold:.{digits}g}"
-    return f"Use {number}, which {held} do not tell from their exact optimum {exact}: {best}."
+    alike = f"which {held} do not distinguish from their exact optimum {exact}"
+    return f"Use {number}, {alike}: {best}."
