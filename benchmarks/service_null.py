@@ -91,8 +91,8 @@ def month(
     sites = np.array(load_phishing())[:, 100:]
     terms = {"expires": "7d", **demands}
     change = Change("automatic", **terms, age="1d", at_most_every="1d")
-    desk = Rehearsal(Definition(false_negative=5, start=as_rule(threshold), change=change))
-    point, begin, many = desk.state.points["p"], desk.clock, A_DAY * DAYS
+    writer = Rehearsal(Definition(false_negative=5, start=as_rule(threshold), change=change))
+    point, begin, many = writer.state.points["p"], writer.clock, A_DAY * DAYS
     scores, labels = sites[:, rng.integers(sites.shape[1], size=many)]
     times = begin + np.sort(rng.integers(DAY * DAYS, size=many))
     known = times + rng.integers(DAY, size=many)
@@ -109,11 +109,11 @@ def month(
             else:
                 answer = int(scores[at] >= point.version.thresholds[""])
                 point.score(Event("score", when, "p", when, scores[at], answer=answer), at)
-        desk.clock = look
-        desk._fold(Event("advance", look, time=look))
+        writer.clock = look
+        writer._fold(Event("advance", look, time=look))
         if forced is not None and point.proposal is None:
-            desk._propose(point, {"": float(rng.choice(forced))}, "forced", "nobody")
-        desk._act(point, look)
+            writer._propose(point, {"": float(rng.choice(forced))}, "forced", "nobody")
+        writer._act(point, look)
         if forced is not None and point.version.number > 1:
             break
     candidates = [each for each in point.proposals if each.back_to is None]

@@ -57,7 +57,7 @@ struct MemoryMarks {
          final_edge_ = Time::never(), horizon_edge_ = Time::never();
     std::optional<bool> counts_;  // whether scores come without times
     std::uint64_t expired_ = 0, refused_ = 0;
-    Wide cost_ = 0, ever_ = 0;
+    Wide cost_ = 0, lifetime_cost_ = 0;
     std::optional<Time> dropped_;  // last_n with a horizon: the newest time that left by number
 
     std::uint64_t count_ = 0;  // fading: samples so far
@@ -103,27 +103,27 @@ public:
     // ---- without ids: last_n, last_period, fading ----
 
     // `time` is needed by last_period and fading by time, and must be null otherwise.
-    Done update(double score, bool label, const Amount& amount, const Time* time);
+    Result update(double score, bool label, const Amount& amount, const Time* time);
     // The same as one by one, all or none; counted[i] becomes whether row i counts.
-    Done update_many(const BatchColumns& rows, std::uint8_t* counted);
+    Result update_many(const BatchColumns& rows, std::uint8_t* counted);
 
     // ---- with ids ----
 
     // With losses the amount is ignored. answer -1: by the threshold of this moment.
-    Done score(const Id& id, double score, const Amount& weight, const Time* time, int answer,
-               std::uint32_t group = 0);
+    Result score(const Id& id, double score, const Amount& weight, const Time* time, int answer,
+                 std::uint32_t group = 0);
     // With labels the amount is ignored; with losses the label. as_of is when the label was
     // determined: an older one than that held changes nothing.
-    Done label(const Id& id, bool label, const Amount& losses, const Time* as_of = nullptr);
-    Done forget(const Id& id);
+    Result label(const Id& id, bool label, const Amount& losses, const Time* as_of = nullptr);
+    Result forget(const Id& id);
     // answers[i], and whether row i is recorded (null: nobody asks).
-    Done score_many(const BatchColumns& rows, std::uint8_t* answers, std::uint8_t* recorded);
+    Result score_many(const BatchColumns& rows, std::uint8_t* answers, std::uint8_t* recorded);
     // scored[i] becomes whether the id has a score.
-    Done label_many(const BatchColumns& rows, std::uint8_t* scored);
+    Result label_many(const BatchColumns& rows, std::uint8_t* scored);
 
     // ---- for both ----
 
-    Done advance(const Time& time);
+    Result advance(const Time& time);
 
     bool contains(const Id& id) const {
         return entries_.find(id, entries_.hash_of(id)) != Entries::none;
@@ -171,7 +171,7 @@ public:
     // In units of 2^-sum_bits() (of a fixed unit 2^0), times the whole costs: exact.
     int sum_bits() const { return group(0).held->unit().automatic ? finest_bits : 0; }
     Wide cost() const { return cost_; }
-    Wide ever() const { return ever_; }
+    Wide ever() const { return lifetime_cost_; }
     // Of the cheapest cut, at the costs of the account.
     Wide loss(std::uint32_t of = 0) const;
     double threshold(std::uint32_t of = 0) const;
@@ -209,7 +209,7 @@ public:
     bool restore(const MemoryColumns& columns, bool empty = false);
     // Know what another memory with the same settings knows too; that one stays as it is. Its
     // group i is our group into[i]; where `into` is empty, groups are the same.
-    Done merge(const Memory& other, std::vector<std::uint32_t> into = {});
+    Result merge(const Memory& other, std::vector<std::uint32_t> into = {});
 
     void check() const;
 
@@ -226,7 +226,7 @@ private:
         bool uneven = false;  // some weigh other than 1
     };
     struct Copy;  // with trees of its own
-    class Division;
+    class FadeRescale;
     struct Group {
         std::uint32_t inside;
         HeldSamples<Tree>* held;
@@ -377,8 +377,8 @@ private:
     void divide_group(std::uint32_t of);
     void divide_groups(std::uint32_t of);
     void advance_fading(const Time& moment);
-    static Done refused(MemoryRefusal refusal, std::size_t row = 0) {
-        Done done;
+    static Result refused(MemoryRefusal refusal, std::size_t row = 0) {
+        Result done;
         done.refusal = refusal;
         done.row = row;
         return done;
@@ -402,7 +402,7 @@ private:
         return period && edge < time;
     }
     bool is_young(std::uint32_t at, bool label, const Amount& amount) const;
-    MemoryRefusal plan_tick(const Time& moment, Needs& needs, Division* division = nullptr);
+    MemoryRefusal plan_tick(const Time& moment, Needs& needs, FadeRescale* division = nullptr);
     void reserve(const Needs& needs);
     void set_clock(const Time& moment);
     void tick(const Time& moment, std::uint32_t* leaving = nullptr);
@@ -428,15 +428,16 @@ private:
     bool changes(std::uint32_t at, bool label, const Amount& losses, const Time* as_of) const;
     bool has_outcome(std::uint32_t at, bool label, const Amount& losses) const;
     bool stays_young(std::uint32_t at, const Amount& weight, const Time& moment) const;
-    Done known_score(std::uint32_t at, double score, const Amount& weight, std::uint32_t in) const;
-    Done record(const Id& id, std::uint32_t hash, std::uint32_t at, double score,
-                const Amount& weight, const Time& moment, bool counts, int answer, std::uint32_t in,
-                NameCopy& name);
-    Done put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
-                   const Amount& losses, const Time* as_of, NameCopy& name);
+    Result known_score(std::uint32_t at, double score, const Amount& weight,
+                       std::uint32_t in) const;
+    Result record(const Id& id, std::uint32_t hash, std::uint32_t at, double score,
+                  const Amount& weight, const Time& moment, bool counts, int answer,
+                  std::uint32_t in, NameCopy& name);
+    Result put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
+                     const Amount& losses, const Time* as_of, NameCopy& name);
     bool step(double score, bool label, const Amount& amount, const Time* time);
-    Done plan_and_put(double score, bool label, const Amount& amount, const Time* time);
-    Done put_sample(double score, bool label, const Amount& amount, const Time* time);
+    Result plan_and_put(double score, bool label, const Amount& amount, const Time* time);
+    Result put_sample(double score, bool label, const Amount& amount, const Time* time);
     bool exchange(std::uint32_t leaving, double score, bool label, const Amount& amount);
     void set_sample(std::uint32_t at, double score, bool label, const Amount& amount,
                     const Time* time);
@@ -444,12 +445,13 @@ private:
                               Needs& needs);
     void plan_label(std::uint32_t at, bool label, const Amount& losses, Needs& needs);
     template <class Work>
-    Done perform(const Needs& needs, Work&& work);
+    Result perform(const Needs& needs, Work&& work);
 
     // ---- memory_batches.hpp ----
 
-    Done update_at_once(const BatchColumns& rows, const Needs& needs,
-                        const std::optional<Time>& newest, const Time& edge, std::uint8_t* counted);
+    Result update_at_once(const BatchColumns& rows, const Needs& needs,
+                          const std::optional<Time>& newest, const Time& edge,
+                          std::uint8_t* counted);
     void look_up(const BatchColumns& rows, std::vector<std::uint32_t>& hashes,
                  std::vector<std::uint32_t>& found) const;
     std::vector<NameCopy> copy_names(const BatchColumns& rows,
@@ -457,10 +459,10 @@ private:
     bool contradicts_itself(const BatchColumns& rows,
                             const std::vector<std::uint32_t>& hashes) const;
     bool divide_for_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& found,
-                           Division& division);
+                           FadeRescale& division);
     void plan_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& hashes,
-                     const std::vector<std::uint32_t>& found, Needs& needs, Division& division);
-    Done score_row(const BatchColumns& rows, std::size_t i, std::uint32_t hash, NameCopy& name);
+                     const std::vector<std::uint32_t>& found, Needs& needs, FadeRescale& division);
+    Result score_row(const BatchColumns& rows, std::size_t i, std::uint32_t hash, NameCopy& name);
 
     // ---- memory_columns.hpp, memory_check.hpp ----
 

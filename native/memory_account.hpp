@@ -48,7 +48,7 @@ void Memory<Tree>::count_cost(std::uint32_t at, Wide change) {
         spend(at, change);
     else
         cost_ += change;
-    ever_ += change;
+    lifetime_cost_ += change;
 }
 
 template <class Tree>

@@ -15,7 +15,7 @@ namespace limen {
 // ---- without ids ----
 
 template <class Tree>
-Done Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted) {
+Result Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted) {
     forget_demands();
     Needs needs;
     Amount unusual = normal({});
@@ -58,20 +58,20 @@ Done Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted) 
         for (std::size_t i = 0; i < rows.rows; ++i) {
             Time time{};
             if (rows.times) time = rows.time(i);
-            const Done done = in.put_sample(rows.scores[i], rows.label(i), normal(rows.amount(i)),
-                                            rows.times ? &time : nullptr);
+            const Result done = in.put_sample(rows.scores[i], rows.label(i), normal(rows.amount(i)),
+                                              rows.times ? &time : nullptr);
             if (in.refusal_ != MemoryRefusal::none) return refused(in.refusal_, i);
             if (counted) counted[i] = done.yes;
         }
-        return Done{};
+        return Result{};
     });
 }
 
 // There is room for all rows besides what is held: those that stay go into the tree together.
 template <class Tree>
-Done Memory<Tree>::update_at_once(const BatchColumns& rows, const Needs& needs,
-                                  const std::optional<Time>& newest, const Time& edge,
-                                  std::uint8_t* counted) {
+Result Memory<Tree>::update_at_once(const BatchColumns& rows, const Needs& needs,
+                                    const std::optional<Time>& newest, const Time& edge,
+                                    std::uint8_t* counted) {
     std::vector<std::size_t> staying;
     std::size_t refusing = 0;
     std::optional<Time> latest = clock_;
@@ -177,7 +177,8 @@ bool Memory<Tree>::contradicts_itself(const BatchColumns& rows,
 // divides in turn. So an idle group costs what it holds, not what all groups hold.
 template <class Tree>
 bool Memory<Tree>::divide_for_scores(const BatchColumns& rows,
-                                     const std::vector<std::uint32_t>& found, Division& division) {
+                                     const std::vector<std::uint32_t>& found,
+                                     FadeRescale& division) {
     if (!fading_by_time() || !rows.times || !rows.groups || !clock_ || settings_.max_ahead ||
         settings_.horizon)
         return false;
@@ -199,7 +200,7 @@ bool Memory<Tree>::divide_for_scores(const BatchColumns& rows,
 template <class Tree>
 void Memory<Tree>::plan_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& hashes,
                                const std::vector<std::uint32_t>& found, Needs& needs,
-                               Division& division) {
+                               FadeRescale& division) {
     std::optional<Time> latest = clock_;
     const bool one_moment = divide_for_scores(rows, found, division);
     const auto see = [&](const Time& moment) {
@@ -254,31 +255,31 @@ void Memory<Tree>::plan_scores(const BatchColumns& rows, const std::vector<std::
 }
 
 template <class Tree>
-Done Memory<Tree>::score_many(const BatchColumns& rows, std::uint8_t* answers,
-                              std::uint8_t* recorded) {
+Result Memory<Tree>::score_many(const BatchColumns& rows, std::uint8_t* answers,
+                                std::uint8_t* recorded) {
     std::vector<std::uint32_t> hashes, found;
     look_up(rows, hashes, found);
     forget_demands();
     Needs needs;
-    Division division(*this);
+    FadeRescale division(*this);
     plan_scores(rows, hashes, found, needs, division);
     std::vector<NameCopy> names = copy_names(rows, found);
     return division.kept_if(perform(needs, [&](Memory& in) {
         for (std::size_t i = 0; i < rows.rows; ++i) {
-            Done done = in.score_row(rows, i, hashes[i], names[i]);
+            Result done = in.score_row(rows, i, hashes[i], names[i]);
             if (done.refusal == MemoryRefusal::none) done.refusal = in.refusal_;
             done.row = i;
             if (done.refusal != MemoryRefusal::none) return done;
             if (answers) answers[i] = static_cast<std::uint8_t>(done.answer);
             if (recorded) recorded[i] = done.yes;
         }
-        return Done{};
+        return Result{};
     }));
 }
 
 template <class Tree>
-Done Memory<Tree>::score_row(const BatchColumns& rows, std::size_t i, std::uint32_t hash,
-                             NameCopy& name) {
+Result Memory<Tree>::score_row(const BatchColumns& rows, std::size_t i, std::uint32_t hash,
+                               NameCopy& name) {
     const Amount weight = settings_.labelled ? normal(rows.amount(i)) : normal({});
     const std::uint32_t group = rows.groups ? rows.groups[i] : 0;
     const std::uint32_t at = entries_.find(rows.ids[i], hash);
@@ -294,7 +295,7 @@ Done Memory<Tree>::score_row(const BatchColumns& rows, std::size_t i, std::uint3
 }
 
 template <class Tree>
-Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
+Result Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
     std::vector<std::uint32_t> hashes, found;
     look_up(rows, hashes, found);
     forget_demands();
@@ -303,7 +304,7 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
     const auto losses = [&](std::size_t i) {
         return settings_.labelled ? normal({}) : normal(rows.amount(i));
     };
-    Division division(*this);
+    FadeRescale division(*this);
     for (std::size_t i = 0; fading_by_time() && !rows.times && i < rows.rows; ++i)
         if (found[i] != Entries::none && changes(found[i], rows.label(i), losses(i), nullptr))
             division.prepare(sample(found[i]));
@@ -332,7 +333,7 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
             }
             Time as_of{};
             if (rows.times) as_of = rows.time(i);
-            const Done done =
+            const Result done =
                 in.put_label(rows.ids[i], hashes[i], in.entries_.find(rows.ids[i], hashes[i]),
                              rows.label(i), losses(i), rows.times ? &as_of : nullptr, names[i]);
             if (in.refusal_ != MemoryRefusal::none) return refused(in.refusal_, i);
@@ -340,7 +341,7 @@ Done Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
         }
         in.hold_pending();
         in.pending_.swap(pending);  // its memory goes with this call
-        return in.refusal_ == MemoryRefusal::none ? Done{} : refused(in.refusal_);
+        return in.refusal_ == MemoryRefusal::none ? Result{} : refused(in.refusal_);
     }));
 }
 

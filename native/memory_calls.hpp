@@ -49,7 +49,7 @@ void Memory<Tree>::swap(Memory& other) noexcept {
 // Let `work` happen to this memory where it cannot fail, else to a copy that is kept if it did not.
 template <class Tree>
 template <class Work>
-Done Memory<Tree>::perform(const Needs& needs, Work&& work) {
+Result Memory<Tree>::perform(const Needs& needs, Work&& work) {
     if (entries_.full(needs.entries)) return refused(MemoryRefusal::too_many);
     if (!needs.copy && has_room()) {
         reserve(needs);
@@ -58,7 +58,7 @@ Done Memory<Tree>::perform(const Needs& needs, Work&& work) {
     }
     Copy copy(*this);
     copy.memory.reserve(needs);
-    Done done = work(copy.memory);
+    Result done = work(copy.memory);
     if (done.refusal == MemoryRefusal::none && copy.memory.refusal_ != MemoryRefusal::none)
         done = refused(copy.memory.refusal_, done.row);
     if (done.refusal == MemoryRefusal::none) swap(copy.memory);
@@ -68,14 +68,14 @@ Done Memory<Tree>::perform(const Needs& needs, Work&& work) {
 // Weights are divided ahead of a call, so that it finds them as it needs them; where the call then
 // does not happen, they are what they were.
 template <class Tree>
-class Memory<Tree>::Division {
+class Memory<Tree>::FadeRescale {
 public:
-    explicit Division(Memory& of) : of_(of) {}
-    ~Division() {
+    explicit FadeRescale(Memory& of) : of_(of) {}
+    ~FadeRescale() {
         for (Before& before : before_) put(before);
     }
-    Division(const Division&) = delete;
-    Division& operator=(const Division&) = delete;
+    FadeRescale(const FadeRescale&) = delete;
+    FadeRescale& operator=(const FadeRescale&) = delete;
 
     // For a sample of this place and time. O(n), every ten half-lives.
     void prepare(const Sample& coming) {
@@ -99,7 +99,7 @@ public:
             put(before_.back());
         }
     }
-    Done kept_if(const Done& done) {
+    Result kept_if(const Result& done) {
         if (done.refusal == MemoryRefusal::none) before_.clear();
         return done;
     }
@@ -158,7 +158,7 @@ LIMEN_INLINE bool Memory<Tree>::step(double score, bool label, const Amount& amo
 }
 
 template <class Tree>
-Done Memory<Tree>::update(double score, bool label, const Amount& given, const Time* time) {
+Result Memory<Tree>::update(double score, bool label, const Amount& given, const Time* time) {
     const Amount amount = normal(given);
     if (step(score, label, amount, time)) return {};
     if (has_plain_room(amount, label)) {
@@ -178,9 +178,9 @@ Done Memory<Tree>::update(double score, bool label, const Amount& given, const T
 
 // All other samples. By itself, so that the common ones need no more of the stack.
 template <class Tree>
-LIMEN_NOINLINE Done Memory<Tree>::plan_and_put(double score, bool label, const Amount& amount,
-                                            const Time* time) {
-    Division division(*this);
+LIMEN_NOINLINE Result Memory<Tree>::plan_and_put(double score, bool label, const Amount& amount,
+                                                 const Time* time) {
+    FadeRescale division(*this);
     if (fading() && !(time && too_far_ahead(*time)) && (time || !is_empty(amount)))
         division.prepare({score, label, amount, 0, count_, time ? *time : Time{}});
     forget_demands();
@@ -209,7 +209,7 @@ MemoryRefusal Memory<Tree>::plan_sample(double score, bool label, const Amount& 
 }
 
 template <class Tree>
-Done Memory<Tree>::put_sample(double score, bool label, const Amount& amount, const Time* time) {
+Result Memory<Tree>::put_sample(double score, bool label, const Amount& amount, const Time* time) {
     const bool empty = is_empty(amount);
     const bool too_old = last_period() && !moves(*time) && !(window_edge_ < *time);
     if (too_old || (time && too_far_ahead(*time))) {
@@ -278,8 +278,8 @@ void Memory<Tree>::set_sample(std::uint32_t at, double score, bool label, const 
 // ---- with ids ----
 
 template <class Tree>
-Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const Time* time,
-                         int answer, std::uint32_t in) {
+Result Memory<Tree>::score(const Id& id, double score, const Amount& weight, const Time* time,
+                           int answer, std::uint32_t in) {
     const Amount amount = settings_.labelled ? normal(weight) : normal({});
     const std::uint32_t hash = entries_.hash_of(id), at = entries_.find(id, hash);
     if (at != Entries::none && entries_[at].state != EntryState::waiting)
@@ -287,7 +287,7 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
     Time moment;
     MemoryRefusal refusal = MemoryRefusal::none;
     if (!has_moment(time, moment, refusal)) return refused(refusal);
-    Division division(*this);
+    FadeRescale division(*this);
     const bool refuses = too_far_ahead(moment) || too_old(moment);
     // By number, what matures comes first and in the weights it finds: a copy divides in turn.
     if (fading_by_time())
@@ -313,21 +313,21 @@ Done Memory<Tree>::score(const Id& id, double score, const Amount& weight, const
 
 // The same score again changes nothing.
 template <class Tree>
-Done Memory<Tree>::known_score(std::uint32_t at, double score, const Amount& weight,
-                               std::uint32_t in) const {
+Result Memory<Tree>::known_score(std::uint32_t at, double score, const Amount& weight,
+                                 std::uint32_t in) const {
     const Entry& entry = entries_[at];
     const Amount amount = settings_.labelled ? entries_.amount(at) : normal({});
     const std::uint32_t group = last_n() ? 0 : entry.group;
-    Done done{.answer = entry.answer, .score = entry.score, .amount = amount, .group = group};
+    Result done{.answer = entry.answer, .score = entry.score, .amount = amount, .group = group};
     if (entry.score != score || amount != weight || group != in)
         done.refusal = MemoryRefusal::other_score;
     return done;
 }
 
 template <class Tree>
-Done Memory<Tree>::record(const Id& id, std::uint32_t hash, std::uint32_t at, double score,
-                          const Amount& weight, const Time& moment, bool counts, int answer,
-                          std::uint32_t in, NameCopy& name) {
+Result Memory<Tree>::record(const Id& id, std::uint32_t hash, std::uint32_t at, double score,
+                            const Amount& weight, const Time& moment, bool counts, int answer,
+                            std::uint32_t in, NameCopy& name) {
     const bool refuses = too_far_ahead(moment) || too_old(moment);
     if (!refuses) {
         tick(moment);
@@ -360,10 +360,10 @@ Done Memory<Tree>::record(const Id& id, std::uint32_t hash, std::uint32_t at, do
 }
 
 template <class Tree>
-Done Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Time* as_of) {
+Result Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Time* as_of) {
     const Amount losses = settings_.labelled ? normal({}) : normal(given);
     const std::uint32_t hash = entries_.hash_of(id), at = entries_.find(id, hash);
-    Division division(*this);
+    FadeRescale division(*this);
     const bool changing = at != Entries::none && changes(at, label, losses, as_of);
     if (changing &&
         (fading_by_time() || (by_number() && !is_young(at, label, losses) &&
@@ -428,8 +428,8 @@ void Memory<Tree>::plan_label(std::uint32_t at, bool label, const Amount& losses
 }
 
 template <class Tree>
-Done Memory<Tree>::put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
-                             const Amount& losses, const Time* as_of, NameCopy& name) {
+Result Memory<Tree>::put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
+                               const Amount& losses, const Time* as_of, NameCopy& name) {
     if (at == Entries::none) {
         at = entries_.make(EntryState::waiting, &id, hash, name.release());
         if (clock_) {
@@ -455,7 +455,7 @@ Done Memory<Tree>::put_label(const Id& id, std::uint32_t hash, std::uint32_t at,
 }
 
 template <class Tree>
-Done Memory<Tree>::forget(const Id& id) {
+Result Memory<Tree>::forget(const Id& id) {
     const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
     if (at == Entries::none) return {.yes = false};
     forget_demands();
@@ -471,8 +471,8 @@ Done Memory<Tree>::forget(const Id& id) {
 }
 
 template <class Tree>
-Done Memory<Tree>::advance(const Time& time) {
-    Division division(*this);
+Result Memory<Tree>::advance(const Time& time) {
+    FadeRescale division(*this);
     if (fading_by_time()) division.prepare({0, false, {}, 0, 0, time});
     forget_demands();
     Needs needs;
@@ -480,7 +480,7 @@ Done Memory<Tree>::advance(const Time& time) {
     if (refusal != MemoryRefusal::none) return refused(refusal);
     return division.kept_if(perform(needs, [&](Memory& in) {
         in.tick(time);
-        return Done{};
+        return Result{};
     }));
 }
 

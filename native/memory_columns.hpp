@@ -121,7 +121,7 @@ MemoryColumns Memory<Tree>::columns(const std::vector<std::uint32_t>& group_orde
     out.refused = refused_;
     out.count = count_;
     out.cost = cost_;
-    out.ever = ever_;
+    out.ever = lifetime_cost_;
     out.spent = spent_;
     out.spent_at = spent_at_;
     if (fading())
@@ -236,7 +236,7 @@ bool Memory<Tree>::take(const MemoryColumns& in) {
     refused_ = in.refused;
     count_ = in.count;
     cost_ = in.cost;
-    ever_ = in.ever;
+    lifetime_cost_ = in.ever;
     spent_ = in.spent;
     spent_at_ = in.spent_at;
     if (fading() && !(std::isfinite(spent_) && std::isfinite(spent_at_))) return false;

@@ -75,7 +75,7 @@ public:
         const Time time = any_time();
         const double at = settings_.by_time ? time.number() / half_life_
                                             : static_cast<double>(samples_.size()) / half_life_;
-        const Done done = call([&] {
+        const Result done = call([&] {
             return memory_->update(sample.score, label_, amount_,
                                    settings_.by_time ? &time : nullptr);
         });
@@ -114,7 +114,7 @@ public:
         rows.seconds = seconds.data();
         rows.bits = bits.data();
         if (settings_.by_time) rows.times = times.data(), rows.times_real = real.data();
-        const Done done = call([&] { return memory_->update_many(rows, counted.data()); });
+        const Result done = call([&] { return memory_->update_many(rows, counted.data()); });
         require(done.refusal == MemoryRefusal::none, "no refusal");
         for (unsigned i = 0; i < n; ++i) {
             const double at = settings_.by_time ? rows.time(i).number() / half_life_
@@ -145,7 +145,7 @@ public:
             const Amount weight = !settings_.labelled ? Amount{}
                                   : known             ? known_[number].weight
                                                       : amount_;
-            const Done done =
+            const Result done =
                 call([&] { return memory_->score(Id::of(number), score, weight, &time, -1); });
             require(done.refusal == MemoryRefusal::none, "no refusal");
             if (known) return;
@@ -269,8 +269,8 @@ private:
     }
 
     template <class Call>
-    Done call(Call&& body) {
-        Done done;
+    Result call(Call&& body) {
+        Result done;
         if (!fail_allocations) return body();
         const MemoryColumns before = memory_->columns();
         const std::string state = tree_->state();
@@ -453,14 +453,14 @@ TEST_CASE("scores and labels that fade are the same in batches and one by one") 
             const bool scoring = draw(2);
             if (scoring) rows.times = times.data();
             std::vector<std::uint8_t> out(n + 1);
-            const Done done = scoring ? batches.score_many(rows, out.data(), nullptr)
-                                      : batches.label_many(rows, out.data());
+            const Result done = scoring ? batches.score_many(rows, out.data(), nullptr)
+                                        : batches.label_many(rows, out.data());
             CHECK(done.refusal == MemoryRefusal::none);
             for (std::size_t i = 0; i < n; ++i) {
                 const Time time = Time::whole(times[i]);
                 const Amount amount = rows.amount(i);
-                const Done one = scoring ? singles.score(ids[i], scores[i], amount, &time, -1)
-                                         : singles.label(ids[i], labels[i], amount);
+                const Result one = scoring ? singles.score(ids[i], scores[i], amount, &time, -1)
+                                           : singles.label(ids[i], labels[i], amount);
                 CHECK(out[i] == (scoring ? one.answer : one.yes));
             }
             batches.check();
@@ -599,16 +599,16 @@ TEST_CASE("groups fade alike in batches and one by one, and not where memory run
             rows.groups = groups.data();
             if (scoring) rows.times = times.data();
             attempt(batches, 4, [&] {
-                const Done done = scoring ? batches.score_many(rows, out.data(), nullptr)
-                                          : batches.label_many(rows, out.data());
+                const Result done = scoring ? batches.score_many(rows, out.data(), nullptr)
+                                            : batches.label_many(rows, out.data());
                 CHECK(done.refusal == MemoryRefusal::none);
             });
             for (std::size_t i = 0; i < n; ++i) {
                 const Time time = Time::whole(times[i]);
                 attempt(singles, 0, [&] {
-                    const Done done = scoring ? singles.score(ids[i], scores[i], rows.amount(i),
-                                                              &time, -1, groups[i])
-                                              : singles.label(ids[i], labels[i], {});
+                    const Result done = scoring ? singles.score(ids[i], scores[i], rows.amount(i),
+                                                                &time, -1, groups[i])
+                                                : singles.label(ids[i], labels[i], {});
                     CHECK(out[i] == (scoring ? done.answer : done.yes));
                 });
             }

@@ -68,7 +68,7 @@ TEST_CASE("there is room for the new where the old was, and what has no room cha
             const MemoryColumns before = memory.columns();
             const std::string state = tree.state();
             MemoryOracle<CutTree> tried = oracle;
-            Done done, wanted;
+            Result done, wanted;
             if (!ids) {
                 done = memory.update(score, label, amount, when);
                 wanted = tried.update(score, label, amount, when);
@@ -121,11 +121,11 @@ TEST_CASE("a batch that fits row by row is taken, and one that does not changes 
     Memory<CutTree> two(other, settings);
     firsts = {half, half - 1, half};
     const MemoryColumns before = two.columns();
-    const Done done = two.update_many(rows, counted.data());
+    const Result done = two.update_many(rows, counted.data());
     CHECK(done.refusal == MemoryRefusal::none);
     firsts = {1, half, half};
     const MemoryColumns now = two.columns();
-    const Done refused = two.update_many(rows, counted.data());
+    const Result refused = two.update_many(rows, counted.data());
     CHECK(refused.refusal == MemoryRefusal::too_large && refused.row == 2);
     CHECK(two.columns() == now && !(now == before));
     two.check();
@@ -215,7 +215,7 @@ TEST_CASE("two memories merged are the one that saw everything") {
                     memory->forget(id);
             }
         }
-        const Done done = parts[0].merge(parts[1]);
+        const Result done = parts[0].merge(parts[1]);
         const std::string note = "seed " + std::to_string(seed);
         CHECK_NOTE(done.refusal == MemoryRefusal::none, note);
         parts[0].check();

@@ -28,7 +28,7 @@ bool Memory<Tree>::is_like(const Memory& other, const std::vector<std::uint32_t>
 }
 
 template <class Tree>
-Done Memory<Tree>::merge(const Memory& other, std::vector<std::uint32_t> into) {
+Result Memory<Tree>::merge(const Memory& other, std::vector<std::uint32_t> into) {
     if (into.empty())
         for (std::uint32_t of = 0; of < groups_.size(); ++of) into.push_back(of);
     if (!is_like(other, into)) return refused(MemoryRefusal::not_alike);
@@ -158,7 +158,7 @@ void Memory<Tree>::take_sums(const Memory& other) {
     refused_ += other.refused_;
     count_ += other.count_;
     cost_ += other.cost_;
-    ever_ += other.ever_;
+    lifetime_cost_ += other.lifetime_cost_;
     if (!fading() || other.spent_ == 0) return;
     double since;
     lives_.position(0, *other.origin_, origin_, 0, since);

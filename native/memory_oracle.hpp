@@ -72,7 +72,7 @@ public:
 
     // ---- calls ----
 
-    Done update(double score, bool label, const Amount& amount, const Time* time) {
+    Result update(double score, bool label, const Amount& amount, const Time* time) {
         if (time && clock) {
             const bool ahead = settings.max_ahead && *clock < before(*time, *settings.max_ahead);
             if (ahead || (settings.keep == Keep::last_period && *time <= edge(settings.period))) {
@@ -98,8 +98,8 @@ public:
         return {};
     }
 
-    Done score(const std::string& id, double score, const Amount& weight, const Time* time,
-               int answer, std::uint32_t group) {
+    Result score(const std::string& id, double score, const Amount& weight, const Time* time,
+                 int answer, std::uint32_t group) {
         Record* found = find(id);
         if (found && found->state != EntryState::waiting) {
             const bool same = found->score == score && found->group == group &&
@@ -147,7 +147,7 @@ public:
         return {.answer = given};
     }
 
-    Done label(const std::string& id, bool label, const Amount& losses, const Time* as_of) {
+    Result label(const std::string& id, bool label, const Amount& losses, const Time* as_of) {
         Record* found = find(id);
         if (!found) {
             records.push_back({});

@@ -74,7 +74,7 @@ void Memory<Tree>::set_clock(const Time& moment) {
 
 // What it will take to let it be this late.
 template <class Tree>
-MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs, Division* division) {
+MemoryRefusal Memory<Tree>::plan_tick(const Time& moment, Needs& needs, FadeRescale* division) {
     if (!moves(moment)) return MemoryRefusal::none;
     if (!resolves_periods(moment)) return MemoryRefusal::far_time;
     if (fading_by_time()) {
@@ -250,7 +250,7 @@ void Memory<Tree>::enter(std::uint32_t at) {
     const bool empty = is_empty(entries_.amount(at));
     if (!admits(entries_[at].moment())) {
         refused_ += !empty;  // what weighs nothing is left out anyway
-        ever_ += price(at);
+        lifetime_cost_ += price(at);
         return entries_.drop(at);
     }
     if (last_n() && !empty)

@@ -90,7 +90,7 @@ enum class MemoryRefusal : std::uint8_t {
     not_merged,   // merge: the order in which samples came is unknown
 };
 
-struct Done {
+struct Result {
     MemoryRefusal refusal = MemoryRefusal::none;  // else nothing was changed
     bool yes = true;      // update: whether it counts; score: whether it is recorded, now or
                           // before; label: whether the id has a score; forget: whether there was

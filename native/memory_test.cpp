@@ -139,8 +139,8 @@ private:
     void require(bool holds, const char* claim) { CHECK_NOTE(holds, note_ + ": " + claim); }
 
     template <class Call>
-    Done call(Call&& body) {
-        Done done;
+    Result call(Call&& body) {
+        Result done;
         if (!fail_allocations) return body();
         const MemoryColumns before = memory_->columns();
         std::vector<std::string> states;
@@ -180,7 +180,7 @@ private:
     }
     int an_answer() { return draw(3) ? -1 : draw(2); }
 
-    void same(const Done& a, const Done& b) {
+    void same(const Result& a, const Result& b) {
         require(a.refusal == b.refusal, "the refusal");
         if (a.refusal != MemoryRefusal::none) return;
         require(a.yes == b.yes, "yes");
@@ -248,12 +248,13 @@ private:
         fill(rows, false);
         if (walk_.settings.keep == Keep::last_n) rows.columns.times = nullptr;
         std::vector<std::uint8_t> counted(rows.columns.rows + 1);
-        const Done done = call([&] { return memory_->update_many(rows.columns, counted.data()); });
+        const Result done =
+            call([&] { return memory_->update_many(rows.columns, counted.data()); });
         require(done.refusal == MemoryRefusal::none, "no refusal");
         for (std::size_t i = 0; i < rows.columns.rows; ++i) {
             Time time{};
             if (rows.columns.times) time = rows.columns.time(i);
-            const Done one =
+            const Result one =
                 oracle_->update(rows.scores[i], rows.columns.labels && rows.labels[i],
                                 rows.columns.amount(i), rows.columns.times ? &time : nullptr);
             require((counted[i] != 0) == one.yes, "whether a row counts");
@@ -324,15 +325,15 @@ void Pair<Tree>::score_many() {
     if (walk_.settings.keep == Keep::last_n) rows.columns.groups = nullptr;
     std::vector<std::uint8_t> answers(rows.columns.rows + 1), recorded(rows.columns.rows + 1);
     const MemoryColumns before = memory_->columns();
-    const Done done =
+    const Result done =
         call([&] { return memory_->score_many(rows.columns, answers.data(), recorded.data()); });
     MemoryOracle<Tree> tried = *oracle_;
     for (std::size_t i = 0; i < rows.columns.rows; ++i) {
         Time time{};
         if (rows.columns.times) time = rows.columns.time(i);
-        const Done one = tried.score(key_of_id(rows.numbers[i]), rows.scores[i],
-                                     rows.columns.amount(i), rows.columns.times ? &time : nullptr,
-                                     rows.answers[i], rows.columns.groups ? rows.groups[i] : 0);
+        const Result one = tried.score(key_of_id(rows.numbers[i]), rows.scores[i],
+                                       rows.columns.amount(i), rows.columns.times ? &time : nullptr,
+                                       rows.answers[i], rows.columns.groups ? rows.groups[i] : 0);
         if (one.refusal != MemoryRefusal::none) {
             require(done.refusal == one.refusal && done.row == i, "the refusal of a batch");
             require(memory_->columns() == before, "unchanged when refused");
@@ -353,12 +354,12 @@ void Pair<Tree>::label_many() {
     fill(rows, true);
     if (draw(3)) rows.columns.times = nullptr;
     std::vector<std::uint8_t> scored(rows.columns.rows + 1);
-    const Done done = call([&] { return memory_->label_many(rows.columns, scored.data()); });
+    const Result done = call([&] { return memory_->label_many(rows.columns, scored.data()); });
     require(done.refusal == MemoryRefusal::none, "no refusal");
     for (std::size_t i = 0; i < rows.columns.rows; ++i) {
         Time as_of{};
         if (rows.columns.times) as_of = rows.columns.time(i);
-        const Done one =
+        const Result one =
             oracle_->label(key_of_id(rows.numbers[i]), rows.columns.label(i),
                            rows.columns.amount(i), rows.columns.times ? &as_of : nullptr);
         require((scored[i] != 0) == one.yes, "whether a row has a score");

@@ -355,7 +355,7 @@ void Memory<Tree>::divide_groups(std::uint32_t of) {
 template <class Tree>
 void Memory<Tree>::refresh(std::uint32_t of) {
     if (!fading_by_time() || !clock_) return;
-    Division division(*this);
+    FadeRescale division(*this);
     division.prepare({0, false, {}, of, 0, *clock_});
     division.kept_if({});
 }

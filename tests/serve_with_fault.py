@@ -14,7 +14,7 @@ import sqlite3
 import sys
 from typing import Any
 
-from limen.service import desk, http, log, snapshots
+from limen.service import http, log, snapshots, writer
 
 phase, _, _number = sys.argv.pop(1).partition(":")
 left = [int(_number or 1)]
@@ -86,11 +86,11 @@ elif phase == "one-label-fails":
         if reached():
             raise RuntimeError("nobody expects this")
 
-    before(desk.Desk, "label", surprise)
+    before(writer.Desk, "label", surprise)
 elif phase == "after-head":
     after(log.Log, "append", die)
 elif phase == "after-publish":
-    after(desk.Desk, "_published", die)
+    after(writer.Desk, "_published", die)
 elif phase == "before-answer":
     before(http, "reply", die)
 elif phase == "in-recovery":

@@ -163,7 +163,7 @@ class TestOf:
             ({"min_recall": 0.5, "false_negative": [1]}, ValueError, "demands are known with one"),
             ({"prevalence": 1}, ValueError, "prevalence must lie"),
             ({"prevalence": "x"}, ValueError, "prevalence must be a share"),
-            ({"prevalence": 0.5, "false_negative": [1]}, ValueError, "prevalence works only with one"),
+            ({"prevalence": 0.5, "false_negative": [1]}, ValueError, "prevalence works only"),
             ({"false_negative": [1, -2]}, ValueError, r"false_negative\[1\] is -2; a mistake"),
             ({"false_negative": [1, math.nan]}, ValueError, r"false_negative\[1\] is nan"),
             ({"false_negative": [1], "false_positive": -2}, ValueError, "false_positive is -2"),

@@ -27,9 +27,9 @@ from limen.service import webhooks
 from limen.service.account import Accounts
 from limen.service.alerts import Watch
 from limen.service.definitions import Alerts, Rule
-from limen.service.desk import Desk
 from limen.service.points import Note
 from limen.service.settings import settings_of
+from limen.service.writer import Writer
 from limen.storage.files import replace as write_file
 
 SECRET = "a secret of the test"
@@ -110,8 +110,8 @@ def test_an_alert_reaches_the_webhook_signed_and_once():
 def test_what_people_should_look_at_begins_and_ends_alerts(tmp_path, clock, monkeypatch):  # noqa: F811
     monkeypatch.setattr("limen.service.account._IDLE", 0)
     wanted = Alerts(answered=0.5, labels_late="2h", recall=0.9, precision=0.4)
-    desk = desk_with(tmp_path / "d", start=Rule("at_least", 0.5), alerts=wanted)
-    point, watch, at = desk.point("fraud"), Watch(desk, Accounts(), 0.0), 0
+    writer = desk_with(tmp_path / "d", start=Rule("at_least", 0.5), alerts=wanted)
+    point, watch, at = writer.point("fraud"), Watch(writer, Accounts(), 0.0), 0
 
     def hours(many: int, share: int, label: bool = True) -> set[str]:
         """Let hours go by in which one of `share` scores is answered 1, and all are 1."""
@@ -119,12 +119,12 @@ def test_what_people_should_look_at_begins_and_ends_alerts(tmp_path, clock, monk
         for _ in range(many):
             for _ in range(12):
                 at += 1
-                scored(desk, f"i{at}", 1.0 if at % share == 0 else 0.0)
+                scored(writer, f"i{at}", 1.0 if at % share == 0 else 0.0)
                 if label:
-                    labelled(desk, f"i{at}", int(at % share == 0))
+                    labelled(writer, f"i{at}", int(at % share == 0))
             clock[0] += HOUR
-            desk.commit_now()
-            asyncio.run(desk.tick())
+            writer.commit_now()
+            asyncio.run(writer.tick())
             asyncio.run(watch.look())
         return set(point.alerts)
 
@@ -133,17 +133,17 @@ def test_what_people_should_look_at_begins_and_ends_alerts(tmp_path, clock, monk
     assert set() == hours(24 * 8, 2)  # it is as it was in the week before
     assert {"labels"} == hours(4, 2, label=False)
     assert set() == hours(1, 2)
-    labelled(desk, "i1", 1)
+    labelled(writer, "i1", 1)
     for missed in range(3, 2003, 2):
-        labelled(desk, f"i{missed}", 1)
+        labelled(writer, f"i{missed}", 1)
     assert {"recall"} == hours(1, 2)
     assert "recall of the answers is" in point.alerts["recall"].text
     assert "below the floor of 90.0%" in point.alerts["recall"].text
-    same_after_a_restart(desk)
+    same_after_a_restart(writer)
     other = msgspec.structs.replace(point.definition, alerts=None)
-    asyncio.run(desk.define("fraud", other, "anna", None))
+    asyncio.run(writer.define("fraud", other, "anna", None))
     assert set() == hours(1, 2)
-    desk.release()
+    writer.release()
 
 
 @pytest.mark.parametrize("by", ["log", "snapshot"])
@@ -152,31 +152,33 @@ def test_a_restart_goes_on_counting_how_long_something_has_lasted(tmp_path, cloc
     wanted = Alerts(answered=0.5, labels_late="5h", regret=100, regret_for="6h")
     begun: list[dict[str, int]] = []
     for restarts in (False, True):
-        desk = desk_with(tmp_path / f"{by}-{restarts}", start=Rule("at_least", 0.5), alerts=wanted)
-        watch, at = Watch(desk, Accounts(), 0.0), 0
+        writer = desk_with(
+            tmp_path / f"{by}-{restarts}", start=Rule("at_least", 0.5), alerts=wanted
+        )
+        watch, at = Watch(writer, Accounts(), 0.0), 0
         first: dict[str, int] = {}
         for hour in range(70):
             for _ in range(6):
                 at += 1
                 answer = at % (2 if hour >= 45 else 6) == 0  # of which three times as many
-                scored(desk, f"i{at}", 1.0 if answer else 0.0)
+                scored(writer, f"i{at}", 1.0 if answer else 0.0)
                 if hour < 40:  # then no label comes any more
-                    labelled(desk, f"i{at}", int(answer != (hour >= 10)))  # and all are wrong
+                    labelled(writer, f"i{at}", int(answer != (hour >= 10)))  # and all are wrong
             clock[0] += HOUR
-            desk.commit_now()
-            asyncio.run(desk.tick())
+            writer.commit_now()
+            asyncio.run(writer.tick())
             asyncio.run(watch.look())
-            for name in desk.point("fraud").alerts:
+            for name in writer.point("fraud").alerts:
                 first.setdefault(name, hour)
             if restarts and hour in (13, 42, 55):
-                same_after_a_restart(desk)
-                desk.release()
+                same_after_a_restart(writer)
+                writer.release()
                 if by == "log":
-                    for path in (desk.folder / "snapshots").iterdir():
+                    for path in (writer.folder / "snapshots").iterdir():
                         path.unlink()
-                desk = Desk(desk.folder, print)
-                watch = Watch(desk, Accounts(), 0.0)
-        desk.release()
+                writer = Writer(writer.folder, print)
+                watch = Watch(writer, Accounts(), 0.0)
+        writer.release()
         begun.append(first)
     assert begun[0] == begun[1]
     assert {"regret", "labels", "answered"} == set(begun[0])
@@ -202,16 +204,16 @@ def test_a_real_server_that_was_killed_goes_on_counting():
 
 
 def test_a_disk_that_is_nearly_full_is_an_alert_of_the_server(tmp_path):
-    desk = desk_with(tmp_path / "d")
-    asyncio.run(Watch(desk, Accounts(), 1.1).look())
-    assert ["disk"] == list(desk.state.alerts)
-    asyncio.run(Watch(desk, Accounts(), 1.1).look())
-    assert 1 == len(desk.state.notes)
-    same_after_a_restart(desk)
-    asyncio.run(Watch(desk, Accounts(), 0.0).look())
-    assert {} == desk.state.alerts
-    assert [False, True] == [note.ended for note in desk.state.notes]
-    desk.release()
+    writer = desk_with(tmp_path / "d")
+    asyncio.run(Watch(writer, Accounts(), 1.1).look())
+    assert ["disk"] == list(writer.state.alerts)
+    asyncio.run(Watch(writer, Accounts(), 1.1).look())
+    assert 1 == len(writer.state.notes)
+    same_after_a_restart(writer)
+    asyncio.run(Watch(writer, Accounts(), 0.0).look())
+    assert {} == writer.state.alerts
+    assert [False, True] == [note.ended for note in writer.state.notes]
+    writer.release()
 
 
 def test_a_webhook_goes_on_after_a_disk_that_was_full(tmp_path, monkeypatch):
@@ -229,9 +231,9 @@ def test_a_webhook_goes_on_after_a_disk_that_was_full(tmp_path, monkeypatch):
 
     monkeypatch.setattr(webhooks, "replace", replace)
     state = SimpleNamespace(notes=[], points={})
-    desk: Any = SimpleNamespace(folder=tmp_path, on_disk=7, aside=aside, state=state)
+    writer: Any = SimpleNamespace(folder=tmp_path, on_disk=7, aside=aside, state=state)
     hook = settings_of(None, hooks("http://a/x")).webhooks[0]
-    sender = webhooks.Sender(desk, hook, lines.append)
+    sender = webhooks.Sender(writer, hook, lines.append)
     sender._first = 0.01
     with pytest.raises(TimeoutError):  # it runs for as long as the server does
         asyncio.run(asyncio.wait_for(sender.run(), 0.5))
@@ -264,7 +266,7 @@ def test_webhooks_that_hang_hold_up_nobody_else(tmp_path, monkeypatch):
         while not all(each._kept == 0 for each in senders):  # they have begun
             await asyncio.sleep(0.01)
         state.notes.append(Note(1, 0, "alert", "limen", "disk", "full"))
-        desk.on_disk = 1
+        writer.on_disk = 1
         while hung._value < len(senders):  # and hang
             await asyncio.sleep(0.01)
         return str(await asyncio.get_running_loop().run_in_executor(None, lambda: "answered"))
@@ -274,9 +276,11 @@ def test_webhooks_that_hang_hold_up_nobody_else(tmp_path, monkeypatch):
 
     monkeypatch.setattr(webhooks.Sender, "_post", hang)
     state = SimpleNamespace(notes=[], points={})
-    desk: Any = SimpleNamespace(folder=tmp_path, on_disk=0, aside=aside, state=state, now=lambda: 0)
+    writer: Any = SimpleNamespace(
+        folder=tmp_path, on_disk=0, aside=aside, state=state, now=lambda: 0
+    )
     found = settings_of(None, hooks(*(f"http://a/{at}" for at in range(3)))).webhooks
-    senders = [webhooks.Sender(desk, hook, lambda line: None) for hook in found]
+    senders = [webhooks.Sender(writer, hook, lambda line: None) for hook in found]
     assert "answered" == asyncio.run(run())
 
 

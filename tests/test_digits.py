@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limen import Optimum
-from limen.digits import gap, plain, thinned, within
+from limen.digits import downsample, gap, plain, within
 
 DOUBLES = st.floats(allow_nan=False)
 NEAR = st.tuples(DOUBLES, st.integers(1, 9)).map(lambda at: (at[0], _after(*at)))
@@ -77,9 +77,9 @@ def test_digits_before_the_point_are_all_shown(number, shown) -> None:
 
 def test_a_long_curve_is_thinned_but_keeps_its_lowest_and_highest_points() -> None:
     losses = np.abs(np.arange(100_000) % 7919 - 3000.0) + 1
-    kept = thinned(losses, 1000)
+    kept = downsample(losses, 1000)
 
     assert len(kept) <= 2 * 1000 + 3
     assert {0, 99_999, int((losses == losses.min()).nonzero()[0][-1])} <= set(kept)
     assert (losses.min(), losses.max()) == (losses[kept].min(), losses[kept].max())
-    assert list(range(2000)) == thinned(losses[:2000], 1000)
+    assert list(range(2000)) == downsample(losses[:2000], 1000)

@@ -1180,7 +1180,9 @@ def test_a_time_from_which_a_period_cannot_be_told_is_refused(name):
         lambda: ledger.score_many(["a", "b"], [0.5, 0.5], times=[1.0, far]),
         lambda: ledger.advance(far),
     ):
-        with pytest.raises(ValueError, match=r"no period of 100 can be told.*Nothing was changed"):
+        with pytest.raises(
+            ValueError, match=r"no period of 100 can be represented.*Nothing was changed"
+        ):
             call()
 
     assert ([], 0, None) == (list(ledger), ledger.expired, ledger.newest)

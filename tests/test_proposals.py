@@ -18,12 +18,12 @@ import limen
 from limen.service import snapshots
 from limen.service.bodies import Decision, Forgetting, NewProposal, Rollback
 from limen.service.definitions import Change, Rule, Segments
-from limen.service.desk import Desk
 from limen.service.events import as_datetime
-from limen.service.judging import judged, said, shown_proposal
+from limen.service.judging import describe, judged, shown_proposal
 from limen.service.log import Reader
 from limen.service.problems import Refused
 from limen.service.saving import bounds
+from limen.service.writer import Writer
 
 HOUR = 3_600_000_000
 QUICK = {
@@ -41,7 +41,7 @@ def clock(monkeypatch):
     return found
 
 
-def stream(desk: Desk, clock: list[int], hours: int, draw: random.Random, **given: Any) -> None:
+def stream(writer: Writer, clock: list[int], hours: int, draw: random.Random, **given: Any) -> None:
     """Let hours go by: 20 scores each, whose labels come within the hour."""
     best = given.pop("best", 0.3)
     for _ in range(hours):
@@ -49,55 +49,55 @@ def stream(desk: Desk, clock: list[int], hours: int, draw: random.Random, **give
         for _ in range(20):
             score = draw.random()
             rows.append(
-                (f"id-{desk.state.seq}", int(draw.random() < (0.95 if score >= best else 0.05)))
+                (f"id-{writer.state.seq}", int(draw.random() < (0.95 if score >= best else 0.05)))
             )
-            scored(desk, rows[-1][0], score, **given)
+            scored(writer, rows[-1][0], score, **given)
         clock[0] += HOUR // 2
         for id, label in rows:
-            labelled(desk, id, label)
+            labelled(writer, id, label)
         clock[0] += HOUR // 2
-        desk.commit_now()
-        asyncio.run(desk.tick())
+        writer.commit_now()
+        asyncio.run(writer.tick())
 
 
-def begin(folder: Path, policy: str, **more: Any) -> Desk:
+def begin(folder: Path, policy: str, **more: Any) -> Writer:
     """A desk whose point answers 1 from 0.6, where 0.3 would be best."""
     change = Change(policy, **{**QUICK, **more})
     return desk_with(folder, start=Rule("at_least", 0.6), change=change)
 
 
-def decision(desk: Desk, reason: str = "looked at it", **more: Any) -> Decision:
-    return Decision(reason, desk.state.seq, **more)
+def decision(writer: Writer, reason: str = "looked at it", **more: Any) -> Decision:
+    return Decision(reason, writer.state.seq, **more)
 
 
-def same_after_a_restart(desk: Desk) -> None:
+def same_after_a_restart(writer: Writer) -> None:
     """Assert that the log alone, and a snapshot with its tail, give the same state."""
-    desk.commit_now()
-    folder = desk.folder
+    writer.commit_now()
+    folder = writer.folder
     chain = b"c" * 32
     with Reader(folder) as reader:
         again = snapshots.recovered(reader, folder)
-    assert desk.state.to_bytes(chain) == again.to_bytes(chain)
+    assert writer.state.to_bytes(chain) == again.to_bytes(chain)
     snapshots.make(folder)
     assert snapshots.verified(folder)["snapshots"]
 
 
 def test_automatic_deploys_when_all_is_met_and_then_watches_the_version_before(tmp_path, clock):
-    desk, draw = begin(tmp_path / "d", "automatic"), random.Random(1)
-    point = desk.point("fraud")
-    stream(desk, clock, 2, draw)
+    writer, draw = begin(tmp_path / "d", "automatic"), random.Random(1)
+    point = writer.point("fraud")
+    stream(writer, clock, 2, draw)
     first = point.proposal
     assert first is not None
     assert ("limen", 1, None) == (first.by, first.version, first.back_to)
     assert first.thresholds[""] == pytest.approx(0.3, abs=0.15)
     assert point.version.number == 1
     assert judged(point).samples == 0
-    same_after_a_restart(desk)
-    stream(desk, clock, 1, draw)
+    same_after_a_restart(writer)
+    stream(writer, clock, 1, draw)
     assert point.version.number == 1  # not in shadow long enough
     while point.version.number == 1:
-        stream(desk, clock, 1, draw)
-        same_after_a_restart(desk)
+        stream(writer, clock, 1, draw)
+        same_after_a_restart(writer)
     version = point.version
     assert ("limen", 1, first.thresholds) == (version.by, version.proposal, version.thresholds)
     assert first.closed is not None
@@ -105,121 +105,130 @@ def test_automatic_deploys_when_all_is_met_and_then_watches_the_version_before(t
     shown = first.closed.shown
     assert all(each["met"] for each in shown["demands"])
     assert shown["samples"] >= 40
-    assert desk.point("fraud").published == version
+    assert writer.point("fraud").published == version
     watch = point.proposal
     assert watch is not None
     assert (1, {"": 0.6}) == (watch.back_to, watch.thresholds)
     # The world changes back: what was deployed is worse now, and the version before returns.
-    stream(desk, clock, 12, draw, best=0.6)
+    stream(writer, clock, 12, draw, best=0.6)
     assert (3, {"": 0.6}) == (point.version.number, point.version.thresholds)
     assert "back to the version before" in point.version.reason
-    same_after_a_restart(desk)
-    desk.release()
+    same_after_a_restart(writer)
+    writer.release()
 
 
 def test_proposed_waits_for_a_person_and_says_what_is_missing(tmp_path, clock):
-    desk, draw = begin(tmp_path / "d", "proposed"), random.Random(2)
-    point = desk.point("fraud")
+    writer, draw = begin(tmp_path / "d", "proposed"), random.Random(2)
+    point = writer.point("fraud")
     while point.proposal is None:
-        stream(desk, clock, 1, draw)
+        stream(writer, clock, 1, draw)
     with pytest.raises(Refused, match=r"labelled samples: \d+ \(at least 40\)") as early:
-        asyncio.run(desk.approve(point, 1, decision(desk), "anna"))
+        asyncio.run(writer.approve(point, 1, decision(writer), "anna"))
     assert "not-yet" == early.value.name
     with pytest.raises(Refused, match="Look again"):
-        asyncio.run(desk.approve(point, 1, Decision("why", point.proposal.seq - 1), "anna"))
-    while point.proposal is None or said(point, point.proposal, desk.now())["status"] == "shadow":
-        stream(desk, clock, 1, draw)  # limen may withdraw it and propose another one
-    number, seen = point.proposal.number, desk.state.seq
-    stream(desk, clock, 1, draw)
+        asyncio.run(writer.approve(point, 1, Decision("why", point.proposal.seq - 1), "anna"))
+    while (
+        point.proposal is None
+        or describe(point, point.proposal, writer.now())["status"] == "shadow"
+    ):
+        stream(writer, clock, 1, draw)  # limen may withdraw it and propose another one
+    number, seen = point.proposal.number, writer.state.seq
+    stream(writer, clock, 1, draw)
     assert 1 == point.version.number
-    version, _ = asyncio.run(desk.approve(point, number, Decision("fine", seen), "anna"))
+    version, _ = asyncio.run(writer.approve(point, number, Decision("fine", seen), "anna"))
     assert (2, "anna", "fine") == (version, point.version.by, point.version.reason)
     with pytest.raises(Refused, match="was approved by anna already"):
-        asyncio.run(desk.approve(point, number, Decision("me too", desk.state.seq), "ben"))
+        asyncio.run(writer.approve(point, number, Decision("me too", writer.state.seq), "ben"))
     # What is on watch gives way to what a person proposes.
     watch, again = point.proposal, {"": Rule("at_least", 0.45)}
-    mine = asyncio.run(desk.propose(point, NewProposal(again, "mine", desk.state.seq), "ben"))
+    mine = asyncio.run(writer.propose(point, NewProposal(again, "mine", writer.state.seq), "ben"))
     assert watch is not None
     assert ("superseded", mine) == (watch.closed.verdict, point.proposal)
     # Whoever looked before that cannot roll back what they have not seen.
     with pytest.raises(Refused, match="Look again"):
-        asyncio.run(desk.rollback(point, Rollback("no", seen), "ben"))
-    back = Rollback("too many complaints", desk.state.seq)
-    assert 3 == asyncio.run(desk.rollback(point, back, "ben"))[0]
+        asyncio.run(writer.rollback(point, Rollback("no", seen), "ben"))
+    back = Rollback("too many complaints", writer.state.seq)
+    assert 3 == asyncio.run(writer.rollback(point, back, "ben"))[0]
     assert {"": 0.6} == point.version.thresholds
     assert point.proposal is None  # a rollback is not watched
-    same_after_a_restart(desk)
-    desk.release()
+    same_after_a_restart(writer)
+    writer.release()
 
 
 def test_people_propose_reject_and_withdraw_and_four_eyes_look(tmp_path, clock):
-    desk, draw = begin(tmp_path / "d", "proposed", at_least=10**6), random.Random(3)
-    point = desk.point("fraud")
-    stream(desk, clock, 2, draw)
-    mine = NewProposal({"": Rule("at_least", 0.4)}, "a guess", desk.state.seq)
-    made = asyncio.run(desk.propose(point, mine, "anna"))
+    writer, draw = begin(tmp_path / "d", "proposed", at_least=10**6), random.Random(3)
+    point = writer.point("fraud")
+    stream(writer, clock, 2, draw)
+    mine = NewProposal({"": Rule("at_least", 0.4)}, "a guess", writer.state.seq)
+    made = asyncio.run(writer.propose(point, mine, "anna"))
     with pytest.raises(Refused, match="Proposal 1 is open"):
-        asyncio.run(desk.propose(point, NewProposal(mine.thresholds, "x", desk.state.seq), "ben"))
+        asyncio.run(
+            writer.propose(point, NewProposal(mine.thresholds, "x", writer.state.seq), "ben")
+        )
     with pytest.raises(Refused) as refused:
-        asyncio.run(desk.approve(point, 1, decision(desk, despite=True), "anna"))
+        asyncio.run(writer.approve(point, 1, decision(writer, despite=True), "anna"))
     assert "four-eyes" == refused.value.name
     with pytest.raises(Refused, match="Only who proposed"):
-        asyncio.run(desk.close_proposal(point, 1, decision(desk), "ben", "withdrawn"))
-    asyncio.run(desk.close_proposal(point, 1, decision(desk, "a slip"), "anna", "withdrawn"))
+        asyncio.run(writer.close_proposal(point, 1, decision(writer), "ben", "withdrawn"))
+    asyncio.run(writer.close_proposal(point, 1, decision(writer, "a slip"), "anna", "withdrawn"))
     assert ("withdrawn", "a slip") == (made.closed.verdict, made.closed.reason)
-    again = NewProposal({"": Rule("all")}, "drastic", desk.state.seq)
-    asyncio.run(desk.propose(point, again, "anna"))
-    asyncio.run(desk.close_proposal(point, 2, decision(desk, "no"), "ben", "rejected"))
-    again = NewProposal({"": Rule("at_least", 0.35)}, "milder", desk.state.seq)
-    asyncio.run(desk.propose(point, again, "anna"))
-    version, _ = asyncio.run(desk.approve(point, 3, decision(desk, "urgent", despite=True), "ben"))
+    again = NewProposal({"": Rule("all")}, "drastic", writer.state.seq)
+    asyncio.run(writer.propose(point, again, "anna"))
+    asyncio.run(writer.close_proposal(point, 2, decision(writer, "no"), "ben", "rejected"))
+    again = NewProposal({"": Rule("at_least", 0.35)}, "milder", writer.state.seq)
+    asyncio.run(writer.propose(point, again, "anna"))
+    version, _ = asyncio.run(
+        writer.approve(point, 3, decision(writer, "urgent", despite=True), "ben")
+    )
     assert 2 == version
     closed = point.proposals[2].closed
     assert closed is not None
     assert closed.shown["despite"]
-    assert "approved" == shown_proposal(point, point.proposals[2], desk.now())["status"]
+    assert "approved" == shown_proposal(point, point.proposals[2], writer.now())["status"]
     assert (4, 1) == (point.proposal.number, point.proposal.back_to)
-    stream(desk, clock, 22, draw)
+    stream(writer, clock, 22, draw)
     expired = point.proposals[3].closed
     assert expired is not None
     assert "expired" == expired.verdict
-    same_after_a_restart(desk)
-    desk.release()
+    same_after_a_restart(writer)
+    writer.release()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_evidence_is_that_of_the_library_sample_by_sample(tmp_path, clock, weighted):
     change = Change("manual", **{**QUICK, "largest_weight": 3.0})
-    desk = desk_with(tmp_path / "d", start=Rule("at_least", 0.6), change=change, false_negative=5)
-    point, draw, began = desk.point("fraud"), random.Random(4), clock[0]
-    scored(desk, "before", 0.5)
+    writer = desk_with(tmp_path / "d", start=Rule("at_least", 0.6), change=change, false_negative=5)
+    point, draw, began = writer.point("fraud"), random.Random(4), clock[0]
+    scored(writer, "before", 0.5)
     clock[0] += 1
     asyncio.run(
-        desk.propose(point, NewProposal({"": Rule("at_least", 0.3)}, "try", desk.state.seq), "anna")
+        writer.propose(
+            point, NewProposal({"": Rule("at_least", 0.3)}, "try", writer.state.seq), "anna"
+        )
     )
     slow = limen.Evidence(0.6, 0.3, false_negative=5, confidence=0.9, largest_loss=3.0, age=HOUR)
     rows: dict[str, tuple[float, int | None, int]] = {}
     for at in range(200):
         score, weight = draw.random(), draw.choice([1, 2, 3]) if weighted else 1
         label = draw.choice([0, 1, 1, None])
-        scored(desk, f"i{at}", score, weight=weight)
+        scored(writer, f"i{at}", score, weight=weight)
         rows[f"i{at}"] = (score, label, weight)
     late = as_datetime(began - HOUR)
-    scored(desk, "late", 0.5, time=late)  # its own time is before the proposal
+    scored(writer, "late", 0.5, time=late)  # its own time is before the proposal
     for id, (_, label, _) in rows.items():
         if label is not None:
-            labelled(desk, id, label)
+            labelled(writer, id, label)
     clock[0] += HOUR - 10
-    asyncio.run(desk.tick())
+    asyncio.run(writer.tick())
     assert (0, 200) == (judged(point).samples, len(point.shadow.waiting))
     clock[0] += 20
-    asyncio.run(desk.tick())
+    asyncio.run(writer.tick())
     for id in list(rows)[:60]:  # labels that come too late, and corrections
         score, label, weight = rows[id]
-        labelled(desk, id, 1 if label is None else 1 - label)
+        labelled(writer, id, 1 if label is None else 1 - label)
         rows[id] = (score, None if label is None else 1 - label, weight)
-    desk.commit_now()
-    asyncio.run(desk.forget(point, Forgetting(["i100", "i101", "i102"]), "dpo"))
+    writer.commit_now()
+    asyncio.run(writer.forget(point, Forgetting(["i100", "i101", "i102"]), "dpo"))
     for id in ("i100", "i101", "i102"):
         del rows[id]
     for score, label, weight in rows.values():
@@ -235,84 +244,86 @@ def test_the_evidence_is_that_of_the_library_sample_by_sample(tmp_path, clock, w
         if label is not None and 0.3 <= score < 0.6
     )
     assert saved == found.saving
-    same_after_a_restart(desk)
-    desk.release()
+    same_after_a_restart(writer)
+    writer.release()
 
 
 def test_a_segment_that_gets_clearly_worse_blocks_and_directions_may_differ(tmp_path, clock):
     change = Change("automatic", **QUICK)
-    desk = desk_with(
+    writer = desk_with(
         tmp_path / "d", start=Rule("at_least", 0.5), change=change, segments=Segments(10)
     )
-    point, draw = desk.point("fraud"), random.Random(5)
+    point, draw = writer.point("fraud"), random.Random(5)
     rules = {"": Rule("at_least", 0.5), "a": Rule("at_least", 0.2), "b": Rule("at_least", 0.8)}
-    asyncio.run(desk.propose(point, NewProposal(rules, "try", desk.state.seq), "anna"))
+    asyncio.run(writer.propose(point, NewProposal(rules, "try", writer.state.seq), "anna"))
     for hour in range(4):
         for at in range(60):
             segment = draw.choice("ab")
             score = draw.random()
             label = 1 if segment == "b" else int(draw.random() < 0.9)  # 1 everywhere: b gets worse
-            scored(desk, f"{hour}-{at}", score, segment=segment)
-            labelled(desk, f"{hour}-{at}", label)
+            scored(writer, f"{hour}-{at}", score, segment=segment)
+            labelled(writer, f"{hour}-{at}", label)
         clock[0] += HOUR
-        desk.commit_now()
-        asyncio.run(desk.tick())
+        writer.commit_now()
+        asyncio.run(writer.tick())
     found = judged(point)
     assert found is not None
     assert found.mixed
     rows = {each["segment"]: each for each in found.segments()}
     assert (False, True) == (rows["a"]["clearly_worse"], rows["b"]["clearly_worse"])
     assert 0 == rows["b"]["better"]
-    shown = said(point, point.proposal, desk.now())
+    shown = describe(point, point.proposal, writer.now())
     assert [False] == [each["met"] for each in shown["demands"] if each["name"] == "segments"]
     assert 1 == point.version.number
-    same_after_a_restart(desk)
-    desk.release()
+    same_after_a_restart(writer)
+    writer.release()
 
 
 def test_a_new_definition_ends_what_was_judged_by_the_old_one(tmp_path, clock):
-    desk, draw = begin(tmp_path / "d", "proposed"), random.Random(6)
-    while desk.point("fraud").proposal is None:
-        stream(desk, clock, 1, draw)
-    before = desk.point("fraud").definition
+    writer, draw = begin(tmp_path / "d", "proposed"), random.Random(6)
+    while writer.point("fraud").proposal is None:
+        stream(writer, clock, 1, draw)
+    before = writer.point("fraud").definition
 
     asyncio.run(
-        desk.define("fraud", msgspec.structs.replace(before, false_negative=3), "anna", None)
+        writer.define("fraud", msgspec.structs.replace(before, false_negative=3), "anna", None)
     )
-    point = desk.point("fraud")
+    point = writer.point("fraud")
     assert 1 == point.proposal.number  # what anna proposes is number 2, and nothing has changed
-    asyncio.run(desk.approve(point, 2, decision(desk), "ben"))
-    point = desk.point("fraud")
+    asyncio.run(writer.approve(point, 2, decision(writer), "ben"))
+    point = writer.point("fraud")
     assert point.proposal is None
     assert point.shadow is None
     assert "superseded" == point.proposals[0].closed.verdict
-    same_after_a_restart(desk)
+    same_after_a_restart(writer)
     wrong = Change("proposed", age="90d")
     with pytest.raises(Refused, match=r"change\.age must be shorter"):
-        asyncio.run(desk.define("fraud", msgspec.structs.replace(before, change=wrong), "a", None))
-    desk.release()
+        asyncio.run(
+            writer.define("fraud", msgspec.structs.replace(before, change=wrong), "a", None)
+        )
+    writer.release()
 
 
 def test_a_forgotten_id_leaves_a_shadow_also_where_the_ledger_has_dropped_it(tmp_path, clock):
     change = Change("manual", **{**QUICK, "expires": "90d"})
     start = Rule("at_least", 0.6)
-    desk = desk_with(tmp_path / "d", start=start, change=change, correctable="2h")
-    point = desk.point("fraud")
-    new = NewProposal({"": Rule("at_least", 0.3)}, "try", desk.state.seq)
-    asyncio.run(desk.propose(point, new, "anna"))
+    writer = desk_with(tmp_path / "d", start=start, change=change, correctable="2h")
+    point = writer.point("fraud")
+    new = NewProposal({"": Rule("at_least", 0.3)}, "try", writer.state.seq)
+    asyncio.run(writer.propose(point, new, "anna"))
     for id in ("private", "other"):
-        scored(desk, id, 0.5)
-        labelled(desk, id, 1)
+        scored(writer, id, 0.5)
+        labelled(writer, id, 1)
     for _ in range(3):
         clock[0] += HOUR
-        asyncio.run(desk.tick())
+        asyncio.run(writer.tick())
     assert (2, 0) == (judged(point).better, len(point.ledger))
-    snapshots.make(desk.folder)
-    asyncio.run(desk.forget(point, Forgetting(["private"]), "dpo"))
+    snapshots.make(writer.folder)
+    asyncio.run(writer.forget(point, Forgetting(["private"]), "dpo"))
     assert 1 == judged(point).better
-    same_after_a_restart(desk)
-    assert all(b"private" not in path.read_bytes() for _, path in snapshots.stored(desk.folder))
-    desk.release()
+    same_after_a_restart(writer)
+    assert all(b"private" not in path.read_bytes() for _, path in snapshots.stored(writer.folder))
+    writer.release()
 
 
 def test_the_interval_of_a_saving_holds_at_all_looks_at_once():

@@ -20,9 +20,9 @@ from limen.service.account import Accounts
 from limen.service.alerts import Watch
 from limen.service.clock import FAR
 from limen.service.definitions import Keep
-from limen.service.desk import Desk
 from limen.service.problems import Refused
 from limen.service.settings import settings_of
+from limen.service.writer import Writer
 
 PATH = "/v1/points/fraud"
 DAY = 86_400
@@ -173,54 +173,54 @@ def passed(hands: dict[str, int], seconds: int, jump: int = 0) -> None:
     hands["shown"] += (seconds + jump) * SECOND
 
 
-def filled(place: Path) -> Desk:
-    desk = desk_with(place, memory=Keep("period", "30d"))
+def filled(place: Path) -> Writer:
+    writer = desk_with(place, memory=Keep("period", "30d"))
     for at in range(3):
-        scored(desk, f"i{at}", at)
-        labelled(desk, f"i{at}", at % 2)
-    desk.commit_now()
-    return desk
+        scored(writer, f"i{at}", at)
+        labelled(writer, f"i{at}", at % 2)
+    writer.commit_now()
+    return writer
 
 
 def test_only_far_more_than_has_passed_is_a_jump(tmp_path, hands):
-    desk = filled(tmp_path / "d")
+    writer = filled(tmp_path / "d")
     for seconds, jump in ((60, 0), (60, -14 * 60), (60, 14 * 60), (5 * DAY, 0)):
         passed(hands, seconds, jump)
-        at = desk.now()
-        asyncio.run(desk.tick())
-        assert at == desk.ticked == max(hands["shown"], desk.state.at)
-    before = desk.state.at, hands["shown"]
+        at = writer.now()
+        asyncio.run(writer.tick())
+        assert at == writer.ticked == max(hands["shown"], writer.state.at)
+    before = writer.state.at, hands["shown"]
     passed(hands, 60, 16 * 60)
-    asyncio.run(desk.tick())
-    assert before[0] == desk.state.at  # held
-    assert before[1] + 60 * SECOND == desk.now()
+    asyncio.run(writer.tick())
+    assert before[0] == writer.state.at  # held
+    assert before[1] + 60 * SECOND == writer.now()
     passed(hands, 60, -2 * 60)  # by now 14 minutes too much since the last tick that counted
-    asyncio.run(desk.tick())
-    assert hands["shown"] == desk.state.at
-    desk.release()
+    asyncio.run(writer.tick())
+    assert hands["shown"] == writer.state.at
+    writer.release()
 
 
 def test_a_clock_that_was_set_back_can_be_confirmed(tmp_path, hands):
-    desk = filled(tmp_path / "d")
+    writer = filled(tmp_path / "d")
     passed(hands, 60, -3600)
-    scored(desk, "b")
-    assert hands["shown"] + 3600 * SECOND == desk.state.at
+    scored(writer, "b")
+    assert hands["shown"] + 3600 * SECOND == writer.state.at
     with pytest.raises(Refused, match="clock show"):
-        scored(desk, "c", time=datetime.fromtimestamp(1_800_000_000, UTC) + timedelta(hours=1))
-    asyncio.run(desk.accept_clock("control"))
-    at = desk.state.at
+        scored(writer, "c", time=datetime.fromtimestamp(1_800_000_000, UTC) + timedelta(hours=1))
+    asyncio.run(writer.accept_clock("control"))
+    at = writer.state.at
     passed(hands, 60)
-    asyncio.run(desk.tick())
-    assert at == desk.state.at  # never back
-    watch = Watch(desk, Accounts(), 0.0)
+    asyncio.run(writer.tick())
+    assert at == writer.state.at  # never back
+    watch = Watch(writer, Accounts(), 0.0)
     asyncio.run(watch.look())
-    assert "time stands still" in desk.state.alerts["clock"].text
+    assert "time stands still" in writer.state.alerts["clock"].text
     passed(hands, 3600)
-    asyncio.run(desk.tick())
+    asyncio.run(writer.tick())
     asyncio.run(watch.look())
-    assert {} == desk.state.alerts
-    assert hands["shown"] == desk.state.at
-    desk.release()
+    assert {} == writer.state.alerts
+    assert hands["shown"] == writer.state.at
+    writer.release()
 
 
 @pytest.mark.parametrize(
@@ -230,15 +230,15 @@ def test_how_long_a_service_may_have_been_away_is_a_setting(tmp_path, hands, day
     filled(tmp_path / "d").release()
     passed(hands, days * DAY)
     told: list[str] = []
-    desk = Desk(tmp_path / "d", told.append, ahead)
+    writer = Writer(tmp_path / "d", told.append, ahead)
     assert held == bool(told)
-    asyncio.run(desk.tick())
-    assert held == (desk.state.at < hands["shown"] - FAR)
+    asyncio.run(writer.tick())
+    assert held == (writer.state.at < hands["shown"] - FAR)
     if held:  # the clock is set, to what may be right after a start
         passed(hands, 60, -2 * DAY)
-        asyncio.run(desk.tick())
-        assert hands["shown"] == desk.state.at
-    assert 3 == desk.point("fraud").samples()
-    desk.release()
+        asyncio.run(writer.tick())
+        assert hands["shown"] == writer.state.at
+    assert 3 == writer.point("fraud").samples()
+    writer.release()
     with pytest.raises(ValueError, match="clock_ahead must be a length of time"):
         settings_of(None, {"clock_ahead": "soon"})

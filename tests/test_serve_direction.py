@@ -18,17 +18,17 @@ from test_serve_log import desk_with, labelled, scored
 import limen
 from limen.service.account import _passed, _segments
 from limen.service.definitions import Change, Definition, Rule, Segments
-from limen.service.desk import Desk
 from limen.service.judging import shown_proposal
 from limen.service.overview import _rule
+from limen.service.writer import Writer
 
 KINDS = {">=": "at_least", "<=": "at_most"}
 
 
-def followed(folder: Path, clock: list[int], direction: Any, segments: bool) -> Desk:  # noqa: F811
+def followed(folder: Path, clock: list[int], direction: Any, segments: bool) -> Writer:  # noqa: F811
     """Let two days go by at a point that begins with a bad threshold and changes by itself."""
     sign, draw = 1 if direction == ">=" else -1, random.Random(3)
-    desk = desk_with(
+    writer = desk_with(
         folder,
         start=Rule(KINDS[direction], sign * 0.6),  # type: ignore[arg-type]
         change=Change("automatic", **QUICK),
@@ -40,15 +40,15 @@ def followed(folder: Path, clock: list[int], direction: Any, segments: bool) -> 
         for at in range(20):
             score, id = draw.randrange(64) / 64, f"{hour}-{at}"
             given: Any = {"segment": draw.choice(["a", "b/c"])} if segments else {}
-            scored(desk, id, sign * score, **given)
+            scored(writer, id, sign * score, **given)
             rows.append((id, int(draw.random() < (0.95 if score >= 0.3 else 0.05))))
         clock[0] += HOUR // 2
         for id, label in rows:
-            labelled(desk, id, label)
+            labelled(writer, id, label)
         clock[0] += HOUR // 2
-        desk.commit_now()
-        asyncio.run(desk.tick())
-    return desk
+        writer.commit_now()
+        asyncio.run(writer.tick())
+    return writer
 
 
 def mirrored(found: Any) -> Any:
@@ -74,12 +74,12 @@ def negated(end: Any) -> Any:
     return texts[end] if end in texts else 0.0 - end
 
 
-def told(desk: Desk) -> dict[str, Any]:
+def told(writer: Writer) -> dict[str, Any]:
     """All that a point says of thresholds, ready for JSON."""
-    point, now = desk.point("fraud"), desk.now()
+    point, now = writer.point("fraud"), writer.now()
     best = float(point.of_all().threshold)
     columns, account = _passed(point, best, now, point.definition.age())
-    overview = _rule(point, desk.on_disk, now, desk.ticked)
+    overview = _rule(point, writer.on_disk, now, writer.ticked)
     for name in ("definition", "proposal", "redefinition"):
         overview.pop(name)
     overview["version"].pop("direction")

@@ -72,35 +72,35 @@ def test_a_start_deletes_what_a_reader_kept_until_a_kill():
 
 def test_a_forget_waits_for_no_reader_and_neither_do_other_writes(tmp_path, monkeypatch):
     monkeypatch.setattr("limen.service.log._PATIENCE", 60_000)
-    desk = desk_with(tmp_path / "d")
-    scored(desk, SECRET)
-    desk.commit_now()
+    writer = desk_with(tmp_path / "d")
+    scored(writer, SECRET)
+    writer.commit_now()
     with Reader(tmp_path / "d") as reader, reader.still():
         assert reader.end()[0]
         begun = time.monotonic()
-        forgotten(desk, SECRET)
-        scored(desk, "b")
-        desk.commit_now()
+        forgotten(writer, SECRET)
+        scored(writer, "b")
+        writer.commit_now()
         assert 30 > time.monotonic() - begun
-        assert ["log.db"] == desk.left_in(desk.on_disk)
-    desk.log.cut()
-    assert [] == desk.left_in(desk.on_disk)
-    desk.release()
+        assert ["log.db"] == writer.left_in(writer.on_disk)
+    writer.log.cut()
+    assert [] == writer.left_in(writer.on_disk)
+    writer.release()
 
 
 def test_a_snapshot_that_began_before_a_forget_does_not_outlive_the_one_after_it(
     tmp_path, monkeypatch
 ):
     data = tmp_path / "d"
-    desk = filled(data)
+    writer = filled(data)
     recovered = snapshots.recovered
     after = threading.Thread(target=snapshots.make, args=(data,))
 
     def slow(*given: Any) -> Any:
         state = recovered(*given)
         monkeypatch.setattr(snapshots, "recovered", recovered)
-        forgotten(desk, "id-7")
-        assert ["snapshots"] == desk.left_in(desk.on_disk)
+        forgotten(writer, "id-7")
+        assert ["snapshots"] == writer.left_in(writer.on_disk)
         after.start()
         after.join(0.5)  # it waits for this one
         return state
@@ -109,5 +109,5 @@ def test_a_snapshot_that_began_before_a_forget_does_not_outlive_the_one_after_it
     snapshots.make(data)
     after.join()
     assert [] == found_in(data, "id-7")
-    assert [] == desk.left_in(desk.on_disk)
-    desk.release()
+    assert [] == writer.left_in(writer.on_disk)
+    writer.release()

@@ -14,9 +14,9 @@ from test_proposals import HOUR, begin, clock, decision, same_after_a_restart  #
 from limen.service.bodies import Deployment, NewProposal, Rollback
 from limen.service.deciding import _rows
 from limen.service.definitions import Definition, Rule, Words
-from limen.service.desk import Desk
 from limen.service.judging import shown_proposal
 from limen.service.problems import Refused
+from limen.service.writer import Writer
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -26,45 +26,45 @@ def with_change(definition: Definition, **change: Any) -> Definition:
     return msgspec.structs.replace(definition, change=changed)
 
 
-def define(desk: Desk, definition: Definition, by: str, reason: str = "") -> int:
-    return asyncio.run(desk.define("fraud", definition, by, None, reason))
+def define(writer: Writer, definition: Definition, by: str, reason: str = "") -> int:
+    return asyncio.run(writer.define("fraud", definition, by, None, reason))
 
 
-def approve(desk: Desk, number: int, by: str, **more: Any) -> None:
-    asyncio.run(desk.approve(desk.point("fraud"), number, decision(desk, **more), by))
+def approve(writer: Writer, number: int, by: str, **more: Any) -> None:
+    asyncio.run(writer.approve(writer.point("fraud"), number, decision(writer, **more), by))
 
 
-def deploy(desk: Desk, by: str) -> None:
+def deploy(writer: Writer, by: str) -> None:
     rules = Deployment({"": Rule("all")})
-    asyncio.run(desk.deploy(desk.point("fraud"), rules, by))
+    asyncio.run(writer.deploy(writer.point("fraud"), rules, by))
 
 
 @pytest.mark.parametrize("change", [{"four_eyes": False}, {"policy": "manual"}])
 def test_one_person_cannot_put_four_eyes_aside(tmp_path, change):
-    desk = begin(tmp_path / "d", "proposed")
-    before = desk.point("fraud").definition
-    seq = define(desk, with_change(before, **change), "anna", "in my way")
-    assert before == desk.point("fraud").definition
+    writer = begin(tmp_path / "d", "proposed")
+    before = writer.point("fraud").definition
+    seq = define(writer, with_change(before, **change), "anna", "in my way")
+    assert before == writer.point("fraud").definition
     for who in ("anna", "ben"):
         with pytest.raises(Refused, match="Propose it"):
-            deploy(desk, who)
+            deploy(writer, who)
     with pytest.raises(Refused, match="another person has to approve") as refused:
-        approve(desk, 1, "anna", despite=True)
+        approve(writer, 1, "anna", despite=True)
     assert "four-eyes" == refused.value.name
-    assert seq == desk.point("fraud").changed
-    same_after_a_restart(desk)
+    assert seq == writer.point("fraud").changed
+    same_after_a_restart(writer)
 
-    approve(desk, 1, "ben")
-    assert with_change(before, **change) == desk.point("fraud").definition
-    deploy(desk, "anna")
-    rows = sorted(_rows(desk.point("fraud")), key=lambda row: row["seq"])
+    approve(writer, 1, "ben")
+    assert with_change(before, **change) == writer.point("fraud").definition
+    deploy(writer, "anna")
+    rows = sorted(_rows(writer.point("fraud")), key=lambda row: row["seq"])
     told = [(row["kind"], row["by"], row["text"], row["reason"]) for row in rows[2:5]]
     assert [
         ("proposal", "anna", "proposal 1: another definition", "in my way"),
         ("definition", "ben", "the point was defined, which was proposal 1", "looked at it"),
         ("version", "anna", "version 2", ""),
     ] == told
-    shown = shown_proposal(desk.point("fraud"), desk.point("fraud").proposals[0], desk.now())
+    shown = shown_proposal(writer.point("fraud"), writer.point("fraud").proposals[0], writer.now())
     assert ("definition", "approved", "ben") == (
         shown["kind"],
         shown["status"],
@@ -73,8 +73,8 @@ def test_one_person_cannot_put_four_eyes_aside(tmp_path, change):
     ((name, value),) = change.items()
     was = msgspec.to_builtins(before.change)[name]
     assert [{"field": f"change.{name}", "now": was, "then": value}] == shown["changes"]
-    same_after_a_restart(desk)
-    desk.release()
+    same_after_a_restart(writer)
+    writer.release()
 
 
 TIGHTER = [
@@ -102,8 +102,8 @@ LOOSER = [
 
 
 def test_one_person_may_tighten_and_nothing_else(tmp_path):
-    desk = begin(tmp_path / "d", "proposed")
-    point = desk.point("fraud")
+    writer = begin(tmp_path / "d", "proposed")
+    point = writer.point("fraud")
     first = point.definition
     assert all(first.only_tightened_by(with_change(first, **each)) for each in TIGHTER)
     others = [with_change(first, **each) for each in LOOSER]
@@ -117,83 +117,83 @@ def test_one_person_may_tighten_and_nothing_else(tmp_path):
         )
     ]
     assert not any(first.only_tightened_by(each) for each in others)
-    define(desk, others[0], "anna")
-    define(desk, with_change(first, at_least=50), "ben")
+    define(writer, others[0], "anna")
+    define(writer, with_change(first, at_least=50), "ben")
     assert 50 == point.definition.change.at_least
     closed = point.proposals[0].closed  # or its approval would loosen what ben has tightened
     assert ("superseded", "ben") == (closed.verdict, closed.by)
     with pytest.raises(Refused, match="was superseded"):
-        approve(desk, 1, "cleo")
-    same_after_a_restart(desk)
-    desk.release()
+        approve(writer, 1, "cleo")
+    same_after_a_restart(writer)
+    writer.release()
 
 
 def test_a_definition_that_is_proposed_waits_beside_thresholds_until_somebody_decides(
     tmp_path,
     clock,  # noqa: F811
 ):
-    desk = begin(tmp_path / "d", "proposed")
-    point = desk.point("fraud")
+    writer = begin(tmp_path / "d", "proposed")
+    point = writer.point("fraud")
     first = point.definition
-    rule = NewProposal({"": Rule("at_least", 0.4)}, "a guess", desk.state.seq)
-    asyncio.run(desk.propose(point, rule, "ben"))
+    rule = NewProposal({"": Rule("at_least", 0.4)}, "a guess", writer.state.seq)
+    asyncio.run(writer.propose(point, rule, "ben"))
     loose, looser = (with_change(first, at_least=many) for many in (20, 10))
-    seq = define(desk, loose, "anna")
-    assert seq == define(desk, loose, "anna")  # the same again is the same
+    seq = define(writer, loose, "anna")
+    assert seq == define(writer, loose, "anna")  # the same again is the same
     with pytest.raises(Refused, match="Proposal 2, another definition, is open") as refused:
-        define(desk, looser, "ben")
+        define(writer, looser, "ben")
     assert "one-at-a-time" == refused.value.name
-    define(desk, looser, "anna")  # in the place of her first
+    define(writer, looser, "anna")  # in the place of her first
     assert ("superseded", 3) == (point.proposals[1].closed.verdict, point.redefinition.number)
-    asyncio.run(desk.close_proposal(point, 3, decision(desk), "ben", "rejected"))
-    define(desk, loose, "anna")
-    asyncio.run(desk.close_proposal(point, 4, decision(desk), "anna", "withdrawn"))
-    define(desk, loose, "anna")
-    same_after_a_restart(desk)
+    asyncio.run(writer.close_proposal(point, 3, decision(writer), "ben", "rejected"))
+    define(writer, loose, "anna")
+    asyncio.run(writer.close_proposal(point, 4, decision(writer), "anna", "withdrawn"))
+    define(writer, loose, "anna")
+    same_after_a_restart(writer)
     clock[0] += 10 * HOUR
-    asyncio.run(desk.tick())
+    asyncio.run(writer.tick())
     assert ["superseded", "rejected", "withdrawn", "expired"] == [
         each.closed.verdict for each in point.proposals[1:]
     ]
     assert first == point.definition
     assert 1 == point.proposal.number
     assert point.shadow is not None
-    same_after_a_restart(desk)
-    approve(desk, 1, "anna", despite=True)
+    same_after_a_restart(writer)
+    approve(writer, 1, "anna", despite=True)
     assert 2 == point.version.number
-    desk.release()
+    writer.release()
 
 
 def test_who_decides_while_the_history_is_folded_anew_is_the_one_who_counts(tmp_path, monkeypatch):
-    desk = begin(tmp_path / "d", "proposed")
-    first = desk.point("fraud").definition
-    define(desk, msgspec.structs.replace(first, false_negative=3), "anna")
-    aside = desk.aside
+    writer = begin(tmp_path / "d", "proposed")
+    first = writer.point("fraud").definition
+    define(writer, msgspec.structs.replace(first, false_negative=3), "anna")
+    aside = writer.aside
 
     async def late(work: Any, *given: Any) -> Any:
-        await desk.close_proposal(desk.point("fraud"), 1, decision(desk), "anna", "withdrawn")
+        await writer.close_proposal(writer.point("fraud"), 1, decision(writer), "anna", "withdrawn")
         return await aside(work, *given)
 
-    monkeypatch.setattr(desk, "aside", late)
+    monkeypatch.setattr(writer, "aside", late)
     with pytest.raises(Refused, match="was withdrawn by anna already"):
-        approve(desk, 1, "ben")
-    assert first == desk.point("fraud").definition
-    same_after_a_restart(desk)
-    desk.release()
+        approve(writer, 1, "ben")
+    assert first == writer.point("fraud").definition
+    same_after_a_restart(writer)
+    writer.release()
 
 
 def test_one_person_goes_back_to_the_version_before_and_no_further(tmp_path):
-    desk = begin(tmp_path / "d", "proposed")
-    point = desk.point("fraud")
+    writer = begin(tmp_path / "d", "proposed")
+    point = writer.point("fraud")
     for threshold in (0.5, 0.4):
-        rule = NewProposal({"": Rule("at_least", threshold)}, "a guess", desk.state.seq)
-        asyncio.run(desk.propose(point, rule, "anna"))
-        approve(desk, point.proposal.number, "ben", despite=True)
+        rule = NewProposal({"": Rule("at_least", threshold)}, "a guess", writer.state.seq)
+        asyncio.run(writer.propose(point, rule, "anna"))
+        approve(writer, point.proposal.number, "ben", despite=True)
     with pytest.raises(Refused, match="version before, 2, and no further") as refused:
-        asyncio.run(desk.rollback(point, Rollback("far", desk.state.seq, 1), "anna"))
+        asyncio.run(writer.rollback(point, Rollback("far", writer.state.seq, 1), "anna"))
     assert "four-eyes" == refused.value.name
     assert {"": 0.4} == point.version.thresholds
-    asyncio.run(desk.rollback(point, Rollback("it went wrong", desk.state.seq, 2), "anna"))
+    asyncio.run(writer.rollback(point, Rollback("it went wrong", writer.state.seq, 2), "anna"))
     assert (4, {"": 0.5}, 2) == (
         point.version.number,
         point.version.thresholds,
@@ -201,8 +201,8 @@ def test_one_person_goes_back_to_the_version_before_and_no_further(tmp_path):
     )
     row = max(_rows(point), key=lambda row: row["seq"])
     assert ("version 4, back to version 2", "anna") == (row["text"], row["by"])
-    same_after_a_restart(desk)
-    desk.release()
+    same_after_a_restart(writer)
+    writer.release()
 
 
 def test_a_token_that_may_do_everything_changes_nothing_alone():

@@ -24,23 +24,23 @@ from limen.service.backup import backup, restore
 from limen.service.bodies import Forgetting, Label, Score
 from limen.service.control import _alone
 from limen.service.definitions import Change, Definition, Keep, Rule, Segments
-from limen.service.desk import Desk
 from limen.service.events import Event, as_datetime
 from limen.service.log import Damaged, InUse, Log, Reader, link
 from limen.service.names import Names
 from limen.service.problems import Refused
+from limen.service.writer import Writer
 
 NOW = datetime.now(UTC)
 
 
-def desk_with(folder: Path, **definition: Any) -> Desk:
+def desk_with(folder: Path, **definition: Any) -> Writer:
     """A desk with one point."""
-    desk = Desk(folder, lambda message: None)
-    if "fraud" not in desk.state.points:
+    writer = Writer(folder, lambda message: None)
+    if "fraud" not in writer.state.points:
         more = msgspec.to_builtins(Definition(**definition))
-        desk._fold(Event("define", desk.now(), "fraud", more=more))
-        desk.commit_now()
-    return desk
+        writer._fold(Event("define", writer.now(), "fraud", more=more))
+        writer.commit_now()
+    return writer
 
 
 def test_a_time_that_no_calendar_has_is_shown_as_the_nearest_one():
@@ -49,28 +49,28 @@ def test_a_time_that_no_calendar_has_is_shown_as_the_nearest_one():
     assert datetime.max.replace(tzinfo=UTC) == as_datetime(2**62)
 
 
-def scored(desk: Desk, id: str, score: float = 0.5, **given: Any) -> Any:
+def scored(writer: Writer, id: str, score: float = 0.5, **given: Any) -> Any:
     """Score an id, as a request does."""
-    return desk.score(desk.point("fraud"), Score(id, score, **given), "test", desk.now())
+    return writer.score(writer.point("fraud"), Score(id, score, **given), "test", writer.now())
 
 
-def labelled(desk: Desk, id: str, label: int, **given: Any) -> Any:
+def labelled(writer: Writer, id: str, label: int, **given: Any) -> Any:
     """Label an id, as a request does."""
-    return desk.label(desk.point("fraud"), Label(id, label, **given), "test", desk.now())
+    return writer.label(writer.point("fraud"), Label(id, label, **given), "test", writer.now())
 
 
-def filled(folder: Path, rows: int = 40) -> Desk:
+def filled(folder: Path, rows: int = 40) -> Writer:
     """A desk with some events, a commit for each, still open: the WAL holds the last of them."""
-    desk, draw = desk_with(folder), random.Random(3)
+    writer, draw = desk_with(folder), random.Random(3)
     for at in range(rows):
-        scored(desk, f"id-{at}", draw.random())
-        desk.commit_now()
+        scored(writer, f"id-{at}", draw.random())
+        writer.commit_now()
         if at == rows // 2:
             snapshots.make(folder)
-            desk.log._db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
-        labelled(desk, f"id-{at}", at % 2)
-        desk.commit_now()
-    return desk
+            writer.log._db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        labelled(writer, f"id-{at}", at % 2)
+        writer.commit_now()
+    return writer
 
 
 def state_of(folder: Path) -> tuple[int, Any]:
@@ -86,13 +86,13 @@ def state_of(folder: Path) -> tuple[int, Any]:
 @pytest.mark.parametrize("name", ["log.db", "log.db-wal", "head", "snapshots"])
 @pytest.mark.parametrize("how", ["flipped", "cut"])
 def test_a_changed_byte_or_a_cut_file_is_refused_or_changes_nothing(tmp_path, name, how):
-    desk = filled(tmp_path / "whole")
+    writer = filled(tmp_path / "whole")
     whole = tmp_path / "copy"
     if name == "log.db":  # all of it counts
-        desk.log._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        writer.log._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         shutil.rmtree(tmp_path / "whole" / "snapshots")
     shutil.copytree(tmp_path / "whole", whole)  # as after a crash: nothing was closed
-    desk.release()
+    writer.release()
     good = state_of(tmp_path / "whole")
     draw = random.Random(f"{name} {how}")
     refused = 0
@@ -118,9 +118,9 @@ def test_a_changed_byte_or_a_cut_file_is_refused_or_changes_nothing(tmp_path, na
 
 
 def test_a_lost_wal_is_noticed_and_can_be_accepted(tmp_path):
-    desk = filled(tmp_path / "d")
+    writer = filled(tmp_path / "d")
     shutil.copytree(tmp_path / "d", tmp_path / "copy")
-    desk.release()
+    writer.release()
     (tmp_path / "copy" / "log.db-wal").unlink()
 
     with pytest.raises(Damaged, match="acknowledged events are missing"):
@@ -163,16 +163,16 @@ def test_a_score_that_was_rewritten_before_the_newest_snapshot_is_never_told(tmp
         assert 500 == status
         assert b"/problems/damaged" in found
         assert b"chain of digests breaks" in found
-    desk = desk_with(folder)
+    writer = desk_with(folder)
     for id, value in (("id-9", score), ("id-9", 0.75)):
         with pytest.raises(Damaged, match="chain of digests breaks"):
-            scored(desk, id, value)
-    before = desk.point("fraud").definition
+            scored(writer, id, value)
+    before = writer.point("fraud").definition
     with pytest.raises(Damaged, match="chain of digests breaks"):
-        asyncio.run(desk.define("fraud", Definition(false_negative=9), "anna", None))
-    assert before == desk.point("fraud").definition
-    assert 81 == desk.state.seq
-    desk.release()
+        asyncio.run(writer.define("fraud", Definition(false_negative=9), "anna", None))
+    assert before == writer.point("fraud").definition
+    assert 81 == writer.state.seq
+    writer.release()
 
 
 def test_an_event_that_was_rewritten_is_noticed(tmp_path):
@@ -207,13 +207,13 @@ def test_a_snapshot_of_another_version_is_left_aside_with_a_sentence(tmp_path):
 
 
 def test_a_snapshot_that_is_not_the_fold_is_noticed(tmp_path):
-    desk = filled(tmp_path / "d")
+    writer = filled(tmp_path / "d")
     ((_, path),) = snapshots.stored(tmp_path / "d")
     snapshot = path.read_bytes()
-    desk.state.seq = int(path.stem)
-    chain = desk.log.chain_at(desk.state.seq)
-    path.write_bytes(desk.state.to_bytes(chain))
-    desk.release()
+    writer.state.seq = int(path.stem)
+    chain = writer.log.chain_at(writer.state.seq)
+    path.write_bytes(writer.state.to_bytes(chain))
+    writer.release()
 
     with pytest.raises(Damaged, match="is not the fold of the events before it"):
         snapshots.verified(tmp_path / "d")
@@ -222,11 +222,11 @@ def test_a_snapshot_that_is_not_the_fold_is_noticed(tmp_path):
 
 
 def test_a_directory_has_one_writer_and_a_newer_kind_is_refused(tmp_path):
-    desk = filled(tmp_path / "d", 2)
+    writer = filled(tmp_path / "d", 2)
     with pytest.raises(InUse):
         Log(tmp_path / "d")
-    desk.log.append([Event("levitate", desk.now())], [None])
-    desk.release()
+    writer.log.append([Event("levitate", writer.now())], [None])
+    writer.release()
 
     with pytest.raises(Damaged, match="'levitate', which this limen does not know"):
         state_of(tmp_path / "d")
@@ -236,109 +236,109 @@ def test_a_directory_has_one_writer_and_a_newer_kind_is_refused(tmp_path):
 
 
 def test_the_same_again_is_answered_the_same_and_counts_once(tmp_path):
-    desk = desk_with(tmp_path / "d", start=Rule("all"))
-    first = scored(desk, "a", 0.25, weight=2)
-    again = scored(desk, "a", 0.25, weight=2)  # before it is on disk
-    desk.commit_now()
-    later = scored(desk, "a", 0.25, weight=2.0)
+    writer = desk_with(tmp_path / "d", start=Rule("all"))
+    first = scored(writer, "a", 0.25, weight=2)
+    again = scored(writer, "a", 0.25, weight=2)  # before it is on disk
+    writer.commit_now()
+    later = scored(writer, "a", 0.25, weight=2.0)
 
     assert (False, True, True) == (first.repeated, again.repeated, later.repeated)
     assert (first.seq, first.answer) == (again.seq, again.answer) == (later.seq, later.answer)
-    assert 1 == desk.point("fraud").scores
+    assert 1 == writer.point("fraud").scores
     for other in ({"score": 0.5, "weight": 2}, {"score": 0.25}):
         with pytest.raises(Refused) as caught:
-            scored(desk, "a", **other)
+            scored(writer, "a", **other)
         assert "other-score" == caught.value.name
-    desk.release()
+    writer.release()
 
 
 def test_a_repeat_names_the_rule_that_was_in_effect_whatever_version_it_names(tmp_path):
-    desk = desk_with(tmp_path / "d", start=Rule("at_least", 0.3))
+    writer = desk_with(tmp_path / "d", start=Rule("at_least", 0.3))
     given = [{"answer": 0}, {"answer": 1, "version": 7}, {}]
-    first = [scored(desk, f"{at}", 0.5, **each) for at, each in enumerate(given)]
+    first = [scored(writer, f"{at}", 0.5, **each) for at, each in enumerate(given)]
     more = {"thresholds": {"": {"rule": "all"}}}
-    desk._fold(Event("deploy", desk.now(), "fraud", more=more))
+    writer._fold(Event("deploy", writer.now(), "fraud", more=more))
     for _ in range(2):  # from memory, and from disk
-        again = [scored(desk, f"{at}", 0.5, **each) for at, each in enumerate(given)]
+        again = [scored(writer, f"{at}", 0.5, **each) for at, each in enumerate(given)]
         assert [msgspec.structs.replace(each, repeated=True) for each in first] == again
-        desk.commit_now()
-    desk.release()
+        writer.commit_now()
+    writer.release()
 
 
 def test_a_repeat_is_never_answered_otherwise_than_before_also_after_retention(tmp_path):
     folder = tmp_path / "d"
-    desk = desk_with(folder, start=Rule("all"), segments=Segments())
-    scored(desk, "a", 0.25, weight=2, segment="north")
-    desk.commit_now()
+    writer = desk_with(folder, start=Rule("all"), segments=Segments())
+    scored(writer, "a", 0.25, weight=2, segment="north")
+    writer.commit_now()
     snapshots.make(folder)
-    desk.log.delete_until(desk.on_disk, desk.now() + 1)
+    writer.log.delete_until(writer.on_disk, writer.now() + 1)
     for given in ({"weight": 2, "segment": "north"}, {"weight": 3}, {"segment": "south"}):
         with pytest.raises(Refused, match="Do not send it again") as caught:
-            scored(desk, "a", 0.25, **given)
+            scored(writer, "a", 0.25, **given)
         assert ("expired", 410) == (caught.value.name, caught.value.status)
     with pytest.raises(Refused) as caught:
-        scored(desk, "a", 0.5, weight=2, segment="north")
+        scored(writer, "a", 0.5, weight=2, segment="north")
     assert "other-score" == caught.value.name
-    assert 1 == desk.point("fraud").scores
-    desk.release()
+    assert 1 == writer.point("fraud").scores
+    writer.release()
 
 
 def test_labels_by_the_time_at_which_they_were_determined(tmp_path):
-    desk = desk_with(tmp_path / "d")
-    scored(desk, "a")
+    writer = desk_with(tmp_path / "d")
+    scored(writer, "a")
     early, late = NOW - timedelta(days=2), NOW - timedelta(days=1)
 
-    assert labelled(desk, "a", 1, as_of=early).changed
-    assert labelled(desk, "a", 0, as_of=late).changed
-    assert not labelled(desk, "a", 1, as_of=early).changed  # delivered again
-    assert not labelled(desk, "a", 0, as_of=late).changed
+    assert labelled(writer, "a", 1, as_of=early).changed
+    assert labelled(writer, "a", 0, as_of=late).changed
+    assert not labelled(writer, "a", 1, as_of=early).changed  # delivered again
+    assert not labelled(writer, "a", 0, as_of=late).changed
     with pytest.raises(Refused) as caught:
-        labelled(desk, "a", 1, as_of=late)
+        labelled(writer, "a", 1, as_of=late)
     assert "other-label" == caught.value.name
     with pytest.raises(Refused) as caught:
-        labelled(desk, "a", 1, as_of=NOW + timedelta(hours=1))
+        labelled(writer, "a", 1, as_of=NOW + timedelta(hours=1))
     assert "from-the-future" == caught.value.name
-    assert 0.0 == desk.point("fraud").ledger.cost
-    desk.release()
+    assert 0.0 == writer.point("fraud").ledger.cost
+    writer.release()
 
 
 @pytest.mark.parametrize("ahead", [False, True])
 def test_a_label_that_is_sent_again_does_not_undo_a_correction_without_a_time(tmp_path, ahead):
-    desk = desk_with(tmp_path / "d")
-    scored(desk, "a", answer=0)
-    as_of = as_datetime(desk.now()) + timedelta(minutes=4 if ahead else -4)
+    writer = desk_with(tmp_path / "d")
+    scored(writer, "a", answer=0)
+    as_of = as_datetime(writer.now()) + timedelta(minutes=4 if ahead else -4)
 
-    assert labelled(desk, "a", 1, as_of=as_of).changed
-    assert labelled(desk, "a", 0).changed
+    assert labelled(writer, "a", 1, as_of=as_of).changed
+    assert labelled(writer, "a", 0).changed
     for _ in range(2):  # both again
-        assert not labelled(desk, "a", 1, as_of=as_of).changed
-        assert not labelled(desk, "a", 0).changed
-    assert 0.0 == desk.point("fraud").ledger.cost
-    assert labelled(desk, "a", 1).changed  # the last one counts
-    assert not labelled(desk, "a", 0, as_of=as_of - timedelta(days=1)).changed
-    assert 1.0 == desk.point("fraud").ledger.cost
-    desk.commit_now()
-    shown = desk.state.shown()
-    desk.release()
+        assert not labelled(writer, "a", 1, as_of=as_of).changed
+        assert not labelled(writer, "a", 0).changed
+    assert 0.0 == writer.point("fraud").ledger.cost
+    assert labelled(writer, "a", 1).changed  # the last one counts
+    assert not labelled(writer, "a", 0, as_of=as_of - timedelta(days=1)).changed
+    assert 1.0 == writer.point("fraud").ledger.cost
+    writer.commit_now()
+    shown = writer.state.shown()
+    writer.release()
     assert shown == state_of(tmp_path / "d")[1]
 
 
 def test_what_could_have_been_dropped_is_refused_as_too_old(tmp_path):
-    desk = desk_with(tmp_path / "d", memory=Keep("period", "2d"))
-    scored(desk, "a", time=NOW - timedelta(days=3))  # the first has nothing to be compared with
-    labelled(desk, "a", 1)
-    scored(desk, "b", time=NOW)
-    assert "a" not in desk.point("fraud").ledger
+    writer = desk_with(tmp_path / "d", memory=Keep("period", "2d"))
+    scored(writer, "a", time=NOW - timedelta(days=3))  # the first has nothing to be compared with
+    labelled(writer, "a", 1)
+    scored(writer, "b", time=NOW)
+    assert "a" not in writer.point("fraud").ledger
     for id in ("a", "c"):
         with pytest.raises(Refused) as caught:
-            scored(desk, id, time=NOW - timedelta(days=2))
+            scored(writer, id, time=NOW - timedelta(days=2))
         assert "too-old" == caught.value.name
-    scored(desk, "c", time=NOW - timedelta(days=2, microseconds=-1))
+    scored(writer, "c", time=NOW - timedelta(days=2, microseconds=-1))
     with pytest.raises(Refused) as caught:
-        scored(desk, "d", time=NOW + timedelta(hours=1))
+        scored(writer, "d", time=NOW + timedelta(hours=1))
     assert "from-the-future" == caught.value.name
-    assert 0 == desk.point("fraud").ledger.refused
-    desk.release()
+    assert 0 == writer.point("fraud").ledger.refused
+    writer.release()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -357,25 +357,25 @@ def test_any_order_and_any_repetition_give_the_same_samples_and_optimum(tmp_path
     found = []
     for turn in range(3):
         folder = tmp_path / f"{turn}"
-        desk = desk_with(
+        writer = desk_with(
             folder, false_negative=3, segments=Segments(5), memory=Keep("period", "20d")
         )
         events: list[Any] = scores + labels
         if turn:
             events = draw.choices(events, k=200) + draw.sample(events, len(events))
         for event in events:
-            act = desk.score if type(event) is Score else desk.label
-            act(desk.point("fraud"), event, "test", desk.now())
+            act = writer.score if type(event) is Score else writer.label
+            act(writer.point("fraud"), event, "test", writer.now())
             if draw.random() < 0.2:
-                desk.commit_now()
+                writer.commit_now()
             if draw.random() < 0.02:
-                desk.commit_now()
-                desk.release()
-                desk = desk_with(folder)
-        point = desk.point("fraud")
-        desk.commit_now()
+                writer.commit_now()
+                writer.release()
+                writer = desk_with(folder)
+        point = writer.point("fraud")
+        writer.commit_now()
         found.append((sorted(point.ledger), point.optima(), point.ledger.cost, point.ledger.regret))
-        desk.release()
+        writer.release()
         snapshots.make(folder)
         assert snapshots.verified(folder)["snapshots"]
     assert found[0] == found[1] == found[2]
@@ -391,20 +391,20 @@ def test_any_order_and_any_repetition_give_the_same_samples_and_optimum(tmp_path
 # Forgetting, versions, retention, backup.
 
 
-def forgotten(desk: Desk, *ids: str) -> None:
-    asyncio.run(desk.forget(desk.point("fraud"), Forgetting(list(ids)), "test"))
+def forgotten(writer: Writer, *ids: str) -> None:
+    asyncio.run(writer.forget(writer.point("fraud"), Forgetting(list(ids)), "test"))
 
 
 def test_a_forgotten_id_is_nowhere_on_disk_and_is_refused(tmp_path):
     folder = tmp_path / "d"
-    desk = filled(folder)
-    forgotten(desk, "id-7", "id-8", "nobody")
+    writer = filled(folder)
+    forgotten(writer, "id-7", "id-8", "nobody")
     with pytest.raises(Refused) as caught:
-        scored(desk, "id-7", 0.5)
+        scored(writer, "id-7", 0.5)
     assert "forgotten" == caught.value.name
-    cost = desk.point("fraud").ledger.cost
-    bytes_then = desk.point("fraud").ledger.to_bytes()
-    desk.release()
+    cost = writer.point("fraud").ledger.cost
+    bytes_then = writer.point("fraud").ledger.to_bytes()
+    writer.release()
 
     again = desk_with(folder)  # from a snapshot in which the ids still are
     assert (cost, bytes_then) == (
@@ -426,40 +426,40 @@ def test_a_forgotten_id_is_nowhere_on_disk_and_is_refused(tmp_path):
 
 def test_an_id_that_is_written_while_it_is_forgotten_is_forgotten(tmp_path, monkeypatch):
     folder = tmp_path / "d"
-    desk = desk_with(folder)
-    scored(desk, "secret")
-    scored(desk, "other")
-    desk.commit_now()
-    append = desk.log.append
+    writer = desk_with(folder)
+    scored(writer, "secret")
+    scored(writer, "other")
+    writer.commit_now()
+    append = writer.log.append
 
     def slow(*given: Any) -> None:
         time.sleep(0.003)
         append(*given)
 
-    monkeypatch.setattr(desk.log, "append", slow)
+    monkeypatch.setattr(writer.log, "append", slow)
 
     async def race() -> tuple[int, int]:
         forgetting = asyncio.create_task(
-            desk.forget(desk.point("fraud"), Forgetting(["secret", "new"]), "test")
+            writer.forget(writer.point("fraud"), Forgetting(["secret", "new"]), "test")
         )
         waiting, at = [], 0
         while not forgetting.done():
             at += 1
             with suppress(Refused):  # from the forget on
-                labelled(desk, "secret", at % 2, as_of=NOW - timedelta(seconds=60 - at / 1000))
+                labelled(writer, "secret", at % 2, as_of=NOW - timedelta(seconds=60 - at / 1000))
             with suppress(Refused):
-                scored(desk, "new")
-            waiting.append(asyncio.create_task(desk.flushed()))
+                scored(writer, "new")
+            waiting.append(asyncio.create_task(writer.flushed()))
             await asyncio.sleep(0.0005)
         await asyncio.gather(*waiting)
         return await forgetting
 
     seq, known = asyncio.run(race())
-    assert (2, ["other"]) == (known, list(desk.point("fraud").ledger))
-    named = [id for _, _, id in desk.log.events(0, seq) if type(id) is str]
+    assert (2, ["other"]) == (known, list(writer.point("fraud").ledger))
+    named = [id for _, _, id in writer.log.events(0, seq) if type(id) is str]
     assert ["other"] == named
-    shown = desk.state.shown()
-    desk.release()
+    shown = writer.state.shown()
+    writer.release()
     assert shown == state_of(folder)[1]
     snapshots.make(folder)
     assert snapshots.verified(folder)["snapshots"]
@@ -473,22 +473,22 @@ def test_a_forgotten_id_is_refused_as_long_as_the_definition_would_take_it(
     folder, day, clock = tmp_path / "d", 86_400_000_000, [1_800_000_000_000_000]
     monkeypatch.setattr("limen.service.clock.shown", lambda: clock[0])
     monkeypatch.setattr("limen.service.clock.counted", lambda: clock[0])
-    desk = desk_with(folder, time_to_live="1d")
+    writer = desk_with(folder, time_to_live="1d")
     when = as_datetime(clock[0])
-    scored(desk, "secret", time=when)
-    desk.commit_now()
-    forgotten(desk, "secret")
+    scored(writer, "secret", time=when)
+    writer.commit_now()
+    forgotten(writer, "secret")
     for days, definition in ((0.1, "90d" if early else "1d"), (2, "90d"), (80, "90d")):
         clock[0] = 1_800_000_000_000_000 + int(days * day)
-        asyncio.run(desk.tick())
-        asyncio.run(desk.define("fraud", Definition(time_to_live=definition), "test", None))
+        asyncio.run(writer.tick())
+        asyncio.run(writer.define("fraud", Definition(time_to_live=definition), "test", None))
         with pytest.raises(Refused) as caught:
-            scored(desk, "secret", time=when)
+            scored(writer, "secret", time=when)
         assert "forgotten" == caught.value.name
     clock[0] += 11 * day
-    asyncio.run(desk.tick())
-    assert {} == desk.point("fraud").forgotten
-    desk.release()
+    asyncio.run(writer.tick())
+    assert {} == writer.point("fraud").forgotten
+    writer.release()
     snapshots.make(folder)
     assert snapshots.verified(folder)["snapshots"]
 
@@ -498,14 +498,14 @@ def test_new_costs_refold_the_history_and_give_what_they_would_have_given(tmp_pa
     desks = [desk_with(tmp_path / "a"), desk_with(tmp_path / "b", false_negative=7)]
     for at in range(50):
         score, label = draw.random(), draw.randrange(2)
-        for desk in desks:
-            scored(desk, f"i{at}", score, time=NOW, answer=1)
-            labelled(desk, f"i{at}", label, as_of=NOW)
-    for desk in desks:
-        desk.commit_now()
+        for writer in desks:
+            scored(writer, f"i{at}", score, time=NOW, answer=1)
+            labelled(writer, f"i{at}", label, as_of=NOW)
+    for writer in desks:
+        writer.commit_now()
     asyncio.run(desks[0].define("fraud", Definition(false_negative=7), "test", None))
 
-    ledgers = [desk.point("fraud").ledger for desk in desks]
+    ledgers = [writer.point("fraud").ledger for writer in desks]
     assert ledgers[0].to_bytes() == ledgers[1].to_bytes()
     desks[0].release()
     assert ledgers[1].to_bytes() == state_of(tmp_path / "a")[1]["fraud"]
@@ -516,14 +516,14 @@ def test_new_costs_refold_the_history_and_give_what_they_would_have_given(tmp_pa
 
 def test_an_id_that_is_forgotten_after_new_costs_is_in_no_snapshot(tmp_path):
     folder = tmp_path / "d"
-    desk = filled(folder)
+    writer = filled(folder)
     snapshots.make(folder)  # in which the id is, before the history is folded anew
-    labelled(desk, "id-7", 0, as_of=NOW)
-    desk.commit_now()
-    asyncio.run(desk.define("fraud", Definition(false_negative=7), "test", None))
-    forgotten(desk, "id-7")
-    shown = desk.state.shown()
-    desk.release()
+    labelled(writer, "id-7", 0, as_of=NOW)
+    writer.commit_now()
+    asyncio.run(writer.define("fraud", Definition(false_negative=7), "test", None))
+    forgotten(writer, "id-7")
+    shown = writer.state.shown()
+    writer.release()
 
     assert shown == state_of(folder)[1]
     snapshots.make(folder)
@@ -532,52 +532,55 @@ def test_an_id_that_is_forgotten_after_new_costs_is_in_no_snapshot(tmp_path):
 
 def test_an_id_that_is_forgotten_while_the_history_is_folded_is_forgotten(tmp_path, monkeypatch):
     folder = tmp_path / "d"
-    desk = filled(folder)
-    aside = desk.aside
+    writer = filled(folder)
+    aside = writer.aside
 
     async def slow(work: Any, *given: Any) -> Any:
-        monkeypatch.setattr(desk, "aside", aside)
+        monkeypatch.setattr(writer, "aside", aside)
         made = await aside(work, *given)
-        labelled(desk, "id-7", 0, as_of=NOW)
-        await desk.forget(desk.point("fraud"), Forgetting(["id-7"]), "test")
+        labelled(writer, "id-7", 0, as_of=NOW)
+        await writer.forget(writer.point("fraud"), Forgetting(["id-7"]), "test")
         return made
 
-    monkeypatch.setattr(desk, "aside", slow)
-    asyncio.run(desk.define("fraud", Definition(false_negative=7), "test", None))
-    assert "id-7" not in desk.point("fraud").ledger
-    shown = desk.state.shown()
-    desk.release()
+    monkeypatch.setattr(writer, "aside", slow)
+    asyncio.run(writer.define("fraud", Definition(false_negative=7), "test", None))
+    assert "id-7" not in writer.point("fraud").ledger
+    shown = writer.state.shown()
+    writer.release()
     assert shown == state_of(folder)[1]
 
 
 def test_an_id_that_is_forgotten_while_a_snapshot_is_made_is_not_in_it(tmp_path, monkeypatch):
     folder = tmp_path / "d"
-    desk = filled(folder)
-    desk.log._db.execute("PRAGMA busy_timeout = 0")  # the snapshot keeps the WAL from being cut
+    writer = filled(folder)
+    writer.log._db.execute("PRAGMA busy_timeout = 0")  # the snapshot keeps the WAL from being cut
     names_before = snapshots._names_before
 
     def slow(*given: Any) -> Any:
         found = names_before(*given)
         monkeypatch.setattr(snapshots, "_names_before", names_before)
-        forgotten(desk, "id-8")
+        forgotten(writer, "id-8")
         return found
 
-    forgotten(desk, "id-7")
+    forgotten(writer, "id-7")
     monkeypatch.setattr(snapshots, "_names_before", slow)
     snapshots.make(folder)
     snapshots.make(folder)
     assert snapshots.verified(folder)["snapshots"]
-    desk.release()
+    writer.release()
 
 
 def test_the_loss_under_thresholds_by_segment_is_that_of_the_samples_one_by_one(tmp_path):
-    desk, draw = desk_with(tmp_path / "d", false_negative=3, segments=Segments(2)), random.Random(9)
+    writer, draw = (
+        desk_with(tmp_path / "d", false_negative=3, segments=Segments(2)),
+        random.Random(9),
+    )
     rows = []
     for at in range(80):
         segment = draw.choice(["a", "a/x", "a/y", "b", None])
         row = (segment, round(draw.random(), 1), draw.randrange(2))
-        scored(desk, f"i{at}", row[1], segment=segment)
-        labelled(desk, f"i{at}", row[2])
+        scored(writer, f"i{at}", row[1], segment=segment)
+        labelled(writer, f"i{at}", row[2])
         rows.append(row)
     thresholds = {"": 0.5, "a": 0.3, "a/x": 0.8}
     slow = 0
@@ -588,18 +591,18 @@ def test_the_loss_under_thresholds_by_segment_is_that_of_the_samples_one_by_one(
         answer = score >= thresholds[name]
         slow += 3 * (label and not answer) + (answer and not label)
 
-    assert float(slow) == desk.point("fraud").loss_under(thresholds)
-    desk.release()
+    assert float(slow) == writer.point("fraud").loss_under(thresholds)
+    writer.release()
 
 
 def test_retention_deletes_what_snapshots_replace_and_a_backup_brings_it_back(tmp_path):
     folder = tmp_path / "d"
-    desk = filled(folder)
+    writer = filled(folder)
     snapshots.make(folder)
-    before = desk.state.shown()
+    before = writer.state.shown()
     oldest = min(seq for seq, _ in snapshots.stored(folder))
-    assert oldest == desk.log.delete_until(oldest, desk.now())
-    desk.release()
+    assert oldest == writer.log.delete_until(oldest, writer.now())
+    writer.release()
 
     assert (81, before) == state_of(folder)
     assert oldest + 1 == snapshots.verified(folder)["first"]
@@ -616,25 +619,25 @@ def test_retention_deletes_what_snapshots_replace_and_a_backup_brings_it_back(tm
 
 def test_an_id_of_which_retention_deleted_the_events_can_be_forgotten(tmp_path):
     folder = tmp_path / "d"
-    desk = desk_with(folder)
-    scored(desk, "early")
-    labelled(desk, "early", 1)
-    desk.commit_now()
-    scored(desk, "late")
-    desk.commit_now()
+    writer = desk_with(folder)
+    scored(writer, "early")
+    labelled(writer, "early", 1)
+    writer.commit_now()
+    scored(writer, "late")
+    writer.commit_now()
     snapshots.make(folder)
     oldest = min(seq for seq, _ in snapshots.stored(folder))
-    assert oldest == desk.log.delete_until(oldest, desk.now() + 1)
+    assert oldest == writer.log.delete_until(oldest, writer.now() + 1)
     for path in folder.glob("log.db*"):  # also while the server runs
         assert b"early" not in path.read_bytes(), path
 
     asked = Forgetting(["early", "nobody"])
-    assert 1 == asyncio.run(desk.forget(desk.point("fraud"), asked, "test"))[1]
-    assert ["late"] == list(desk.point("fraud").ledger)
+    assert 1 == asyncio.run(writer.forget(writer.point("fraud"), asked, "test"))[1]
+    assert ["late"] == list(writer.point("fraud").ledger)
     with pytest.raises(Refused):
-        scored(desk, "early")
-    shown = desk.state.shown()
-    desk.release()
+        scored(writer, "early")
+    shown = writer.state.shown()
+    writer.release()
     assert shown == state_of(folder)[1]  # from a snapshot in which it is
     assert [] == snapshots.verified(folder)["snapshots"]
     snapshots.make(folder)
@@ -644,25 +647,25 @@ def test_an_id_of_which_retention_deleted_the_events_can_be_forgotten(tmp_path):
 
 def test_retention_may_delete_what_is_being_forgotten(tmp_path, monkeypatch):
     folder = tmp_path / "d"
-    desk = filled(folder)
+    writer = filled(folder)
     snapshots.make(folder)
-    append = desk.log.append
+    append = writer.log.append
 
     def late(*given: Any) -> None:
-        desk.log.delete_until(40, desk.now() + 1)
+        writer.log.delete_until(40, writer.now() + 1)
         append(*given)
 
-    monkeypatch.setattr(desk.log, "append", late)
-    forgotten(desk, "id-7", "id-30")
-    shown = desk.state.shown()
-    desk.release()
+    monkeypatch.setattr(writer.log, "append", late)
+    forgotten(writer, "id-7", "id-30")
+    shown = writer.state.shown()
+    writer.release()
     assert shown == state_of(folder)[1]
 
 
 def test_what_a_killed_snapshot_left_is_deleted_by_the_next_one_and_by_a_start(tmp_path):
     folder = tmp_path / "d"
-    desk = filled(folder)
-    desk.release()
+    writer = filled(folder)
+    writer.release()
     left = folder / "snapshots" / ".00000000000000000009.snapshot.4711.0a1b2c3d"
     kept = snapshots.stored(folder)
 
@@ -680,21 +683,21 @@ def test_what_a_killed_snapshot_left_is_deleted_by_the_next_one_and_by_a_start(t
 
 def test_a_forgotten_id_leaves_the_wal_once_no_reader_is_in_the_way(tmp_path, monkeypatch):
     monkeypatch.setattr("limen.service.log._PATIENCE", 50)
-    desk = desk_with(tmp_path / "d")
-    scored(desk, "secret")
-    desk.commit_now()
+    writer = desk_with(tmp_path / "d")
+    scored(writer, "secret")
+    writer.commit_now()
     wal = tmp_path / "d" / "log.db-wal"
     with Reader(tmp_path / "d") as reader, reader.still():
         reader.end()
-        forgotten(desk, "secret")
+        forgotten(writer, "secret")
         assert b"secret" in wal.read_bytes()
-        scored(desk, "b")
-        desk.commit_now()
-    scored(desk, "c")
-    desk.commit_now()
+        scored(writer, "b")
+        writer.commit_now()
+    scored(writer, "c")
+    writer.commit_now()
     for path in (tmp_path / "d").glob("log.db*"):
         assert b"secret" not in path.read_bytes(), path
-    desk.release()
+    writer.release()
 
 
 def test_ids_are_found_in_spans_and_in_the_tail(tmp_path, monkeypatch):
@@ -710,26 +713,26 @@ def test_ids_are_found_in_spans_and_in_the_tail(tmp_path, monkeypatch):
 
 
 def test_the_clock_never_goes_back(tmp_path, monkeypatch):
-    desk = desk_with(tmp_path / "d")
-    scored(desk, "a")
-    then = desk.state.at
+    writer = desk_with(tmp_path / "d")
+    scored(writer, "a")
+    then = writer.state.at
     monkeypatch.setattr("limen.service.clock.shown", lambda: then - 10**8)
-    scored(desk, "b")
+    scored(writer, "b")
 
-    assert then == desk.state.at
+    assert then == writer.state.at
     assert as_datetime(then) <= datetime.now(UTC)
-    desk.release()
+    writer.release()
 
 
 def test_a_point_with_a_capacity_shows_by_how_much_its_optimum_can_be_missed(tmp_path):
     for place, given in enumerate(
         ({}, {"memory": Keep("fading", "30d")}, {"segments": Segments(1)})
     ):
-        desk = desk_with(tmp_path / str(place), capacity=8, **given)
+        writer = desk_with(tmp_path / str(place), capacity=8, **given)
         for id in range(60):
-            scored(desk, str(id), id * 37 % 60 / 60)
-            labelled(desk, str(id), id % 3 == 0)
-        point = desk.state.points["fraud"]
+            scored(writer, str(id), id * 37 % 60 / 60)
+            labelled(writer, str(id), id % 3 == 0)
+        point = writer.state.points["fraud"]
         assert point.bounds().keys() == point.optima().keys()
         assert 0 <= point.bounds()[""] <= 20
     for given in ({"memory": Keep("period", "30d")}, {"change": Change("automatic")}):

@@ -12,7 +12,7 @@ from test_serve_log import filled
 
 from limen import Client
 from limen.service import snapshots
-from limen.service.desk import Desk
+from limen.service.writer import Writer
 
 PATH = "/v1/points/fraud"
 
@@ -52,19 +52,19 @@ def test_a_log_that_is_accepted_without_its_end_has_other_tags(tmp_path):
     """As the seqs that were lost are given again."""
     tags = []
     for _ in range(2):
-        desk = filled(tmp_path / "d", 2)
-        point = desk.point("fraud")
-        tags.append((point.version.tag(desk.era), point.tag(desk.era)))
-        desk.release()
+        writer = filled(tmp_path / "d", 2)
+        point = writer.point("fraud")
+        tags.append((point.version.tag(writer.era), point.tag(writer.era)))
+        writer.release()
         snapshots.verified(tmp_path / "d", accept=True)
     assert not set(tags[0]) & set(tags[1])
-    desk = Desk(tmp_path / "d", lambda message: None)
-    again = desk.era
-    desk.release()
+    writer = Writer(tmp_path / "d", lambda message: None)
+    again = writer.era
+    writer.release()
     snapshots.verified(tmp_path / "d")
-    desk = Desk(tmp_path / "d", lambda message: None)
-    assert again == desk.era  # neither a start nor a look renews it
-    desk.release()
+    writer = Writer(tmp_path / "d", lambda message: None)
+    assert again == writer.era  # neither a start nor a look renews it
+    writer.release()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ int to_answer(PyObject* given) {
 }
 
 // The weight of a score whose label is to come.
-Amount to_score_weight(const Keeper& keeper, nb::handle model, PyObject* given, double& size) {
+Amount to_score_weight(const MemoryHandle& keeper, nb::handle model, PyObject* given,
+                       double& size) {
     if (keeper.settings().labelled)
         return to_weight(keeper, given, keeper.settings().costs.false_positive, nothing_added,
                          size);
@@ -42,7 +43,7 @@ Amount to_score_weight(const Keeper& keeper, nb::handle model, PyObject* given, 
 }
 
 // The number of the group of a score, which is made where it is new: all before any lock.
-std::uint32_t to_group(PyObject* self, const Keeper& keeper, PyObject* given) {
+std::uint32_t to_group(PyObject* self, const MemoryHandle& keeper, PyObject* given) {
     const bool known = given && given != Py_None;
     if (!keeper.grouped()) {
         if (!known) return 0;
@@ -61,14 +62,14 @@ std::uint32_t to_group(PyObject* self, const Keeper& keeper, PyObject* given) {
 PyObject* ledger_score(PyObject* self, PyObject* const* given, Py_ssize_t count,
                        PyObject* keywords) {
     return guarded([&]() -> PyObject* {
-        LedgerBook& ledger = instance<LedgerBook>(self);
-        const Keeper& keeper = keeper_of(ledger);
+        LedgerObject& ledger = instance<LedgerObject>(self);
+        const MemoryHandle& keeper = keeper_of(ledger);
         PyObject* args[6] = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
         if (!keywords && count >= 2 && count <= 4)
             std::copy(given, given + count, args);
         else
             parse({"score", score_names, 6, 4, 2}, given, count, keywords, args);
-        Asked asked{nothing_changed};
+        Request asked{nothing_changed};
         asked.score = keeper.direction().turn(to_score(args[1], nothing_added));
         asked.amount = to_score_weight(keeper, ledger.model, args[3], asked.size);
         const int answer = to_answer(args[4]);
@@ -81,9 +82,9 @@ PyObject* ledger_score(PyObject* self, PyObject* const* given, Py_ssize_t count,
         const bool missing = !timed && keeper.must_be_dated().value_or(false);
         asked.group = args[5];
         asked.number = to_group(self, keeper, args[5]);
-        const Done done =
-            attempt<Keeper::Turn>(ledger, missing ? nullptr : &moment, asked, [&](auto& memory) {
-                if (missing && !memory.has_score(id)) return Done{MemoryRefusal::no_time};
+        const Result done = attempt<MemoryHandle::Turn>(
+            ledger, missing ? nullptr : &moment, asked, [&](auto& memory) {
+                if (missing && !memory.has_score(id)) return Result{MemoryRefusal::no_time};
                 const Time* time = timed ? &moment.time : nullptr;
                 return score_on_trial(ledger, memory, id, asked, time, [&] {
                     return memory.score(id, asked.score, asked.amount, time, answer, asked.number);
@@ -101,8 +102,8 @@ struct Outcome {
     bool dated = false;
 };
 
-Outcome to_outcome(const Keeper& keeper, PyObject* const* given, Py_ssize_t count,
-                   PyObject* keywords, Asked& asked) {
+Outcome to_outcome(const MemoryHandle& keeper, PyObject* const* given, Py_ssize_t count,
+                   PyObject* keywords, Request& asked) {
     static constexpr const char* labelled[] = {"id", "label", "as_of"};
     static constexpr const char* losses[] = {"id", "below", "above", "as_of"};
     const bool plain = keeper.settings().labelled;
@@ -126,8 +127,8 @@ Outcome to_outcome(const Keeper& keeper, PyObject* const* given, Py_ssize_t coun
         outcome.losses = to_losses(keeper, args[1], args[2], nothing_changed, asked.size);
     PyObject* as_of = args[wanted];
     if (as_of && as_of != Py_None) {
-        outcome.as_of = to_moment(as_of, keeper.must_be_dated(&Keeper::as_of), "as_of");
-        asked.calendar = &Keeper::as_of;
+        outcome.as_of = to_moment(as_of, keeper.must_be_dated(&MemoryHandle::as_of), "as_of");
+        asked.calendar = &MemoryHandle::as_of;
         outcome.dated = true;
         asked.time = as_of;
     }
@@ -137,11 +138,11 @@ Outcome to_outcome(const Keeper& keeper, PyObject* const* given, Py_ssize_t coun
 PyObject* ledger_label(PyObject* self, PyObject* const* given, Py_ssize_t count,
                        PyObject* keywords) {
     return guarded([&]() -> PyObject* {
-        LedgerBook& ledger = instance<LedgerBook>(self);
-        Asked asked{nothing_changed};
+        LedgerObject& ledger = instance<LedgerObject>(self);
+        Request asked{nothing_changed};
         const Outcome outcome = to_outcome(keeper_of(ledger), given, count, keywords, asked);
         const OneId id(asked.id);
-        const Done done = attempt<Keeper::Turn>(
+        const Result done = attempt<MemoryHandle::Turn>(
             ledger, outcome.dated ? &outcome.as_of : nullptr, asked, [&](auto& memory) {
                 return label_on_trial(ledger, memory, id, [&] {
                     return memory.label(id, outcome.label, outcome.losses,
@@ -155,9 +156,9 @@ PyObject* ledger_label(PyObject* self, PyObject* const* given, Py_ssize_t count,
 PyObject* ledger_forget(PyObject* self, PyObject* given) {
     return guarded([&]() -> PyObject* {
         const OneId id(given);
-        Asked asked{nothing_changed};
-        LedgerBook& ledger = instance<LedgerBook>(self);
-        const Done done = attempt<Keeper::Turn>(ledger, nullptr, asked, [&](auto& memory) {
+        Request asked{nothing_changed};
+        LedgerObject& ledger = instance<LedgerObject>(self);
+        const Result done = attempt<MemoryHandle::Turn>(ledger, nullptr, asked, [&](auto& memory) {
             return forget_on_trial(ledger, memory, id);
         });
         return PyBool_FromLong(done.yes);
@@ -170,7 +171,7 @@ PyObject* ledger_forget(PyObject* self, PyObject* given) {
 PyObject* ledger_known(PyObject* self, PyObject* given) {
     return guarded([&]() -> PyObject* {
         const OneId id(given);
-        Keeper& keeper = keeper_of(instance<LedgerBook>(self));
+        MemoryHandle& keeper = keeper_of(instance<LedgerObject>(self));
         Entry entry{};
         std::optional<Time> as_of;
         bool found = false;
@@ -204,7 +205,7 @@ PyObject* ledger_known(PyObject* self, PyObject* given) {
 PyObject* ledger_group_of(PyObject* self, PyObject* given) {
     return guarded([&]() -> PyObject* {
         const OneId id(given);
-        Keeper& keeper = keeper_of(instance<LedgerBook>(self));
+        MemoryHandle& keeper = keeper_of(instance<LedgerObject>(self));
         std::optional<std::uint32_t> group;
         {
             ObjectLock::Guard guard(keeper.lock());
@@ -221,7 +222,7 @@ int ledger_contains(PyObject* self, PyObject* given) {
     int found = -1;
     guarded([&]() -> PyObject* {
         const OneId id(given);
-        Keeper& keeper = keeper_of(instance<LedgerBook>(self));
+        MemoryHandle& keeper = keeper_of(instance<LedgerObject>(self));
         ObjectLock::Guard guard(keeper.lock());
         found = keeper.with([&](const auto& memory) { return memory.contains(id); });
         return nullptr;
@@ -233,26 +234,26 @@ Py_ssize_t ledger_length(PyObject* self) {
     Py_ssize_t length = -1;
     guarded([&]() -> PyObject* {
         length = static_cast<Py_ssize_t>(
-            read(instance<LedgerBook>(self), [](const auto& memory) { return memory.ids(); }));
+            read(instance<LedgerObject>(self), [](const auto& memory) { return memory.ids(); }));
         return nullptr;
     });
     return length;
 }
 
-double answers_cost(LedgerBook& ledger) {
-    Keeper& keeper = keeper_of(ledger);
+double answers_cost(LedgerObject& ledger) {
+    MemoryHandle& keeper = keeper_of(ledger);
     if (keeper.settings().keep == Keep::fading)
         return keeper.number(1) *
                read(ledger, [](const auto& memory) { return memory.faded_cost(); });
     return keeper.number(read(ledger, [](const auto& memory) { return memory.cost(); }));
 }
 
-double answers_cost_ever(LedgerBook& ledger) {
+double answers_cost_ever(LedgerObject& ledger) {
     return keeper_of(ledger).number(read(ledger, [](const auto& memory) { return memory.ever(); }));
 }
 
-double answers_regret(LedgerBook& ledger) {
-    Keeper& keeper = keeper_of(ledger);
+double answers_regret(LedgerObject& ledger) {
+    MemoryHandle& keeper = keeper_of(ledger);
     if (keeper.settings().keep == Keep::fading) {
         const auto [cost, loss, scale] = read(ledger, [](const auto& memory) {
             return std::tuple(memory.faded_cost(), memory.loss(), memory.scale());
@@ -301,7 +302,7 @@ PyMethodDef ledger_methods[] = {
      "False\n"},
     {"_known", ledger_known, METH_O, nullptr},
     {"_group_of", ledger_group_of, METH_O, nullptr},
-    {"advance", advance<LedgerBook>, METH_O,
+    {"advance", advance<LedgerObject>, METH_O,
      "advance($self, time)\n--\n\n"
      "Let the clock show this time, if it is the latest so far.\n\n"
      "O(1) for each score that has run out, and what the model takes for each sample that has\n"
@@ -326,7 +327,7 @@ void set_account(nb::tuple costs, MemorySettings& settings, LossScale& account) 
 // Take a window that is empty and belongs to nobody.
 void adopt_window(Window& window, const MemorySettings& settings, const LossScale& account,
                   std::optional<bool> dated) {
-    Keeper& keeper = keeper_of(window);
+    MemoryHandle& keeper = keeper_of(window);
     bool adopted = false;
     std::size_t samples = 0;
     {
@@ -348,16 +349,17 @@ void adopt_window(Window& window, const MemorySettings& settings, const LossScal
 
 // `periods` are time_to_live, maturity, correctable, horizon, max_ahead and the window's own.
 // `groups` is None, or what shows the groups, of which `model` is that of all samples.
-void begin_ledger(LedgerBook* self, nb::handle model, nb::tuple periods, nb::tuple costs,
+void begin_ledger(LedgerObject* self, nb::handle model, nb::tuple periods, nb::tuple costs,
                   nb::handle groups, std::uint64_t at_least) {
-    LedgerBook ledger;
+    LedgerObject ledger;
     ledger.model = nb::borrow(groups.is_none() ? model : groups);
-    const bool over_window = nb::isinstance<Window>(model) && !nb::isinstance<LedgerBook>(model);
+    const bool over_window = nb::isinstance<Window>(model) && !nb::isinstance<LedgerObject>(model);
     if (over_window)
         ledger.keeper = instance<Window>(model.ptr()).keeper;
     else
-        ledger.keeper = std::make_shared<Keeper>(parts_of(model), MemorySettings{}, std::nullopt);
-    Keeper& keeper = keeper_of(ledger);
+        ledger.keeper =
+            std::make_shared<MemoryHandle>(parts_of(model), MemorySettings{}, std::nullopt);
+    MemoryHandle& keeper = keeper_of(ledger);
     MemorySettings settings = keeper.settings();
     std::optional<Time> own;
     const std::optional<bool> dated =
@@ -374,13 +376,13 @@ void begin_ledger(LedgerBook* self, nb::handle model, nb::tuple periods, nb::tup
     }
     if (!groups.is_none())
         keeper.begin_groups(over_window ? instance<Window>(model.ptr()).model : nb::borrow(model));
-    new (self) LedgerBook(std::move(ledger));
+    new (self) LedgerObject(std::move(ledger));
 }
 
 // Take a new model or window, which nobody else has, for a group inside of another.
 std::uint32_t add_group(nb::handle self, nb::handle model, std::uint32_t inside) {
-    LedgerBook& ledger = checked<LedgerBook>(self);
-    Keeper& keeper = keeper_of(ledger);
+    LedgerObject& ledger = checked<LedgerObject>(self);
+    MemoryHandle& keeper = keeper_of(ledger);
     if (!nb::isinstance<Window>(model))
         return keeper.add_group(nb::borrow(model), inside, "Ledger");
     Window& window = instance<Window>(model.ptr());
@@ -395,11 +397,11 @@ std::uint32_t add_group(nb::handle self, nb::handle model, std::uint32_t inside)
 // ---- the trials of candidate thresholds ----
 
 // Terms and trial change in one call, between which no handler of a signal runs.
-void begin_trial(LedgerBook& ledger, std::uint32_t group, double lower, double upper,
+void begin_trial(LedgerObject& ledger, std::uint32_t group, double lower, double upper,
                  nb::handle age, nb::dict terms) {
     std::optional<Time> period;
     set_periods(nb::make_tuple(age), {&period});
-    Keeper& keeper = keeper_of(ledger);
+    MemoryHandle& keeper = keeper_of(ledger);
     ledger.trial_terms[nb::int_(group)] = terms;
     ObjectLock::Guard guard(keeper.lock());
     const auto since = keeper.with([](const auto& memory) { return memory.newest(); });
@@ -407,8 +409,8 @@ void begin_trial(LedgerBook& ledger, std::uint32_t group, double lower, double u
                                    CandidateTrial(lower, upper, period.value_or(Time{}), since));
 }
 
-void end_trial(LedgerBook& ledger, std::uint32_t group, nb::dict terms) {
-    Keeper& keeper = keeper_of(ledger);
+void end_trial(LedgerObject& ledger, std::uint32_t group, nb::dict terms) {
+    MemoryHandle& keeper = keeper_of(ledger);
     ledger.trial_terms[nb::int_(group)] = terms;
     ObjectLock::Guard guard(keeper.lock());
     ledger.trials.erase(group);
@@ -416,8 +418,8 @@ void end_trial(LedgerBook& ledger, std::uint32_t group, nb::dict terms) {
 
 // What `body` makes of the trial of a group at the time of the clock; none where there is none.
 template <class Body>
-auto looked_at(LedgerBook& ledger, std::uint32_t group, Body&& body) {
-    Keeper& keeper = keeper_of(ledger);
+auto looked_at(LedgerObject& ledger, std::uint32_t group, Body&& body) {
+    MemoryHandle& keeper = keeper_of(ledger);
     ObjectLock::Guard guard(keeper.lock());
     std::optional<decltype(body(std::declval<const CandidateTrial&>()))> found;
     if (const auto at = ledger.trials.find(group); at != ledger.trials.end()) {
@@ -433,7 +435,7 @@ auto looked_at(LedgerBook& ledger, std::uint32_t group, Body&& body) {
 using TrialCounts =
     nb::typed<nb::tuple, nb::typed<nb::list, nb::typed<nb::tuple, nb::any, int, int, int>>, int,
               bool>;
-nb::typed<nb::object, std::optional<TrialCounts>> trial_counts(LedgerBook& ledger,
+nb::typed<nb::object, std::optional<TrialCounts>> trial_counts(LedgerObject& ledger,
                                                                std::uint32_t group) {
     struct Row {
         Amount weight;
@@ -459,7 +461,7 @@ nb::typed<nb::object, std::optional<TrialCounts>> trial_counts(LedgerBook& ledge
     return nb::make_tuple(rows, found->waiting, found->lost);
 }
 
-nb::typed<nb::object, std::optional<nb::bytes>> trial_state(LedgerBook& ledger,
+nb::typed<nb::object, std::optional<nb::bytes>> trial_state(LedgerObject& ledger,
                                                             std::uint32_t group) {
     const auto state =
         looked_at(ledger, group, [](const CandidateTrial& trial) { return trial.state(); });
@@ -467,7 +469,7 @@ nb::typed<nb::object, std::optional<nb::bytes>> trial_state(LedgerBook& ledger,
     return nb::bytes(state->data(), state->size());
 }
 
-void restore_trial(LedgerBook& ledger, std::uint32_t group, nb::bytes state) {
+void restore_trial(LedgerObject& ledger, std::uint32_t group, nb::bytes state) {
     std::optional<CandidateTrial> found =
         CandidateTrial::restored(std::string(static_cast<const char*>(state.data()), state.size()));
     if (!found) refuse(PyExc_ValueError, "a trial that no samples could have left");
@@ -477,10 +479,10 @@ void restore_trial(LedgerBook& ledger, std::uint32_t group, nb::bytes state) {
 
 }  // namespace
 
-nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module) {
+nb::class_<LedgerObject, Window> bind_ledger(nb::module_& module) {
     auto ledger =
-        memory_class<LedgerBook>(module, "Ledger", ledger_methods, ledger_length,
-                                 {Py_sq_contains, reinterpret_cast<void*>(&ledger_contains)});
+        memory_class<LedgerObject>(module, "Ledger", ledger_methods, ledger_length,
+                                   {Py_sq_contains, reinterpret_cast<void*>(&ledger_contains)});
     ledger
         .def("__init__", &begin_ledger, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
              nb::arg())
@@ -488,42 +490,42 @@ nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module) {
         .def("_begin_trial",
              [](nb::handle self, std::uint32_t group, double lower, double upper, nb::handle age,
                 nb::dict terms) {
-                 begin_trial(checked<LedgerBook>(self), group, lower, upper, age, terms);
+                 begin_trial(checked<LedgerObject>(self), group, lower, upper, age, terms);
              })
         .def("_end_trial",
              [](nb::handle self, std::uint32_t group, nb::dict terms) {
-                 end_trial(checked<LedgerBook>(self), group, terms);
+                 end_trial(checked<LedgerObject>(self), group, terms);
              })
         .def("_trial_counts",
              [](nb::handle self, std::uint32_t group) {
-                 return trial_counts(checked<LedgerBook>(self), group);
+                 return trial_counts(checked<LedgerObject>(self), group);
              })
         .def("_trial_state",
              [](nb::handle self, std::uint32_t group) {
-                 return trial_state(checked<LedgerBook>(self), group);
+                 return trial_state(checked<LedgerObject>(self), group);
              })
         .def("_restore_trial",
              [](nb::handle self, std::uint32_t group, nb::bytes state) {
-                 restore_trial(checked<LedgerBook>(self), group, state);
+                 restore_trial(checked<LedgerObject>(self), group, state);
              })
         .def_prop_ro("_trial_terms",
-                     method<LedgerBook>([](LedgerBook& ledger) { return ledger.trial_terms; }))
-        .def_prop_ro("cost", method<LedgerBook>(&answers_cost),
+                     method<LedgerObject>([](LedgerObject& ledger) { return ledger.trial_terms; }))
+        .def_prop_ro("cost", method<LedgerObject>(&answers_cost),
                      "What the answers given cost, for the samples that count now. O(1).")
-        .def_prop_ro("cost_ever", method<LedgerBook>(&answers_cost_ever),
+        .def_prop_ro("cost_ever", method<LedgerObject>(&answers_cost_ever),
                      "The same for all samples that ever came to count, also if they left a "
                      "window. O(1).")
-        .def_prop_ro("regret", method<LedgerBook>(&answers_regret),
+        .def_prop_ro("regret", method<LedgerObject>(&answers_regret),
                      "How much `cost` exceeds the loss of the cheapest threshold in hindsight. "
                      "O(1).\n\n"
                      "It compares on the same samples, those that count now, and is exact. It is "
                      "negative when\nthresholds that moved did better than any single one.")
-        .def_prop_ro("expired", method<LedgerBook>([](LedgerBook& self) {
+        .def_prop_ro("expired", method<LedgerObject>([](LedgerObject& self) {
                          return read(self, [](const auto& memory) { return memory.expired(); });
                      }),
                      "How many scores got no label, and labels no score, in their time to live.")
         .def_prop_ro(
-            "pending", method<LedgerBook>([](LedgerBook& self) {
+            "pending", method<LedgerObject>([](LedgerObject& self) {
                 return read(self, [](const auto& memory) {
                     const StateCounts of = memory.states();
                     return of.waiting + of.open + of.young;

@@ -70,7 +70,8 @@ ModelParts parts_of(nb::handle model) {
 
 // ---- keepers ----
 
-Keeper::Keeper(const ModelParts& model, const MemorySettings& settings, std::optional<bool> dated)
+MemoryHandle::MemoryHandle(const ModelParts& model, const MemorySettings& settings,
+                           std::optional<bool> dated)
     : model_(model), settings_(settings), account_(model.scale), dated_(dated) {
     settings_.labelled = model.labelled;
     settings_.costs = settings_.account = model.costs;
@@ -79,14 +80,14 @@ Keeper::Keeper(const ModelParts& model, const MemorySettings& settings, std::opt
     make();
 }
 
-Keeper::~Keeper() {
+MemoryHandle::~MemoryHandle() {
     if (!claimed_) return;
     ObjectLock::Guard guard(lock());
     model_.belonging->owner = nullptr;
     for (const ModelParts& other : others_) other.belonging->owner = nullptr;
 }
 
-void Keeper::make() {
+void MemoryHandle::make() {
     const MemoryOptions options{.key = hash_key()};
     if (model_.cut)
         cut_ = std::make_unique<Memory<CutTree>>(*model_.cut, settings_, options);
@@ -96,7 +97,7 @@ void Keeper::make() {
         bounded_ = std::make_unique<Memory<RunTree<>>>(*model_.bounded, settings_, options);
 }
 
-void Keeper::claim(const char* owner) {
+void MemoryHandle::claim(const char* owner) {
     std::size_t held = 0;
     const char* other = nullptr;
     {
@@ -118,9 +119,9 @@ void Keeper::claim(const char* owner) {
                "through update_many().");
 }
 
-void Keeper::begin_groups(nb::object model) { members_.push_back(std::move(model)); }
+void MemoryHandle::begin_groups(nb::object model) { members_.push_back(std::move(model)); }
 
-std::uint32_t Keeper::add_group(nb::object model, std::uint32_t inside, const char* owner) {
+std::uint32_t MemoryHandle::add_group(nb::object model, std::uint32_t inside, const char* owner) {
     const ModelParts parts = parts_of(model);
     const std::optional<std::uint32_t> number = take_group(parts, inside, owner, std::move(model));
     if (!number)
@@ -130,10 +131,10 @@ std::uint32_t Keeper::add_group(nb::object model, std::uint32_t inside, const ch
 }
 
 // None where the model is not like ours, holds samples, or is in use.
-std::optional<std::uint32_t> Keeper::take_group(const ModelParts& parts, std::uint32_t inside,
-                                                const char* owner, nb::object model) {
+std::optional<std::uint32_t> MemoryHandle::take_group(const ModelParts& parts, std::uint32_t inside,
+                                                      const char* owner, nb::object model) {
     ObjectLock::Guard guard(lock());
-    Belonging& belonging = *parts.belonging;
+    Ownership& belonging = *parts.belonging;
     if (!parts.cut != !model_.cut || !parts.hull != !model_.hull || inside >= groups())
         return std::nullopt;
     make_room(others_);
@@ -156,8 +157,8 @@ std::optional<std::uint32_t> Keeper::take_group(const ModelParts& parts, std::ui
     return number;
 }
 
-void Keeper::adopt(const MemorySettings& settings, const LossScale& account,
-                   std::optional<bool> dated) {
+void MemoryHandle::adopt(const MemorySettings& settings, const LossScale& account,
+                         std::optional<bool> dated) {
     const MemorySettings before = settings_;
     settings_ = settings;
     try {
@@ -172,12 +173,12 @@ void Keeper::adopt(const MemorySettings& settings, const LossScale& account,
 
 // ---- what others read during long work ----
 
-std::uint32_t Keeper::publish(std::size_t steps) noexcept {
+std::uint32_t MemoryHandle::publish(std::size_t steps) noexcept {
     const auto published = groups() <= steps / 8 ? static_cast<std::uint32_t>(groups()) : 1;
     with([&](const auto& memory) {
         before_ = MemoryBefore(memory, times);
         for (std::uint32_t of = 0; of < published; ++of) {
-            Before& before = model(of).belonging->before;
+            PublishedAnswers& before = model(of).belonging->before;
             model(of).with([&](const auto& held) { before.publish(held, steps); });
             before.set_fading(memory.scale(of), memory.base(of));
         }
@@ -186,16 +187,16 @@ std::uint32_t Keeper::publish(std::size_t steps) noexcept {
     return published;
 }
 
-void Keeper::end(std::uint32_t published) noexcept {
+void MemoryHandle::end(std::uint32_t published) noexcept {
     at_work_.store(false, std::memory_order_relaxed);
     for (std::uint32_t of = 0; of < published; ++of) model(of).belonging->before.end();
 }
 
-void Keeper::tidy(std::uint32_t published) noexcept {
+void MemoryHandle::tidy(std::uint32_t published) noexcept {
     for (std::uint32_t of = 0; of < published; ++of) model(of).belonging->before.tidy();
 }
 
-Denial Keeper::denial(MemoryRefusal refusal, double size) const {
+Denial MemoryHandle::denial(MemoryRefusal refusal, double size) const {
     const auto found = [&](const auto& held) {
         Denial denial;
         denial.refusal =
@@ -212,7 +213,7 @@ Denial Keeper::denial(MemoryRefusal refusal, double size) const {
 
 namespace {
 
-[[noreturn]] void refuse_amount(const Keeper& keeper, Refusal refusal, const char* name,
+[[noreturn]] void refuse_amount(const MemoryHandle& keeper, Refusal refusal, const char* name,
                                 double value, double size, const char* outcome) {
     if (refusal == Refusal::lost) refuse_lost(keeper.unit(), name, value, outcome);
     Denial denial;
@@ -221,7 +222,7 @@ namespace {
     refuse(denial, keeper.unit(), outcome);
 }
 
-Refusal measure_number(const Keeper& keeper, const Number& number, std::int64_t cost,
+Refusal measure_number(const MemoryHandle& keeper, const Number& number, std::int64_t cost,
                        std::int64_t& word, std::uint8_t& bits) {
     const Keep keep = keeper.settings().keep;
     return number.whole ? measure_amount(number.integer, keeper.unit(), cost, keep, word, bits)
@@ -230,8 +231,8 @@ Refusal measure_number(const Keeper& keeper, const Number& number, std::int64_t 
 
 }  // namespace
 
-Amount any_to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, const char* outcome,
-                     double& size) {
+Amount any_to_weight(const MemoryHandle& keeper, PyObject* given, std::int64_t cost,
+                     const char* outcome, double& size) {
     if (!given) refuse_amount(keeper, keeper.one_refusal, "weight", 1, size, outcome);
     const Number weight = to_number(given, "weight");
     if (!(weight.real >= 0) || std::isinf(weight.real))
@@ -244,7 +245,7 @@ Amount any_to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, c
     return amount;
 }
 
-Amount to_losses(const Keeper& keeper, PyObject* below, PyObject* above, const char* outcome,
+Amount to_losses(const MemoryHandle& keeper, PyObject* below, PyObject* above, const char* outcome,
                  double& size) {
     const char* const names[2] = {"below", "above"};
     PyObject* const given[2] = {below, above};
@@ -266,7 +267,7 @@ Amount to_losses(const Keeper& keeper, PyObject* below, PyObject* above, const c
     return amount;
 }
 
-nb::object from_amount(const Keeper& keeper, const Amount& amount) {
+nb::object from_amount(const MemoryHandle& keeper, const Amount& amount) {
     if (amount.bits == Amount::real) return nb::float_(std::bit_cast<double>(amount.first));
     const LossScale scale{keeper.unit().automatic ? 1 : keeper.unit().numerator,
                           keeper.unit().automatic ? 1 : keeper.unit().denominator};
@@ -278,7 +279,7 @@ nb::object from_amount(const Keeper& keeper, const Amount& amount) {
 
 namespace {
 
-[[noreturn]] void refuse_far(const Keeper& keeper, PyObject* time) {
+[[noreturn]] void refuse_far(const MemoryHandle& keeper, PyObject* time) {
     const MemorySettings& settings = keeper.settings();
     if (!time)
         refuse(
@@ -312,7 +313,8 @@ namespace {
                nothing_changed);
 }
 
-[[noreturn]] void refuse_other_score(const Keeper& keeper, const Done& done, const Asked& asked) {
+[[noreturn]] void refuse_other_score(const MemoryHandle& keeper, const Result& done,
+                                     const Request& asked) {
     if (done.group != asked.number)
         refuse(PyExc_ValueError, "id " + shown(asked.id) + " belongs to another group already" +
                                      (asked.group ? ", got " + shown(asked.group) : std::string()) +
@@ -328,15 +330,15 @@ namespace {
 
 }  // namespace
 
-std::unique_ptr<Obstacle> obstacle_of(const Window& window, const Moment* moment, const Done& done,
-                                      const Asked& asked) {
-    const Keeper& keeper = *window.keeper;
+std::unique_ptr<Obstacle> obstacle_of(const Window& window, const Moment* moment,
+                                      const Result& done, const Request& asked) {
+    const MemoryHandle& keeper = *window.keeper;
     const bool other = moment && !keeper.comparable(*moment, asked.calendar);
     return std::make_unique<Obstacle>(
         Obstacle{window.adopted, other, done, keeper.denial(done.refusal, asked.size)});
 }
 
-void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked) {
+void refuse(const MemoryHandle& keeper, const Obstacle& obstacle, const Request& asked) {
     if (obstacle.adopted) refuse_owned("window", "Ledger", nothing_added);
     if (obstacle.other_calendar && !asked.time)  // of all that another object knows
         refuse(PyExc_TypeError,
@@ -345,11 +347,12 @@ void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked) 
                    nothing_changed);
     if (obstacle.other_calendar)
         refuse(PyExc_TypeError,
-               (asked.calendar == &Keeper::times ? "time is " : "as_of is ") + shown(asked.time) +
+               (asked.calendar == &MemoryHandle::times ? "time is " : "as_of is ") +
+                   shown(asked.time) +
                    ", but earlier ones are of another kind. Give all times as numbers or all as "
                    "datetimes, and these all with a time zone or all without." +
                    nothing_changed);
-    const Done& done = obstacle.done;
+    const Result& done = obstacle.done;
     switch (done.refusal) {
         case MemoryRefusal::far_time:
             refuse_far(keeper, asked.time);
@@ -393,7 +396,7 @@ double to_score(PyObject* given, const char* outcome) {
 }
 
 nb::object newest_of(Window& window) {
-    Keeper& keeper = keeper_of(window);
+    MemoryHandle& keeper = keeper_of(window);
     std::optional<Time> newest;
     Calendar calendar;
     if (const MemoryBefore* before = keeper.before()) {

@@ -31,7 +31,7 @@ struct ModelParts {
     OnlineCut* cut = nullptr;  // one of the three
     OnlineHull* hull = nullptr;
     BoundedHeld* bounded = nullptr;
-    Belonging* belonging = nullptr;
+    Ownership* belonging = nullptr;
     Unit unit;
     LossScale scale;
     bool labelled = true;
@@ -83,12 +83,13 @@ private:
 
 // A memory and the samples it works on. It is locked by the lock of the model, so that nobody sees
 // the one without the other. A ledger and the window that it was given share one.
-class Keeper {
+class MemoryHandle {
 public:
-    Keeper(const ModelParts& model, const MemorySettings& settings, std::optional<bool> dated);
-    ~Keeper();
-    Keeper(const Keeper&) = delete;
-    Keeper& operator=(const Keeper&) = delete;
+    MemoryHandle(const ModelParts& model, const MemorySettings& settings,
+                 std::optional<bool> dated);
+    ~MemoryHandle();
+    MemoryHandle(const MemoryHandle&) = delete;
+    MemoryHandle& operator=(const MemoryHandle&) = delete;
 
     template <class Body>
     LIMEN_INLINE auto with(Body&& body) const {
@@ -106,13 +107,14 @@ public:
     void adopt(const MemorySettings& settings, const LossScale& account, std::optional<bool> dated);
 
     // While locked: whether a time can be compared with earlier ones of this calendar.
-    bool comparable(const Moment& moment, SharedCalendar Keeper::*calendar) const {
+    bool comparable(const Moment& moment, SharedCalendar MemoryHandle::*calendar) const {
         const Calendar known = this->*calendar;
         return known == Calendar::unknown || known == moment.calendar;
     }
     // What periods or earlier times say that a time must be. Read without a lock: what another
     // thread makes of it meanwhile shows in comparable().
-    std::optional<bool> must_be_dated(SharedCalendar Keeper::*calendar = &Keeper::times) const {
+    std::optional<bool> must_be_dated(
+        SharedCalendar MemoryHandle::*calendar = &MemoryHandle::times) const {
         const Calendar known = this->*calendar;
         if (dated_ || known == Calendar::unknown) return dated_;
         return known != Calendar::numbers;
@@ -146,7 +148,7 @@ public:
                    ? &before_
                    : nullptr;
     }
-    const Before* before(std::uint32_t of) const {
+    const PublishedAnswers* before(std::uint32_t of) const {
         return before() && model(of).belonging->before.published() ? &model(of).belonging->before
                                                                    : nullptr;
     }
@@ -155,20 +157,20 @@ public:
     // without it, during which others read what was true before.
     class Turn {
     public:
-        LIMEN_INLINE Turn(Keeper& keeper, std::size_t) : guard_(keeper.lock()) {}
+        LIMEN_INLINE Turn(MemoryHandle& keeper, std::size_t) : guard_(keeper.lock()) {}
 
     private:
         ObjectLock::Guard guard_;
     };
     class Work {
     public:
-        Work(Keeper& keeper, std::size_t steps)
+        Work(MemoryHandle& keeper, std::size_t steps)
             : tidy_{keeper}, guard_(keeper.lock(), [&] { tidy_.groups = keeper.publish(steps); }) {}
         ~Work() { tidy_.keeper.end(tidy_.groups); }
 
     private:
         struct Tidy {
-            Keeper& keeper;
+            MemoryHandle& keeper;
             std::uint32_t groups = 0;  // of which answers are published
             ~Tidy() { keeper.tidy(groups); }
         };
@@ -211,29 +213,29 @@ private:
 struct Window {
     nb::object model;  // that was given
     nb::dict given;    // settings as the caller wrote them
-    std::shared_ptr<Keeper> keeper;
+    std::shared_ptr<MemoryHandle> keeper;
     std::uint32_t group = 0;  // of a ledger, whose samples this window shows
     bool adopted = false;     // whether it belongs to a ledger; changed while locked
 };
 struct LastN : Window {};
 struct LastPeriod : Window {};
 struct FadingWindow : Window {};
-struct LedgerBook : Window {
+struct LedgerObject : Window {
     std::map<std::uint32_t, CandidateTrial> trials;  // of candidate thresholds, by group
     nb::dict trial_terms;  // what each is about, as the caller wrote it, by the number of the group
 };
 
-inline Keeper& keeper_of(Window& window) {
+inline MemoryHandle& keeper_of(Window& window) {
     if (!window.keeper)
         refuse(PyExc_RuntimeError, "the object is not initialised: call super().__init__().");
     return *window.keeper;
 }
 
 // What a call came with that may be refused, for the message.
-struct Asked {
+struct Request {
     const char* outcome;       // what became of the call
     PyObject* time = nullptr;  // as it was given
-    SharedCalendar Keeper::*calendar = &Keeper::times;
+    SharedCalendar MemoryHandle::*calendar = &MemoryHandle::times;
     double size = 0;  // about the losses asked for
     PyObject* id = nullptr;
     double score = 0;  // as the core has it
@@ -247,28 +249,29 @@ struct Asked {
 struct Obstacle {
     bool adopted = false;  // by a ledger
     bool other_calendar = false;
-    Done done;
+    Result done;
     Denial denial;
 };
 
 // While locked: all there is to say about a call that came to nothing.
-std::unique_ptr<Obstacle> obstacle_of(const Window& window, const Moment* moment, const Done& done,
-                                      const Asked& asked);
+std::unique_ptr<Obstacle> obstacle_of(const Window& window, const Moment* moment,
+                                      const Result& done, const Request& asked);
 
-[[noreturn]] void refuse(const Keeper& keeper, const Obstacle& obstacle, const Asked& asked);
+[[noreturn]] void refuse(const MemoryHandle& keeper, const Obstacle& obstacle,
+                         const Request& asked);
 
 // Lock and act, or raise what is in the way. `act` is given the memory and returns a Done;
 // `complete` gets a refusal, when all is unlocked, and adds to the message what it can.
 template <class Guard, class Act, class Complete>
-LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Act&& act,
-                          Complete&& complete) {
-    Keeper& keeper = *window.keeper;
+LIMEN_INLINE Result attempt(Window& window, const Moment* moment, Request& asked, Act&& act,
+                            Complete&& complete) {
+    MemoryHandle& keeper = *window.keeper;
     std::unique_ptr<Obstacle> obstacle;  // made where there is one only
     {
         Guard guard(keeper, asked.steps);
-        Done done;
+        Result done;
         if (!window.adopted && (!moment || keeper.comparable(*moment, asked.calendar))) [[likely]] {
-            const Done found = keeper.with(act);
+            const Result found = keeper.with(act);
             if (found.refusal == MemoryRefusal::none) [[likely]] {
                 if (moment && keeper.*asked.calendar != moment->calendar)
                     keeper.*asked.calendar = moment->calendar;
@@ -283,24 +286,24 @@ LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Ac
 }
 
 template <class Guard, class Act>
-LIMEN_INLINE Done attempt(Window& window, const Moment* moment, Asked& asked, Act&& act) {
-    return attempt<Guard>(window, moment, asked, act, [](const Done&) {});
+LIMEN_INLINE Result attempt(Window& window, const Moment* moment, Request& asked, Act&& act) {
+    return attempt<Guard>(window, moment, asked, act, [](const Result&) {});
 }
 
 // A weight, or two losses, measured; `size` becomes about what they cost. What is none is refused.
-Amount any_to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost, const char* outcome,
-                     double& size);
-LIMEN_INLINE Amount to_weight(const Keeper& keeper, PyObject* given, std::int64_t cost,
+Amount any_to_weight(const MemoryHandle& keeper, PyObject* given, std::int64_t cost,
+                     const char* outcome, double& size);
+LIMEN_INLINE Amount to_weight(const MemoryHandle& keeper, PyObject* given, std::int64_t cost,
                               const char* outcome, double& size) {
     size = static_cast<double>(cost);
     if (!given && keeper.one_refusal == Refusal::none) return keeper.one;
     return any_to_weight(keeper, given, cost, outcome, size);
 }
-Amount to_losses(const Keeper& keeper, PyObject* below, PyObject* above, const char* outcome,
+Amount to_losses(const MemoryHandle& keeper, PyObject* below, PyObject* above, const char* outcome,
                  double& size);
 
 // The number that was measured, as it is written: an int, or a float.
-nb::object from_amount(const Keeper& keeper, const Amount& amount);
+nb::object from_amount(const MemoryHandle& keeper, const Amount& amount);
 
 // A score; nan is refused.
 double to_score(PyObject* given, const char* outcome);
@@ -310,7 +313,7 @@ double to_score(PyObject* given, const char* outcome);
 // What `body` makes of the memory while it is locked.
 template <class Body>
 auto looked(Window& window, Body&& body) {
-    Keeper& keeper = keeper_of(window);
+    MemoryHandle& keeper = keeper_of(window);
     ObjectLock::Guard guard(keeper.lock());
     return keeper.with(body);
 }
@@ -324,7 +327,8 @@ auto read(Window& window, Body&& body) {
 // The same for what Before knows of the window's group.
 template <class Body>
 auto read_group(Window& window, Body&& body) {
-    if (const Before* before = keeper_of(window).before(window.group)) return body(*before);
+    if (const PublishedAnswers* before = keeper_of(window).before(window.group))
+        return body(*before);
     return looked(window, body);
 }
 
@@ -334,14 +338,14 @@ template <class T>
 PyObject* advance(PyObject* self, PyObject* time) {
     return guarded([&]() -> PyObject* {
         T& window = instance<T>(self);
-        const Keeper& keeper = keeper_of(window);
+        const MemoryHandle& keeper = keeper_of(window);
         if (time == Py_None && keeper.settings().keep != Keep::last_period)
             refuse(PyExc_TypeError, std::string("advance() needs a time.") + nothing_changed);
         const Moment moment = to_moment(time, keeper.must_be_dated(), "time");
-        Asked asked{nothing_changed};
+        Request asked{nothing_changed};
         asked.time = time;
-        attempt<Keeper::Turn>(window, &moment, asked,
-                              [&](auto& memory) { return memory.advance(moment.time); });
+        attempt<MemoryHandle::Turn>(window, &moment, asked,
+                                    [&](auto& memory) { return memory.advance(moment.time); });
         return Py_NewRef(Py_None);
     });
 }

@@ -94,8 +94,8 @@ struct AmountColumn {
     }
 
     // `labels` may be null: the cost of a mistake that is not known yet is that of label 0.
-    Trouble measure_weights(const Keeper& keeper, const Column& weights, const std::uint8_t* labels,
-                            std::size_t n) {
+    Trouble measure_weights(const MemoryHandle& keeper, const Column& weights,
+                            const std::uint8_t* labels, std::size_t n) {
         const Costs& costs = keeper.settings().costs;
         size = static_cast<double>(n) *
                static_cast<double>(std::max(costs.false_positive, costs.false_negative));
@@ -123,7 +123,7 @@ struct AmountColumn {
         return trouble;
     }
 
-    Trouble measure_losses(const Keeper& keeper, const Column (&losses)[2], std::size_t n) {
+    Trouble measure_losses(const MemoryHandle& keeper, const Column (&losses)[2], std::size_t n) {
         reserve(n, true);
         std::vector<std::uint8_t> above_bits(n);
         std::vector<std::int64_t>* const words[2] = {&firsts, &seconds};
@@ -162,7 +162,7 @@ private:
         bits.resize(n);
         if (two) seconds.resize(n);
     }
-    Trouble all_one(const Keeper& keeper, const Column& weights, std::size_t n) {
+    Trouble all_one(const MemoryHandle& keeper, const Column& weights, std::size_t n) {
         if (n > 0 && keeper.one_refusal != Refusal::none)
             return refused(keeper.one_refusal, weights.name, 0, 1);
         if (keeper.one == Amount{}) return {};
@@ -180,7 +180,7 @@ private:
 // above; each may be None. They are copied, because another thread may change them meanwhile.
 class Batch {
 public:
-    Batch(const Keeper& keeper, nb::tuple given, std::size_t n) : keeper_(keeper) {
+    Batch(const MemoryHandle& keeper, nb::tuple given, std::size_t n) : keeper_(keeper) {
         const nb::object scores = given[0], labels = given[1];
         if (!scores.is_none()) scores_given_ = nb::cast<Array<double>>(scores, false);
         if (!labels.is_none()) labels_given_ = nb::cast<Array<std::uint8_t>>(labels, false);
@@ -224,7 +224,7 @@ private:
         return {};
     }
 
-    const Keeper& keeper_;
+    const MemoryHandle& keeper_;
     Array<double> scores_given_;
     Array<std::uint8_t> labels_given_;
     std::vector<double> scores_;
@@ -239,13 +239,13 @@ using Flags = NewArray<std::uint8_t>;  // one byte each
 template <class Act>
 void attempt_many(Window& window, const Batch& batch, const MomentColumn& moments,
                   const Moment* moment, Act&& act,
-                  SharedCalendar Keeper::*calendar = &Keeper::times) {
-    Asked asked{nothing_changed};
+                  SharedCalendar MemoryHandle::*calendar = &MemoryHandle::times) {
+    Request asked{nothing_changed};
     asked.calendar = calendar;
     asked.size = batch.amounts.size;
     asked.steps = batch.rows.rows;
     nb::object time, id;
-    attempt<Keeper::Work>(window, moment, asked, act, [&](const Done& done) {
+    attempt<MemoryHandle::Work>(window, moment, asked, act, [&](const Result& done) {
         const BatchColumns& rows = batch.rows;
         if (!moments.empty()) time = from_time(moments.at(done.row), moments.last.calendar);
         asked.time = time.is_valid() ? time.ptr() : Py_None;
@@ -259,7 +259,7 @@ void attempt_many(Window& window, const Batch& batch, const MomentColumn& moment
 
 Flags update_many(nb::handle self, nb::tuple samples, nb::tuple times) {
     Window& window = checked<Window>(self);
-    const Keeper& keeper = keeper_of(window);
+    const MemoryHandle& keeper = keeper_of(window);
     Batch batch(keeper, samples, nb::len(nb::object(samples[0])));
     const MomentColumn moments(times[0], keeper.must_be_dated(), "times");
     const MemorySettings& settings = keeper.settings();
@@ -277,8 +277,8 @@ Flags update_many(nb::handle self, nb::tuple samples, nb::tuple times) {
 
 Flags score_many(nb::handle self, nb::handle ids, nb::tuple samples, nb::tuple times,
                  Array<std::int8_t> answers, Array<std::uint32_t> groups) {
-    LedgerBook& ledger = checked<LedgerBook>(self);
-    const Keeper& keeper = keeper_of(ledger);
+    LedgerObject& ledger = checked<LedgerObject>(self);
+    const MemoryHandle& keeper = keeper_of(ledger);
     const IdColumn names(ids);
     Batch batch(keeper, samples, names.size());
     const MomentColumn moments(times[0], keeper.must_be_dated(), "times");
@@ -295,7 +295,7 @@ Flags score_many(nb::handle self, nb::handle ids, nb::tuple samples, nb::tuple t
     const bool steps = moments.empty() && n > 0 && !missing;
     attempt_many(ledger, batch, moments, steps ? &step : moments.moment(), [&](auto& memory) {
         for (std::size_t i = 0; missing && i < n; ++i)
-            if (!memory.has_score(names.data()[i])) return Done{MemoryRefusal::no_time};
+            if (!memory.has_score(names.data()[i])) return Result{MemoryRefusal::no_time};
         if (!ledger.trials.empty())
             return score_many_on_trial(ledger, memory, batch.rows, given.data());
         return memory.score_many(batch.rows, given.data(), nullptr);
@@ -304,11 +304,11 @@ Flags score_many(nb::handle self, nb::handle ids, nb::tuple samples, nb::tuple t
 }
 
 Flags label_many(nb::handle self, nb::handle ids, nb::tuple outcomes, nb::tuple as_of) {
-    LedgerBook& ledger = checked<LedgerBook>(self);
-    const Keeper& keeper = keeper_of(ledger);
+    LedgerObject& ledger = checked<LedgerObject>(self);
+    const MemoryHandle& keeper = keeper_of(ledger);
     const IdColumn names(ids);
     Batch batch(keeper, outcomes, names.size());
-    const MomentColumn moments(as_of[0], keeper.must_be_dated(&Keeper::as_of), "as_of");
+    const MomentColumn moments(as_of[0], keeper.must_be_dated(&MemoryHandle::as_of), "as_of");
     batch.rows.ids = names.data();
     moments.show(batch.rows);
     auto scored = new_array<std::uint8_t>(batch.rows.rows);
@@ -319,13 +319,13 @@ Flags label_many(nb::handle self, nb::handle ids, nb::tuple outcomes, nb::tuple 
                 return memory.label_many(batch.rows, scored.data());
             });
         },
-        &Keeper::as_of);
+        &MemoryHandle::as_of);
     return scored;
 }
 
 }  // namespace
 
-void bind_batches(nb::class_<Window>& window, nb::class_<LedgerBook, Window>& ledger) {
+void bind_batches(nb::class_<Window>& window, nb::class_<LedgerObject, Window>& ledger) {
     window.def("_update_many", &update_many);
     ledger.def("_score_many", &score_many).def("_label_many", &label_many);
 }

@@ -183,7 +183,7 @@ void ids_in(nb::handle given, MemoryColumns& columns) {
 }
 
 // Those whose samples are not among the entries store what the model holds.
-bool is_refilled(const Keeper& keeper) {
+bool is_refilled(const MemoryHandle& keeper) {
     const MemorySettings& settings = keeper.settings();
     return settings.keep == Keep::last_n || settings.keep == Keep::last_period ||
            (settings.keep == Keep::all && !settings.correctable);
@@ -198,9 +198,9 @@ struct Copied {
     bool complete = false;  // else another group came into use meanwhile
 };
 
-Copied copied(Keeper& keeper, const std::vector<std::uint32_t>& order) {
+Copied copied(MemoryHandle& keeper, const std::vector<std::uint32_t>& order) {
     Copied out;
-    const Keeper::Work work(keeper, all_scores);
+    const MemoryHandle::Work work(keeper, all_scores);
     keeper.with([&](const auto& memory) {
         out.complete = memory.used(order, out.groups);
         if (out.complete) out.columns = memory.columns(out.groups);
@@ -255,7 +255,7 @@ nb::dict columns_out(Window& window) {
 // be stored, and `used` becomes which of them are. None where another one came meanwhile.
 nb::typed<nb::object, std::optional<nb::dict>> grouped_columns(nb::handle self,
                                                                Array<std::uint32_t> order) {
-    Keeper& keeper = keeper_of(checked<LedgerBook>(self));
+    MemoryHandle& keeper = keeper_of(checked<LedgerObject>(self));
     Copied all = copied(keeper, {order.data(), order.data() + order.shape(0)});
     if (!all.complete) return nb::none();
     nb::list states;
@@ -271,14 +271,14 @@ nb::typed<nb::object, std::optional<nb::dict>> grouped_columns(nb::handle self,
 
 // What is known of every score, in no order and so without a sort.
 // Scores, answers, labels (2: none), times, as_of and whether there is one, weights, groups.
-nb::tuple scored_columns(LedgerBook& ledger) {
+nb::tuple scored_columns(LedgerObject& ledger) {
     std::vector<double> scores, weights;
     std::vector<std::uint8_t> answers, labels, dated;
     std::vector<std::int64_t> times, as_of;
     std::vector<std::uint32_t> groups;
-    Keeper& keeper = keeper_of(ledger);
+    MemoryHandle& keeper = keeper_of(ledger);
     {
-        const Keeper::Work work(keeper, all_scores);
+        const MemoryHandle::Work work(keeper, all_scores);
         keeper.with([&](const auto& memory) {
             memory.each_score([&](const Entry& entry, const Amount& amount, std::int64_t when) {
                 const bool held = !entry.named() && entry.state == EntryState::held;
@@ -312,7 +312,7 @@ Calendar calendar_of(nb::handle given) {
 // For an object that knows nothing yet; after an error it is good for nothing.
 void columns_in(nb::handle self, nb::dict parts) {
     Window& window = checked<Window>(self);
-    Keeper& keeper = keeper_of(window);
+    MemoryHandle& keeper = keeper_of(window);
     MemoryColumns columns;
     const Calendar calendar = calendar_of(parts["calendar"]);
     const Calendar as_of = calendar_of(parts["as_of_calendar"]);
@@ -370,7 +370,8 @@ void columns_in(nb::handle self, nb::dict parts) {
         ObjectLock::LongGuard guard(keeper.lock());
         for (std::uint32_t of = 0; of < states.size(); ++of)
             sound = sound && keeper.restore(of, states[of]);
-        sound = sound && keeper.with([&](auto& memory) { return memory.restore(columns, !stated); });
+        sound =
+            sound && keeper.with([&](auto& memory) { return memory.restore(columns, !stated); });
         keeper.times = calendar;
         keeper.as_of = as_of;
     }
@@ -389,7 +390,7 @@ void for_each_id(const MemoryColumns& columns, Visit&& visit) {
     }
 }
 
-bool knows(const Keeper& keeper, const Id& id) {
+bool knows(const MemoryHandle& keeper, const Id& id) {
     ObjectLock::Guard guard(keeper.lock());
     return keeper.with([&](const auto& memory) { return memory.contains(id); });
 }
@@ -398,28 +399,28 @@ bool knows(const Keeper& keeper, const Id& id) {
 // lock. `into` are our numbers of its groups.
 void merge_memories(nb::handle self, nb::handle other, Array<std::uint32_t> into) {
     Window& window = checked<Window>(self);
-    const Keeper& from = keeper_of(checked<Window>(other));
-    Asked asked{nothing_changed};
+    const MemoryHandle& from = keeper_of(checked<Window>(other));
+    Request asked{nothing_changed};
     asked.steps = all_scores;
     nb::object shared;
     const Moment moment{{}, from.times};
     const std::vector<std::uint32_t> groups(into.data(), into.data() + into.shape(0));
-    attempt<Keeper::Work>(
+    attempt<MemoryHandle::Work>(
         window, from.times == Calendar::unknown ? nullptr : &moment, asked,
         [&](auto& memory) {
             const Calendar own = window.keeper->as_of, theirs = from.as_of;
             if (own != theirs && own != Calendar::unknown && theirs != Calendar::unknown)
-                return Done{MemoryRefusal::other_as_of};
-            const Done done = from.with([&](const auto& others) {
+                return Result{MemoryRefusal::other_as_of};
+            const Result done = from.with([&](const auto& others) {
                 if constexpr (std::is_same_v<decltype(others), decltype(std::as_const(memory))>)
                     return memory.merge(others, groups);
-                return Done{MemoryRefusal::not_alike};
+                return Result{MemoryRefusal::not_alike};
             });
             if (done.refusal == MemoryRefusal::none && own == Calendar::unknown)
                 window.keeper->as_of = theirs;
             return done;
         },
-        [&](const Done& done) {
+        [&](const Result& done) {
             if (done.refusal != MemoryRefusal::same_id) return;
             for_each_id(from.with([](const auto& memory) { return memory.columns(); }),
                         [&](const Id& id) {
@@ -430,11 +431,11 @@ void merge_memories(nb::handle self, nb::handle other, Array<std::uint32_t> into
         });
 }
 
-nb::list ids_of(LedgerBook& ledger) {
-    Keeper& keeper = keeper_of(ledger);
+nb::list ids_of(LedgerObject& ledger) {
+    MemoryHandle& keeper = keeper_of(ledger);
     MemoryColumns columns;
     {
-        const Keeper::Work work(keeper, all_scores);
+        const MemoryHandle::Work work(keeper, all_scores);
         columns = keeper.with([](const auto& memory) { return memory.columns(); });
     }
     nb::list ids;
@@ -445,9 +446,9 @@ nb::list ids_of(LedgerBook& ledger) {
 }  // namespace
 
 // In memory_batches.cpp, windows.cpp and ledgers.cpp.
-void bind_batches(nb::class_<Window>& window, nb::class_<LedgerBook, Window>& ledger);
+void bind_batches(nb::class_<Window>& window, nb::class_<LedgerObject, Window>& ledger);
 void bind_windows(nb::module_& module, nb::class_<Window>& window);
-nb::class_<LedgerBook, Window> bind_ledger(nb::module_& module);
+nb::class_<LedgerObject, Window> bind_ledger(nb::module_& module);
 
 void bind_memories(nb::module_& module) {
     nb::class_<Window> window(module, "Window");
@@ -455,10 +456,10 @@ void bind_memories(nb::module_& module) {
         .def("_restore", &columns_in)
         .def("_merge", &merge_memories);
     bind_windows(module, window);
-    nb::class_<LedgerBook, Window> ledger = bind_ledger(module);
+    nb::class_<LedgerObject, Window> ledger = bind_ledger(module);
     ledger.def("_grouped_columns", &grouped_columns)
-        .def("_scored", method<LedgerBook>(&scored_columns))
-        .def("_ids", method<LedgerBook>(&ids_of));
+        .def("_scored", method<LedgerObject>(&scored_columns))
+        .def("_ids", method<LedgerObject>(&ids_of));
     bind_batches(window, ledger);
 }
 

@@ -12,16 +12,16 @@
 
 #include "../class_grid.hpp"
 #include "../instances.hpp"
-#include "before.hpp"
 #include "direction.hpp"
 #include "numbers.hpp"
 #include "object_lock.hpp"
+#include "published_answers.hpp"
 #include "refusals.hpp"
 
 namespace limen::bindings {
 
 // What a memory changes in a model besides its samples.
-struct Belonging {
+struct Ownership {
     // The class of the memory that alone may change the samples, once there is one.
     const char* owner = nullptr;
     std::uint32_t group = 0;  // the place of the model in that memory
@@ -31,11 +31,11 @@ struct Belonging {
     // live as long.
     ObjectLock::Place lock{&own_lock};
     nb::object lock_owner;
-    Before before;
+    PublishedAnswers before;
 };
 
 template <class Samples>
-class Model : public Belonging {
+class Model : public Ownership {
 public:
     template <class... Capacities>
     Model(const Unit& unit, LossScale scale, Capacities... capacities)
@@ -71,7 +71,7 @@ public:
 
     private:
         struct Tidy {
-            Before& before;
+            PublishedAnswers& before;
             ~Tidy() { before.tidy(); }
         };
         Tidy tidy_;  // goes last, with the interpreter
@@ -130,7 +130,7 @@ protected:
 template <class Samples>
 class Labelled : public Model<Samples> {
 public:
-    using Model<Samples>::held, Belonging::lock, Belonging::owner, Belonging::direction;
+    using Model<Samples>::held, Ownership::lock, Ownership::owner, Ownership::direction;
     static constexpr bool one_sided = true;
 
     template <class... Arguments>
@@ -222,7 +222,7 @@ public:
 template <class Samples>
 class AnyLosses : public Model<Samples> {
 public:
-    using Model<Samples>::Model, Model<Samples>::held, Belonging::direction;
+    using Model<Samples>::Model, Model<Samples>::held, Ownership::direction;
     static constexpr bool one_sided = false;
 
     void one(PyObject* const* args, bool adding) {

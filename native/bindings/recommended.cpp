@@ -90,13 +90,13 @@ Any keeps(nb::handle model, std::int64_t false_positive, std::int64_t false_nega
 // Arrays in order of score at some costs, and their cheapest cut. Nothing ever changes, so there is
 // no lock.
 struct RankedArrays {
-    using Held = std::variant<Ranked<Counts>, Ranked<RankedSums>>;
+    using Either = std::variant<Ranked<Counts>, Ranked<RankedSums>>;
 
-    Held held;
+    Either held;
     WholeCosts costs;
     std::size_t best;
 
-    RankedArrays(Held&& given, const WholeCosts& at)
+    RankedArrays(Either&& given, const WholeCosts& at)
         : held(std::move(given)), costs(at),
           best(std::visit([](const auto& samples) { return samples.parts().best(); }, held)) {}
 

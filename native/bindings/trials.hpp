@@ -17,7 +17,7 @@
 
 namespace limen::bindings {
 
-inline bool happened(const Done& done) { return done.refusal == MemoryRefusal::none; }
+inline bool happened(const Result& done) { return done.refusal == MemoryRefusal::none; }
 
 // The next step of a clock that counts scores.
 inline Time step_after(const std::optional<Time>& clock) {
@@ -27,7 +27,7 @@ inline Time step_after(const std::optional<Time>& clock) {
 
 // The trials of a group and of those around it, at the time of the clock.
 template <class Memory, class Notify>
-void each_trial(LedgerBook& ledger, const Memory& memory, std::uint32_t group, Notify&& notify) {
+void each_trial(LedgerObject& ledger, const Memory& memory, std::uint32_t group, Notify&& notify) {
     for (;; group = memory.around(group)) {
         if (const auto at = ledger.trials.find(group); at != ledger.trials.end()) {
             if (memory.newest()) at->second.advance(*memory.newest());
@@ -39,12 +39,12 @@ void each_trial(LedgerBook& ledger, const Memory& memory, std::uint32_t group, N
 
 // Score by `act`; `time` is null where each score is a step.
 template <class Memory, class Act>
-LIMEN_INLINE Done score_on_trial(LedgerBook& ledger, Memory& memory, const Id& id,
-                                 const Asked& asked, const Time* time, Act&& act) {
+LIMEN_INLINE Result score_on_trial(LedgerObject& ledger, Memory& memory, const Id& id,
+                                   const Request& asked, const Time* time, Act&& act) {
     if (ledger.trials.empty()) [[likely]]
         return act();
     const bool known = memory.has_score(id);
-    const Done done = act();
+    const Result done = act();
     if (!happened(done) || !done.yes || known || !memory.newest()) return done;
     each_trial(ledger, memory, asked.number, [&](CandidateTrial& trial) {
         trial.scored(id, asked.score, time ? *time : *memory.newest(), memory.outcome(id),
@@ -55,20 +55,20 @@ LIMEN_INLINE Done score_on_trial(LedgerBook& ledger, Memory& memory, const Id& i
 
 // What became of an id by `act`: it has the label that is known now, or is forgotten.
 template <class Memory, class Act>
-LIMEN_INLINE Done label_on_trial(LedgerBook& ledger, Memory& memory, const Id& id, Act&& act) {
+LIMEN_INLINE Result label_on_trial(LedgerObject& ledger, Memory& memory, const Id& id, Act&& act) {
     if (ledger.trials.empty()) [[likely]]
         return act();
     const std::uint32_t group = memory.group_of(id);
-    const Done done = act();
+    const Result done = act();
     if (!happened(done)) return done;
     const int label = memory.outcome(id);
     each_trial(ledger, memory, group, [&](CandidateTrial& trial) { trial.labelled(id, label); });
     return done;
 }
 template <class Memory>
-Done forget_on_trial(LedgerBook& ledger, Memory& memory, const Id& id) {
+Result forget_on_trial(LedgerObject& ledger, Memory& memory, const Id& id) {
     const std::uint32_t group = ledger.trials.empty() ? 0 : memory.group_of(id);
-    const Done done = memory.forget(id);
+    const Result done = memory.forget(id);
     each_trial(ledger, memory, group, [&](CandidateTrial& trial) { trial.forgot(id); });
     return done;
 }
@@ -76,13 +76,13 @@ Done forget_on_trial(LedgerBook& ledger, Memory& memory, const Id& id) {
 // Many scores by the memory; those that are new join the trials one after the other, as if they had
 // come so.
 template <class Memory>
-Done score_many_on_trial(LedgerBook& ledger, Memory& memory, const BatchColumns& rows,
-                         std::uint8_t* answers) {
+Result score_many_on_trial(LedgerObject& ledger, Memory& memory, const BatchColumns& rows,
+                           std::uint8_t* answers) {
     std::vector<std::uint8_t> known(rows.rows), recorded(rows.rows);
     std::set<std::string> came;  // an id may come twice
     for (std::size_t i = 0; i < rows.rows; ++i) known[i] = memory.has_score(rows.ids[i]);
     std::optional<Time> clock = memory.newest();
-    const Done done = memory.score_many(rows, answers, recorded.data());
+    const Result done = memory.score_many(rows, answers, recorded.data());
     if (!happened(done)) return done;
     for (std::size_t i = 0; i < rows.rows; ++i) {
         if (known[i] || !recorded[i] || !came.insert(CandidateTrial::key_of(rows.ids[i])).second)
@@ -99,11 +99,11 @@ Done score_many_on_trial(LedgerBook& ledger, Memory& memory, const BatchColumns&
 
 // Many labels by `act`.
 template <class Memory, class Act>
-Done label_many_on_trial(LedgerBook& ledger, Memory& memory, const Id* ids, std::size_t rows,
-                         Act&& act) {
+Result label_many_on_trial(LedgerObject& ledger, Memory& memory, const Id* ids, std::size_t rows,
+                           Act&& act) {
     std::vector<std::uint32_t> groups(ledger.trials.empty() ? 0 : rows);
     for (std::size_t i = 0; i < groups.size(); ++i) groups[i] = memory.group_of(ids[i]);
-    const Done done = act();
+    const Result done = act();
     for (std::size_t i = 0; happened(done) && i < groups.size(); ++i)
         each_trial(ledger, memory, groups[i],
                    [&](CandidateTrial& trial) { trial.labelled(ids[i], memory.outcome(ids[i])); });

@@ -32,7 +32,7 @@ struct Sample {
 };
 
 template <Timed timed>
-Sample to_sample(const Keeper& keeper, PyObject* const* args, Asked& asked) {
+Sample to_sample(const MemoryHandle& keeper, PyObject* const* args, Request& asked) {
     Sample sample;
     if constexpr (timed != Timed::never) {
         if (args[3] && args[3] != Py_None) {
@@ -55,7 +55,7 @@ Sample to_sample(const Keeper& keeper, PyObject* const* args, Asked& asked) {
 
 // Whether a time is where it should be; raises if not.
 template <Timed timed>
-void require_time(const Keeper& keeper, PyObject* time) {
+void require_time(const MemoryHandle& keeper, PyObject* time) {
     if constexpr (timed == Timed::always) {
         if (!time || time == Py_None)
             any_to_moment(Py_None, keeper.must_be_dated(), "time", no_place);
@@ -83,7 +83,7 @@ PyObject* window_update(PyObject* self, PyObject* const* given, Py_ssize_t count
                         PyObject* keywords) {
     return guarded([&]() -> PyObject* {
         T& window = instance<T>(self);
-        const Keeper& keeper = keeper_of(window);
+        const MemoryHandle& keeper = keeper_of(window);
         const bool labelled = keeper.settings().labelled;
         PyObject* args[4] = {nullptr, nullptr, nullptr, nullptr};
         constexpr Py_ssize_t taken = timed == Timed::never ? 3 : 4;
@@ -95,9 +95,9 @@ PyObject* window_update(PyObject* self, PyObject* const* given, Py_ssize_t count
             parse({"update", labelled ? labelled_names : loss_names, taken, 3, labelled ? 2 : 3},
                   given, count, keywords, args);
         require_time<timed>(keeper, args[3]);
-        Asked asked{nothing_added};
+        Request asked{nothing_added};
         const Sample sample = to_sample<timed>(keeper, args, asked);
-        const Done done = attempt<Keeper::Turn>(
+        const Result done = attempt<MemoryHandle::Turn>(
             window, sample.timed ? &sample.moment : nullptr, asked, [&](auto& memory) {
                 return memory.update(sample.score, sample.label, sample.amount,
                                      sample.timed ? &sample.moment.time : nullptr);
@@ -122,8 +122,8 @@ Py_ssize_t window_length(PyObject* self) {
     Py_ssize_t length = -1;
     guarded([&]() -> PyObject* {
         Window& window = instance<Window>(self);
-        Keeper& keeper = keeper_of(window);
-        if (const Before* before = keeper.before(window.group)) {
+        MemoryHandle& keeper = keeper_of(window);
+        if (const PublishedAnswers* before = keeper.before(window.group)) {
             length = static_cast<Py_ssize_t>(before->samples());
         } else {
             ObjectLock::Guard guard(keeper.lock());
@@ -215,7 +215,7 @@ void begin_window(T* self, const char* name, nb::handle model, MemorySettings se
                    "the bound of a model with a capacity, without end. Use Fading, whose bound "
                    "fades too; or keep such a model for each day, and limen.merge() those that "
                    "count; or leave the capacity out.");
-    window.keeper = std::make_shared<Keeper>(parts, settings, dated);
+    window.keeper = std::make_shared<MemoryHandle>(parts, settings, dated);
     window.keeper->claim(name);
     new (self) T(std::move(window));
 }

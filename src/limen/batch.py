@@ -14,7 +14,7 @@ from limen import _core
 from limen.aim import Aim
 from limen.calibrator import OnlineCalibrator
 from limen.columns import samples_with_losses
-from limen.direction import is_falling, negated, turned
+from limen.direction import is_falling, mirrored, negated
 from limen.metrics import BestCut, Metric
 from limen.optimum import Direction, LossCurve, Optimum
 from limen.samples import Samples
@@ -227,7 +227,7 @@ def optimal_cut(
     falling = is_falling(direction)
     columns = samples_with_losses(negated(scores) if falling else scores, below, above)
     found = Optimum(*_core.select_losses(*columns, *unit_parts(exact_unit(unit), Fraction(1))))
-    return turned(found) if falling else found
+    return mirrored(found) if falling else found
 
 
 def review_band(

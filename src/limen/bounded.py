@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 from limen import _core
 from limen.columns import samples_with_losses
 from limen.direction import setting
-from limen.model import Held, Labelled
+from limen.model import Labelled, ModelBase
 from limen.optimum import Deciding, Optimum
 from limen.units import cost_parts, exact_costs, exact_unit, unit_parts
 
@@ -40,7 +40,7 @@ _UNKNOWN = {
 }
 
 
-class _Capacity(Held):
+class _Capacity(ModelBase):
     """Models that never hold more than `capacity` runs of scores."""
 
     __slots__ = ()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from limen.columns import ordered_scores
-from limen.direction import setting, turned
+from limen.direction import mirrored, setting
 from limen.optimum import Deciding, Gap
 from limen.storage import Storable
 from limen.times import Period, Time, as_period, as_time, as_times, require_one_zone
@@ -154,7 +154,7 @@ class Budget(Deciding, Storable, kind="Budget"):
 
     def _turned(self, found: Any) -> Any:
         """Turn what is held to the scores as they are, and these to what is held."""
-        return turned(found) if self.direction == "<=" else found
+        return mirrored(found) if self.direction == "<=" else found
 
     @property
     def threshold(self) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["ENOUGH", "LEAST", "NAMED", "SAFE", "SMOOTH", "reach_of", "too_few"]
+__all__ = ["ENOUGH", "LEAST", "NAMED", "SAFE", "SMOOTH", "critical_value", "too_few"]
 
 # The loss is smooth around its minimum: of use where that is known. Drawn: 1.00 1.29 1.54 2.04.
 SMOOTH = {0.8: 1.00, 0.9: 1.29, 0.95: 1.54, 0.99: 2.03}
@@ -25,10 +25,10 @@ LEAST = 5  # samples of either label, below which nothing is recommended
 ENOUGH = LEAST * (1 - 1e-9)  # what their weights must be worth: sums of squares are rounded
 
 
-def reach_of(confidence: Any, table: dict[float, float] = SAFE) -> float:
+def critical_value(confidence: Any, table: dict[float, float] = SAFE) -> float:
     """Return how many standard errors more the cuts of an interval may cost.
 
-    >>> reach_of(0.95)
+    >>> critical_value(0.95)
     2.31
     """
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["apart", "difference", "gap", "plain", "thinned", "within"]
+__all__ = ["apart", "difference", "downsample", "gap", "plain", "within"]
 
 _DIGITS = 6
 _ALL_DIGITS = 17  # enough to distinguish all doubles
@@ -109,13 +109,13 @@ def _end(end: float, text: str, rounding: str) -> str:
     return repr(end)
 
 
-def thinned(heights: NDArray[Any], stretches: int) -> list[int]:
+def downsample(heights: NDArray[Any], stretches: int) -> list[int]:
     """Choose the places of a curve to draw: the lowest and the highest of each stretch. O(n).
 
     The ends are among them, and the last of the lowest, which is the optimum of a loss curve.
 
     >>> import numpy as np
-    >>> thinned(np.array([3, 2, 1, 2, 9, 8, 7, 6]), 2)
+    >>> downsample(np.array([3, 2, 1, 2, 9, 8, 7, 6]), 2)
     [0, 2, 4, 7]
     """
     count = len(heights)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Direction", "is_falling", "negated", "setting", "turned"]
+__all__ = ["Direction", "is_falling", "mirrored", "negated", "setting"]
 
 
 def is_falling(direction: str) -> bool:
@@ -54,51 +54,51 @@ def negated(scores: ArrayLike) -> NDArray[np.float64]:
 
 
 @singledispatch
-def turned(found: Any) -> Any:
+def mirrored(found: Any) -> Any:
     """Turn an answer about negated scores into one about the scores as they were, and back.
 
     Of a number and a pair of numbers too: thresholds, and the ends of an interval.
 
-    >>> turned(-0.25), turned((-0.5, -0.25))
+    >>> mirrored(-0.25), mirrored((-0.5, -0.25))
     (0.25, (0.25, 0.5))
     """
     raise TypeError(f"{type(found).__name__} has no direction.")
 
 
-@turned.register
+@mirrored.register
 def _(found: float) -> float:
     return 0.0 - found
 
 
-@turned.register
+@mirrored.register
 def _(found: tuple) -> tuple[float, float]:  # type: ignore[type-arg]
     low, high = found
     return 0.0 - high, 0.0 - low
 
 
-@turned.register
+@mirrored.register
 def _(found: list) -> list[Any]:  # type: ignore[type-arg]
-    return [turned(each) for each in reversed(found)]
+    return [mirrored(each) for each in reversed(found)]
 
 
-@turned.register
+@mirrored.register
 def _(found: dict) -> dict[Any, Any]:  # type: ignore[type-arg]
-    return {name: turned(each) for name, each in found.items()}
+    return {name: mirrored(each) for name, each in found.items()}
 
 
-@turned.register
+@mirrored.register
 def _(found: Gap) -> Gap:
     lower, upper = (None if end is None else 0.0 - end for end in (found.upper, found.lower))
     direction: Direction = "<=" if found.direction == ">=" else ">="
     return replace(found, lower=lower, upper=upper, direction=direction)
 
 
-@turned.register
+@mirrored.register
 def _(found: LossCurve) -> LossCurve:
     return LossCurve(0.0 - found.thresholds[::-1], found.losses[::-1].copy())
 
 
-@turned.register
+@mirrored.register
 def _(found: Blocks) -> Blocks:
     first, last = 0.0 - found.last[::-1], 0.0 - found.first[::-1]
     names = ("counts", "probabilities", "_positive_units", "_weight_units")
@@ -107,12 +107,12 @@ def _(found: Blocks) -> Blocks:
     )
 
 
-@turned.register
+@mirrored.register
 def _(found: RocHull) -> RocHull:
     weights = (getattr(found, name)[::-1].copy() for name in ("tp", "fp", "fn", "tn"))
     return RocHull(0.0 - found.thresholds[::-1], *weights)
 
 
-@turned.register
+@mirrored.register
 def _(found: Infeasible) -> Infeasible:
-    return Infeasible(found.problem, turned(found.nearest), found.rates, found.more_samples)
+    return Infeasible(found.problem, mirrored(found.nearest), found.rates, found.more_samples)

@@ -18,8 +18,8 @@ from typing import (
 
 from limen import _core
 from limen.columns import samples_with_labels
-from limen.confidence import ENOUGH, reach_of, too_few
-from limen.direction import turned
+from limen.confidence import ENOUGH, critical_value, too_few
+from limen.direction import mirrored
 from limen.storage import Storable
 from limen.units import exact_positive
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from limen.optimum import Direction
 
-__all__ = ["Held", "Labelled", "Model", "asked", "merge", "refuse_costs", "require_distinct"]
+__all__ = ["Labelled", "Model", "ModelBase", "asked", "merge", "refuse_costs", "require_distinct"]
 
 _Model = TypeVar("_Model", bound="Storable")
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     T_co = TypeVar("T_co", covariant=True)
     M_co = Defaulted("M_co", covariant=True, default=Any)
-    Held_co = Defaulted("Held_co", bound="Held", covariant=True, default=Any)
+    Held_co = Defaulted("Held_co", bound="ModelBase", covariant=True, default=Any)
 
     class HasThreshold(Protocol[T_co]):
         @property
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 else:  # a default needs Python 3.13
     M_co = TypeVar("M_co", covariant=True)
-    Held_co = TypeVar("Held_co", bound="Held", covariant=True)
+    Held_co = TypeVar("Held_co", bound="ModelBase", covariant=True)
 
 
 @runtime_checkable
@@ -135,7 +135,7 @@ def refuse_costs() -> NoReturn:
     raise TypeError("this model has its costs already; pass them when you make it.")
 
 
-class Held(Storable):
+class ModelBase(Storable):
     """What all models share: they hold samples. `_core` brings update, revert and len."""
 
     __slots__ = ()
@@ -222,7 +222,7 @@ class Held(Storable):
 
         Scores and thresholds that go to a native method are turned there.
         """
-        return turned(found) if self.direction == "<=" else found
+        return mirrored(found) if self.direction == "<=" else found
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -264,13 +264,13 @@ threshold inf, loss 0.0>
         model._restore(state)
         return model
 
-    def _twin(self) -> Self:
+    def _clone(self) -> Self:
         # The short way, unless a snapshot has more than what is held, or a memory owns it.
         if not self._custom_snapshot:
             other = self._made_with(self._given)
             if self._copy_to(other):
                 return other
-        return super()._twin()
+        return super()._clone()
 
     def _take_over(self, made: Self) -> None:
         type(self)._stored_as.__init__(self, **made._given)  # type: ignore[misc]
@@ -318,7 +318,7 @@ def merge(models: Iterable[_Model]) -> _Model:
     return merged  # type: ignore[no-any-return]
 
 
-class Labelled(Held):
+class Labelled(ModelBase):
     """Models of labelled samples, which come one by one or many at once."""
 
     __slots__ = ()
@@ -348,7 +348,7 @@ class Labelled(Held):
 
     def _known_interval(self, confidence: float, positive: int, negative: int) -> Any:
         """Return the interval of the best threshold at whole costs; None of too few samples."""
-        reach, model = reach_of(confidence), cast("_core.Threshold", self)
+        reach, model = critical_value(confidence), cast("_core.Threshold", self)
         found = _core.interval(model, positive, negative, ENOUGH, reach)
         return None if len(found) > 2 else self._turned(found)
 
@@ -359,7 +359,7 @@ class Labelled(Held):
 
     def _keeps(self, threshold: Any, confidence: float, positive: int, negative: int) -> bool:
         """Whether a threshold lies in the interval at whole costs."""
-        reach, model = reach_of(confidence), cast("_core.Threshold", self)
+        reach, model = critical_value(confidence), cast("_core.Threshold", self)
         inside = self._turned(float(threshold))
         found: Any = _core.keeps(model, positive, negative, ENOUGH, reach, inside)
         return True if isinstance(found, tuple) else found

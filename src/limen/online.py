@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from limen import _core
 from limen.columns import samples_with_losses
 from limen.direction import setting
-from limen.model import Held, Labelled
+from limen.model import Labelled, ModelBase
 from limen.optimum import Deciding, LossCurve, Optimum
 from limen.units import Cost, cost_parts, exact_unit, unit_parts
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["OnlineCut", "OnlineThreshold"]
 
 
-class _Cheapest(Deciding, Held):
+class _Cheapest(Deciding, ModelBase):
     """Models of one pair of costs; `_core` adds threshold and loss."""
 
     __slots__ = ()

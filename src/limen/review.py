@@ -13,7 +13,7 @@ import numpy as np
 
 from limen.arrays import is_single
 from limen.columns import ordered_scores
-from limen.direction import turned
+from limen.direction import mirrored
 from limen.metrics import Confusion
 from limen.units import Cost, exact_positive
 
@@ -78,9 +78,9 @@ class ReviewBand:
         return int(zones[0]) if single else zones
 
 
-@turned.register
+@mirrored.register
 def _(band: ReviewBand) -> ReviewBand:
-    low, high = turned((band.low, band.high))
+    low, high = mirrored((band.low, band.high))
     rest = band.loss, band.no, band.ask, band.yes, band.confusion
     return ReviewBand(low, high, *rest, direction="<=")
 

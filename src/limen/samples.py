@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limen.columns import Numbers, samples_with_labels
-from limen.direction import is_falling, turned
+from limen.direction import is_falling, mirrored
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -123,4 +123,4 @@ class Samples:
         For everything that `limen.direction.turned` knows: thresholds, intervals, cuts, curves,
         recommendations, and `limen.Infeasible`.
         """
-        return found if self.direction == ">=" else turned(found)
+        return found if self.direction == ">=" else mirrored(found)

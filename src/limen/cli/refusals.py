@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from limen.cli.exits import BAD_INPUT, INFEASIBLE, USAGE, Failure
-from limen.confidence import reach_of
+from limen.confidence import critical_value
 from limen.digits import within
 from limen.errors import Infeasible
 
@@ -45,7 +45,7 @@ def as_failure(infeasible: Infeasible, where: str = "") -> Failure:
 def require_confidence(confidence: float) -> None:
     """Refuse a level for which no interval is known, before any work is done."""
     try:
-        reach_of(confidence)
+        critical_value(confidence)
     except ValueError as error:
         raise Failure(f"--{error}", USAGE) from None
 

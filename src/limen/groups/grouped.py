@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, cast
 from limen.arrays import readable
 from limen.calibrator import OnlineCalibrator
 from limen.columns import require_same_length
-from limen.direction import turned
+from limen.direction import mirrored
 from limen.groups.few import FewModels
 from limen.groups.models import Models, key_of
 from limen.groups.optima import GroupThresholds, Own, shrunk
@@ -285,7 +285,7 @@ class Grouped(Storable, Answers, Generic[M_co], kind="Grouped"):
 
         # The nearest threshold of an interval is found as the core has them: with a nan above all.
         def inside(found: Any) -> Any:
-            return turned(found) if self.direction == "<=" else found
+            return mirrored(found) if self.direction == "<=" else found
 
         def own(path: Path) -> Own:
             key = key_of(path)

@@ -13,7 +13,7 @@ from limen.aim import Aim
 from limen.batch import warn_of_one_class
 from limen.columns import require_same_length
 from limen.confidence import LEAST
-from limen.direction import turned
+from limen.direction import mirrored
 from limen.groups.paths import (
     EVERYTHING,
     Answers,
@@ -281,15 +281,15 @@ def by_group(
     return GroupOptima(optima, counts, at_least, direction)
 
 
-@turned.register
+@mirrored.register
 def _(found: GroupThresholds) -> GroupThresholds:
-    return GroupThresholds(turned(found._found), found.at_least, "<=")
+    return GroupThresholds(mirrored(found._found), found.at_least, "<=")
 
 
-@turned.register
+@mirrored.register
 def _(found: GroupThreshold) -> GroupThreshold:
-    interval = None if found.interval is None else turned(found.interval)
-    threshold, optimum = turned(found.threshold), turned(found.optimum)
+    interval = None if found.interval is None else mirrored(found.interval)
+    threshold, optimum = mirrored(found.threshold), mirrored(found.optimum)
     return replace(found, threshold=threshold, interval=interval, optimum=optimum)
 
 

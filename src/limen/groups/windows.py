@@ -22,7 +22,7 @@ from limen import _core
 from limen.groups.models import Models, key_of, rows_of
 from limen.groups.paths import EVERYTHING, Path
 from limen.groups.steps import Call
-from limen.model import Held
+from limen.model import ModelBase
 from limen.times import as_time, as_times
 from limen.units import exact_costs, exact_unit
 
@@ -290,7 +290,7 @@ def _heaviest(window: Any) -> float:
     """Return how much a sample may weigh so that sums fit in a window of any samples."""
     settings, inner = window.settings, inner_of(window)
     samples = settings.get("n", settings.get("half_life"))
-    if samples is None or not isinstance(inner, Held):
+    if samples is None or not isinstance(inner, ModelBase):
         return math.inf
     costs, largest = inner.settings, 1
     if "false_positive" in costs:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 import numpy as np
 
 from limen.columns import require_same_length, samples_with_labels, samples_with_losses
-from limen.model import Held, Held_co, Labelled, M_co, require_distinct
+from limen.model import Held_co, Labelled, M_co, ModelBase, require_distinct
 from limen.storage import Storable
 from limen.storage.format import Outdated
 from limen.times import as_time, as_time_column
@@ -182,7 +182,7 @@ class Memory(Storable, Generic[M_co]):
         """Take an empty model, with settings that may come from anybody."""
         raise NotImplementedError
 
-    def _shell(self) -> Any:
+    def _empty_model(self) -> Any:
         """Return a model or a window like the one inside, without samples."""
         return self._inner.empty()
 
@@ -190,7 +190,7 @@ class Memory(Storable, Generic[M_co]):
         """Describe the settings, and all that is known in columns. O(n log n)."""
         if self._adopted:
             raise RuntimeError("this window belongs to a Ledger; copy or save the ledger.")
-        return {"model": self._shell(), **self._given, **self._columns()}
+        return {"model": self._empty_model(), **self._given, **self._columns()}
 
     @classmethod
     def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
@@ -198,7 +198,7 @@ class Memory(Storable, Generic[M_co]):
         if "calendar" not in snapshot:
             raise Outdated(cls.__name__)
         model = innermost(snapshot["model"])
-        if not isinstance(model, Held) or len(model):
+        if not isinstance(model, ModelBase) or len(model):
             raise ValueError("a memory whose model holds samples of its own")
         memory = cls.__new__(cls)
         memory._fill(snapshot)
@@ -242,7 +242,7 @@ def require_plain(model: Any) -> None:
         raise TypeError(
             f"model must be an object, got the class {model.__name__}. Write {model.__name__}()."
         )
-    if isinstance(model, Memory) or not isinstance(model, Held):
+    if isinstance(model, Memory) or not isinstance(model, ModelBase):
         raise TypeError(
             f"model must be an OnlineThreshold, OnlineCut or OnlineCalibrator, got {model!r}."
         )

@@ -195,8 +195,8 @@ class Ledger(Memory[M_co], _core.Ledger, kind="Ledger"):
 
         return places_in(self, other)
 
-    def _shell(self) -> Any:
-        return self._inner._models.empty if has_groups(self.model) else super()._shell()
+    def _empty_model(self) -> Any:
+        return self._inner._models.empty if has_groups(self.model) else super()._empty_model()
 
     @classmethod
     def _model_of(cls, parts: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from limen.direction import setting, turned
+from limen.direction import mirrored, setting
 from limen.memory.base import has_groups, innermost, of_all
 from limen.model import Labelled
 from limen.optimum import as_threshold, height
@@ -119,7 +119,7 @@ def proposal(
         return None
     ends = (current, found)
     if ledger.direction == "<=":  # as the core has them
-        ends = (turned(current), turned(found))
+        ends = (mirrored(current), mirrored(found))
     lower, upper = sorted(ends, key=height)
     begun = {
         "current": current,

@@ -9,7 +9,7 @@ import numpy as np
 
 from limen import _core, trust
 from limen.aim import Aim
-from limen.confidence import reach_of
+from limen.confidence import critical_value
 from limen.narrowing.answers import represented
 from limen.narrowing.rules import cheapest_cuts
 from limen.narrowing.search import MOST, search
@@ -71,7 +71,7 @@ def recommend(
     most, tuning
         As for `search`.
     """
-    reach_of(confidence)  # refuses what is no confidence before it reads anything
+    critical_value(confidence)  # refuses what is no confidence before it reads anything
     aim = Aim.of(false_positive=false_positive, false_negative=false_negative)
     positive, negative, scale = aim.exact
 

@@ -18,7 +18,7 @@
 //   says,                    point number -> a sentence, shown while a pointer or a key is on it
 //   both,                    nearest in both directions, for curves that rise upright
 // })
-// What has a text stands in the legend. Long columns are drawn thinned: no pixel changes.
+// What has a text stands in the legend. Long columns are drawn downsample: no pixel changes.
 const chart = (() => {
   "use strict";
   const SVG = "http://www.w3.org/2000/svg";
@@ -99,7 +99,7 @@ const chart = (() => {
 
   // The places of a path, at most four in each column of pixels: the first, the lowest, the
   // highest and the last, which is all that can be seen of the others.
-  const thinned = (places, width) => {
+  const downsample = (places, width) => {
     if (places.length <= 4 * width) return places;
     const kept = [];
     for (let from = 0, to; from < places.length; from = to) {
@@ -113,7 +113,7 @@ const chart = (() => {
     }
     return kept;
   };
-  const path = (places, width) => thinned(places, width).map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
+  const path = (places, width) => downsample(places, width).map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
 
   const draws = (place, given) => {
     let x, lines, areas, bars, marks, band, rangeX, rangeY, last, still, list;

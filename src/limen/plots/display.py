@@ -15,7 +15,7 @@ from limen.classifiers import (
     scores_of,
 )
 from limen.columns import as_labels, ordered_scores
-from limen.digits import thinned, within
+from limen.digits import downsample, within
 from limen.units import unequal
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def number(
 
 def visible(xs: NDArray[Any], ys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Drop points of a line that a screen cannot show, keeping all of its peaks and dips."""
-    kept = thinned(ys, _STRETCHES)
+    kept = downsample(ys, _STRETCHES)
     return xs[kept], ys[kept]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from limen.batch import loss_curve
-from limen.confidence import reach_of
+from limen.confidence import critical_value
 from limen.plots.display import BLUE, GREEN, MINUS, ORANGE, Display, labelled, number, visible
 from limen.trust.recommended import recommend
 
@@ -116,7 +116,7 @@ class LossCurveDisplay(Display):
             direction=direction,
         )
         if confidence is not None:
-            reach_of(confidence)  # raises ValueError for a level that is not in the table
+            critical_value(confidence)  # raises ValueError for a level that is not in the table
             try:
                 display.recommendation = recommend(scores, labels, confidence=confidence, **given)
             except ValueError:  # too few of a label; the curve has found all else to be sound

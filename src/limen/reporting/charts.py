@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.best_cut import Cuts
-from limen.digits import thinned, within
-from limen.direction import turned
+from limen.digits import downsample, within
+from limen.direction import mirrored
 from limen.optimum import LossCurve
 from limen.reporting.findings import loss_curve_of
 from limen.reporting.wording import flagged
@@ -79,7 +79,7 @@ class Charts:
         losses = self.curve.losses
         best = losses[[losses.argmin() if self.lowest else losses.argmax()]]
         cuts = {self.place(end) for end in (*ends, *(mark["threshold"] for mark in marks))}
-        kept = sorted(cuts.union(thinned(self.curve.losses, _STRETCHES)))
+        kept = sorted(cuts.union(downsample(self.curve.losses, _STRETCHES)))
         thresholds = self.curve.thresholds[kept].tolist()
         each = [self.calibrator.confusion(threshold) for threshold in thresholds]
         curve = {
@@ -168,7 +168,7 @@ def _values(calibrator: Any, samples: Samples, aim: Aim) -> LossCurve:
     """Return the value of every cut by a metric, in the place of losses."""
     cuts = Cuts(*calibrator._cuts())
     values = LossCurve(cuts.thresholds, aim.measure(*cuts.in_numbers(slice(None))))
-    return turned(values) if samples.direction == "<=" else values
+    return mirrored(values) if samples.direction == "<=" else values
 
 
 def _finite(values: NDArray[np.float64]) -> list[float | None]:

@@ -3,7 +3,7 @@
 
     state = fold(events in order of seq)
 
-Events are appended to `log`, `state` is their fold, `desk` takes turns of check, fold, append,
+Events are appended to `log`, `state` is their fold, `writer` takes turns of check, fold, append,
 commit, publish and answer; `http` speaks to the world. Nothing here is imported unless asked for,
 and it needs ``pip install "limen[serve]"``.
 """

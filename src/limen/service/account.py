@@ -23,8 +23,8 @@ from limen.service.points import OTHERS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from limen.service.desk import Desk
     from limen.service.points import Point
+    from limen.service.writer import Writer
 
 __all__ = ["Accounts"]
 
@@ -40,17 +40,17 @@ class Accounts:
     def __init__(self) -> None:
         self._made: dict[str, tuple[Point, int, float, dict[str, Any]]] = {}
 
-    async def of(self, desk: Desk, point: Point) -> dict[str, Any]:
+    async def of(self, writer: Writer, point: Point) -> dict[str, Any]:
         """Return the account of a point, made again if it is old enough."""
         found = self._made.get(point.name)
         if found is not None and found[0] is point:
-            unchanged = found[1] == desk.state.seq
+            unchanged = found[1] == writer.state.seq
             if unchanged or time.monotonic() < found[2]:
                 return found[3]
-        begun, seq, now = time.monotonic(), desk.state.seq, desk.now()
+        begun, seq, now = time.monotonic(), writer.state.seq, writer.now()
         best, age = float(point.of_all().threshold), point.definition.age()
         made: dict[str, Any]
-        columns, made = await desk.aside(_passed, point, best, now, age)
+        columns, made = await writer.aside(_passed, point, best, now, age)
         made["segments"] = _segments(columns, point)
         end = time.monotonic()
         self._made[point.name] = (point, seq, end + _IDLE * (end - begun), made)

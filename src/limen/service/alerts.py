@@ -12,8 +12,8 @@ from limen.times import length_of
 if TYPE_CHECKING:
     from limen.service.account import Accounts
     from limen.service.definitions import Alerts
-    from limen.service.desk import Desk
     from limen.service.points import Point
+    from limen.service.writer import Writer
 
 __all__ = ["Watch"]
 
@@ -21,22 +21,22 @@ __all__ = ["Watch"]
 class Watch:
     """Looks at all points once a minute, after time has gone by in them."""
 
-    def __init__(self, desk: Desk, accounts: Accounts, disk_low: float) -> None:
-        self._desk, self._accounts, self._disk_low = desk, accounts, disk_low
+    def __init__(self, writer: Writer, accounts: Accounts, disk_low: float) -> None:
+        self._writer, self._accounts, self._disk_low = writer, accounts, disk_low
         self._warned: set[str] = set()  # points whose answers are all 0, as nobody decided
 
     async def look(self) -> None:
         """Begin and end alerts."""
-        desk, at = self._desk, self._desk.now()
-        if desk.broken is not None:
+        writer, at = self._writer, self._writer.now()
+        if writer.broken is not None:
             return
-        usage = shutil.disk_usage(desk.folder)
+        usage = shutil.disk_usage(writer.folder)
         share = usage.free / usage.total
         self._say("", "disk", share < self._disk_low, f"the disk has {share:.0%} left", at)
-        wrong = desk.clock.trouble(desk.state.at)
+        wrong = writer.clock.trouble(writer.state.at)
         self._say("", "clock", wrong is not None, wrong or "", at)
-        for name in list(desk.state.points):
-            point = desk.state.points[name]
+        for name in list(writer.state.points):
+            point = writer.state.points[name]
             self._warn(point)
             wanted = point.definition.alerts
             if wanted is not None:
@@ -44,7 +44,7 @@ class Watch:
                     self._say(name, alert, holds, text, at)
             for alert in [each for each in point.alerts if wanted is None]:
                 self._say(name, alert, False, "no longer configured", at)
-        await desk.flushed()
+        await writer.flushed()
 
     async def _found(self, point: Point, wanted: Alerts, at: int) -> list[tuple[str, bool, str]]:
         found = []
@@ -67,7 +67,7 @@ class Watch:
             )
             found.append(("regret", held, text))
         if wanted.recall is not None or wanted.precision is not None:
-            answers = (await self._accounts.of(self._desk, point))["answers"]
+            answers = (await self._accounts.of(self._writer, point))["answers"]
             floors = (
                 ("recall", "missed", wanted.recall),
                 ("precision", "false_1", wanted.precision),
@@ -85,13 +85,13 @@ class Watch:
         undecided = point.undecided()
         if undecided and point.scores and not point.ones and point.name not in self._warned:
             self._warned.add(point.name)
-            self._desk._complain(f"point {point.name!r}: {undecided}")
+            self._writer._complain(f"point {point.name!r}: {undecided}")
 
     def _say(self, point: str, name: str, holds: bool, text: str, at: int) -> None:
-        state = self._desk.state
+        state = self._writer.state
         open_ones = state.points[point].alerts if point else state.alerts
         if holds != (name in open_ones):
             more: dict[str, Any] = {"name": name, "ended": not holds, "text": text}
             if not holds:
                 more["text"] = f"over: {open_ones[name].text}"
-            self._desk._fold(Event("alert", at, point, by="limen", more=more))
+            self._writer._fold(Event("alert", at, point, by="limen", more=more))

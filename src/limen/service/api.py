@@ -24,7 +24,7 @@ from limen.service.browser import SESSIONS
 from limen.service.deciding import DECIDING, status_of
 from limen.service.definitions import Definition, as_rule, as_rules
 from limen.service.events import Event, as_datetime
-from limen.service.http import Answer, Call, breathe, decoded, encode
+from limen.service.http import Answer, Call, decoded, encode, yield_to_loop
 from limen.service.judging import shown_proposal
 from limen.service.log import Reader
 from limen.service.openapi import document
@@ -51,13 +51,13 @@ async def score(call: Call) -> Answer:
     """Answer a score and record it."""
     item = await call.read()
     point = call.point()  # not before: it may be another one after the wait
-    desk = call.desk
-    with call.gate.meters.taking(point.name, "score"):
-        desk.require_open()
-        call.gate.spend(call, 1)
-        answer = desk.score(point, item, call.by, call.at)
-        await desk.flushed()
-    call.gate.meters.score(point.name, answer)
+    writer = call.writer
+    with call.app.meters.taking(point.name, "score"):
+        writer.require_open()
+        call.app.spend(call, 1)
+        answer = writer.score(point, item, call.by, call.at)
+        await writer.flushed()
+    call.app.meters.score(point.name, answer)
     return Answer(encode(answer))
 
 
@@ -65,13 +65,13 @@ async def label(call: Call) -> Answer:
     """Record a label."""
     item = await call.read()
     point = call.point()
-    desk = call.desk
-    with call.gate.meters.taking(point.name, "label"):
-        desk.require_open()
-        call.gate.spend(call, 1)
-        answer = desk.label(point, item, call.by, call.at)
-        await desk.flushed()
-    call.gate.meters.event(point.name, "label", False)
+    writer = call.writer
+    with call.app.meters.taking(point.name, "label"):
+        writer.require_open()
+        call.app.spend(call, 1)
+        answer = writer.label(point, item, call.by, call.at)
+        await writer.flushed()
+    call.app.meters.event(point.name, "label", False)
     return Answer(encode(answer))
 
 
@@ -81,13 +81,13 @@ async def events(call: Call) -> Answer:
     Each is answered by itself, and may be sent again.
     """
     may = _may(call)
-    lines = (await call.body(call.gate.settings.most_batch, NDJSON.encode())).splitlines()
+    lines = (await call.body(call.app.settings.most_batch, NDJSON.encode())).splitlines()
     if len(lines) > _MOST_LINES:
         raise Refused("too-large", f"A batch has at most {_MOST_LINES:,} lines.")
     point = call.point()
-    with call.gate.meters.taking(point.name, "line", len(lines)):
+    with call.app.meters.taking(point.name, "line", len(lines)):
         answers = await _answered(call, point, lines, may)
-    call.gate.meters.events(point.name, answers)
+    call.app.meters.events(point.name, answers)
     out = [
         b'{"line":%d,"status":200,%b' % (number, encode(each)[1:])
         if type(each) is not dict
@@ -101,33 +101,33 @@ async def events(call: Call) -> Answer:
 async def _answered(
     call: Call, point: Point, lines: list[bytes], may: tuple[bool, bool]
 ) -> list[dict[str, Any]]:
-    desk = call.desk
-    desk.require_open()
-    call.gate.spend(call, len(lines))
+    writer = call.writer
+    writer.require_open()
+    call.app.spend(call, len(lines))
     answers: list[dict[str, Any]] = []
-    epoch, at, by = desk.epoch, call.at, call.by
+    epoch, at, by = writer.epoch, call.at, call.by
     for number, line in enumerate(lines):
         if number % _TURN == _TURN - 1:
-            await breathe()
-            desk.require_epoch(epoch)
-            point, at = desk.point(point.name), desk.now()
+            await yield_to_loop()
+            writer.require_epoch(epoch)
+            point, at = writer.point(point.name), writer.now()
         answer: Any
         try:
             item = decoded(_either, line)
             if type(item) is Score:
                 if not may[0]:
                     raise Refused("forbidden", "The token lacks the scope 'score'.")
-                answer = desk.score(point, item, by, at)
+                answer = writer.score(point, item, by, at)
             else:
                 if not may[1]:
                     raise Refused("forbidden", "The token lacks the scope 'label'.")
-                answer = desk.label(point, item, by, at)
+                answer = writer.label(point, item, by, at)
             answers.append(answer)
         except Refused as refused:
             answers.append({"line": number + 1, **refused.shown()})
         except Exception as error:  # the lines before it stand, and those after it may
-            answers.append({"line": number + 1, **call.gate.failed(call.route.path, error).shown()})
-    await desk.flushed()
+            answers.append({"line": number + 1, **call.app.failed(call.route.path, error).shown()})
+    await writer.flushed()
     return answers
 
 
@@ -135,7 +135,7 @@ def _may(call: Call) -> tuple[bool, bool]:
     found = []
     for scope in ("score", "label"):
         try:
-            call.gate.require(call, scope)
+            call.app.require(call, scope)
             found.append(True)
         except Refused as refused:
             if refused.name == "unauthorized":
@@ -150,7 +150,7 @@ async def forget(call: Call) -> Answer:
     """Take ids back and delete their names."""
     item = await call.read()
     point = call.point()
-    seq, known = await call.desk.forget(point, item, call.by)
+    seq, known = await call.writer.forget(point, item, call.by)
     shown = _erasing(call, seq, known)
     if shown.state == "erased":
         return Answer(encode(shown))
@@ -163,13 +163,15 @@ async def forgetting(call: Call) -> Answer:
     call.point()
     text = call.path["seq"]
     known = text.isascii() and text.isdecimal() and len(text) < 19
-    if not known or int(text) > call.desk.on_disk:
-        raise Refused("not-found", f"There is no such event: the log ends at {call.desk.on_disk}.")
+    if not known or int(text) > call.writer.on_disk:
+        raise Refused(
+            "not-found", f"There is no such event: the log ends at {call.writer.on_disk}."
+        )
     return Answer(encode(_erasing(call, int(text))))
 
 
 def _erasing(call: Call, seq: int, known: int | None = None) -> Erasing:
-    left: Any = call.desk.left_in(seq)
+    left: Any = call.writer.left_in(seq)
     return Erasing(seq, "erasing" if left else "erased", left, known)
 
 
@@ -201,7 +203,7 @@ def _in_effect(call: Call) -> tuple[Version, list[tuple[bytes, bytes]], bool]:
     version = call.point().published
     if version is None:
         raise Refused("unknown-point", "The point is not on disk yet. Ask again.")
-    tag = version.tag(call.desk.era)
+    tag = version.tag(call.writer.era)
     headers = [(b"etag", tag), (b"cache-control", b"no-cache")]
     return version, headers, call.names(b"if-none-match", tag)
 
@@ -209,10 +211,10 @@ def _in_effect(call: Call) -> tuple[Version, list[tuple[bytes, bytes]], bool]:
 async def decision(call: Call) -> Answer:
     """Return what is known of one id, for people who ask why."""
     point, id = call.point(), call.path["id"]
-    await call.desk.flushed()
-    if point.forgotten and point.hash_of(id, call.desk.key) in point.forgotten:
+    await call.writer.flushed()
+    if point.forgotten and point.hash_of(id, call.writer.key) in point.forgotten:
         raise Refused("forgotten", "The id was forgotten.")
-    found = await call.desk.aside(_found, call.desk.folder, point.name, id)
+    found = await call.writer.aside(_found, call.writer.folder, point.name, id)
     if not found:
         raise Refused("not-found", "No event has this id in this point, or it is no longer kept.")
     return Answer(encode({"id": id, "events": found}))
@@ -258,8 +260,10 @@ def _number(value: float | None) -> float | str | None:
 async def points(call: Call) -> Answer:
     """List the points."""
     allowed = None if call.token is None else call.token.points
-    names = [name for name in sorted(call.desk.state.points) if allowed is None or name in allowed]
-    found = [call.desk.state.points[name] for name in names]
+    names = [
+        name for name in sorted(call.writer.state.points) if allowed is None or name in allowed
+    ]
+    found = [call.writer.state.points[name] for name in names]
     return Answer(
         encode(
             [
@@ -269,7 +273,7 @@ async def points(call: Call) -> Answer:
                     "rule": as_rule(each.published.thresholds[""], each.direction),
                     "samples": each.samples(),
                     "regret": float(each.ledger.regret),
-                    "proposal": status_of(each, call.desk.now(), call.desk.on_disk),
+                    "proposal": status_of(each, call.writer.now(), call.writer.on_disk),
                     "alerts": len(each.alerts),
                 }
                 for each in found
@@ -286,8 +290,8 @@ async def point(call: Call) -> Answer:
 
 def _described(call: Call, found: Point, status: int = 200) -> Answer:
     """Answer with a point; its ETag is for If-Match, and stays while only counts change."""
-    shown = _shown_point(found, call.desk.on_disk)
-    return Answer(encode(shown), status, headers=[(b"etag", found.tag(call.desk.era))])
+    shown = _shown_point(found, call.writer.on_disk)
+    return Answer(encode(shown), status, headers=[(b"etag", found.tag(call.writer.era))])
 
 
 def _shown_point(point: Point, seq: int) -> dict[str, Any]:
@@ -344,12 +348,12 @@ async def put_point(call: Call) -> Answer:
             )
 
     reason = call.asked("reason") or ""
-    new = name not in call.desk.state.points
-    seq = await call.desk.define(name, definition, call.by, require, reason)
-    point = call.desk.point(name)
+    new = name not in call.writer.state.points
+    seq = await call.writer.define(name, definition, call.by, require, reason)
+    point = call.writer.point(name)
     for made in reversed(point.proposals):
         if made.seq == seq:  # under four eyes: nothing has changed yet
-            return Answer(encode(shown_proposal(point, made, call.desk.now())), 202)
+            return Answer(encode(shown_proposal(point, made, call.writer.now())), 202)
     return _described(call, point, 201 if new else 200)
 
 
@@ -386,7 +390,7 @@ async def curve(call: Call) -> Answer:
 async def history(call: Call) -> Answer:
     """List the versions there were."""
     after, found = call.asked("after"), call.point()
-    last = call.desk.on_disk
+    last = call.writer.on_disk
     rows = [each.shown(found.direction) for each in found.versions if after < each.seq <= last]
     return Answer(encode(rows))
 
@@ -399,11 +403,11 @@ async def log(call: Call) -> Answer:
     if call.token is not None and call.token.points is not None:
         raise Refused("forbidden", "The log is that of all points, and the token is for some.")
     after, most = call.asked("after"), call.asked("limit")
-    base = call.desk.base()
+    base = call.writer.base()
     if after < base:
         raise Refused("no-longer-kept", f"Events up to {base} were deleted.")
-    rows = await call.desk.aside(
-        _page, call.desk.folder, after, min(after + most, call.desk.on_disk)
+    rows = await call.writer.aside(
+        _page, call.writer.folder, after, min(after + most, call.writer.on_disk)
     )
     return Answer(rows, 200, NDJSON.encode())
 
@@ -422,18 +426,18 @@ async def make_token(call: Call) -> Answer:
     """Make a token; only for who owns the data directory."""
     _require_control(call, "Tokens are made with `limen serve token`.")
     item = await call.read()
-    call.desk.require_open()
-    token, seq = call.desk.make_token(item, call.by)
-    await call.desk.flushed()
+    call.writer.require_open()
+    token, seq = call.writer.make_token(item, call.by)
+    await call.writer.flushed()
     return Answer(encode({"token": token, "seq": seq}), 201)
 
 
 async def revoke_token(call: Call) -> Answer:
     """Revoke a token."""
     _require_control(call, "Tokens are revoked with `limen serve token`.")
-    call.desk.require_open()
-    seq = call.desk.revoke_token(call.path["name"], call.by)
-    await call.desk.flushed()
+    call.writer.require_open()
+    seq = call.writer.revoke_token(call.path["name"], call.by)
+    await call.writer.flushed()
     return Answer(encode({"seq": seq}))
 
 
@@ -447,7 +451,7 @@ async def tokens(call: Call) -> Answer:
             "points": token.points,
             "expires": None if token.expires is None else as_datetime(token.expires),
         }
-        for _, token in sorted(call.desk.state.tokens.items())
+        for _, token in sorted(call.writer.state.tokens.items())
     ]
     return Answer(encode(rows))
 
@@ -461,14 +465,14 @@ async def clock(call: Call) -> Answer:
 async def accept_clock(call: Call) -> Answer:
     """Follow the clock as it is; only for who owns the data directory."""
     _require_control(call, "The clock is confirmed with `limen serve clock accept`.")
-    await call.desk.accept_clock(call.by)
+    await call.writer.accept_clock(call.by)
     return Answer(_shown_clock(call))
 
 
 def _shown_clock(call: Call) -> bytes:
-    desk = call.desk
-    wrong = desk.clock.trouble(desk.state.at)
-    return encode({"time": as_datetime(desk.now()), "wrong": wrong})
+    writer = call.writer
+    wrong = writer.clock.trouble(writer.state.at)
+    return encode({"time": as_datetime(writer.now()), "wrong": wrong})
 
 
 def _require_control(call: Call, instead: str) -> None:
@@ -483,9 +487,9 @@ async def healthz(call: Call) -> Answer:
 
 async def readyz(call: Call) -> Answer:
     """Say whether writes are taken."""
-    if not call.gate.ready:
+    if not call.app.ready:
         raise Refused("not-ready", "The server is stopping.")
-    call.desk.require_open()
+    call.writer.require_open()
     return Answer(b'{"status":"ready"}')
 
 
@@ -500,7 +504,7 @@ async def metrics(call: Call) -> Answer:
         raise Refused(
             "forbidden", "The metrics are those of all points, and the token is for some."
         )
-    body, kind = call.gate.meters.scraped(call.desk)
+    body, kind = call.app.meters.scraped(call.writer)
     return Answer(body, kind=kind)
 
 

@@ -48,7 +48,7 @@ _PAGE = [
 async def session(call: Call) -> Answer:
     """Say who asks, and what they may do; nobody is not refused, as a page asks this first."""
     try:
-        call.gate.require(call, None)
+        call.app.require(call, None)
     except Refused as refused:
         if refused.name != "unauthorized":
             raise
@@ -73,10 +73,10 @@ async def sign_in(call: Call) -> Answer:
     if b"sec-fetch-site" in call.headers or b"origin" in call.headers:
         require_same_origin(call.headers)
     item = await call.read()
-    token = call.desk.token_of(item.token.strip())
+    token = call.writer.token_of(item.token.strip())
     if token is None:
         raise Refused("unauthorized", "The token is unknown, revoked or has expired.")
-    cookie = call.gate.sessions.begun(token)
+    cookie = call.app.sessions.begun(token)
     return Answer(encode(_shown(call, token)), headers=[cookie])
 
 
@@ -84,8 +84,8 @@ async def sign_out(call: Call) -> Answer:
     """End the session of this browser."""
     if b"sec-fetch-site" in call.headers or b"origin" in call.headers:
         require_same_origin(call.headers)
-    await call.gate.sessions.end(call.headers.get(b"cookie", b""))
-    return Answer(b"", 204, headers=[call.gate.sessions.ended()])
+    await call.app.sessions.end(call.headers.get(b"cookie", b""))
+    return Answer(b"", 204, headers=[call.app.sessions.ended()])
 
 
 def files() -> list[Route]:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from limen.service.commit_queue import CommitQueue
 from limen.service.definitions import as_rules, checked_segment
 from limen.service.events import Event
-from limen.service.judging import said, weighed
+from limen.service.judging import describe, evaluate
 from limen.service.problems import Refused
-from limen.service.turns import Turns
 from limen.times import length_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Changes"]
 
 
-class Changes(Turns):
+class Changes(CommitQueue):
     """What people and limen may do to the thresholds in effect."""
 
     def _show(self, name: str) -> None:
@@ -123,7 +123,7 @@ class Changes(Turns):
         """Deploy a candidate; return the number of the version and its seq."""
         proposal = self._open(point, number, item)
         self._require_another(point, proposal, by)
-        shown = said(point, proposal, self.now())
+        shown = describe(point, proposal, self.now())
         lacking = [each["text"] for each in shown["demands"] if not each["met"]]
         if lacking and not item.despite:
             raise Refused(
@@ -236,7 +236,7 @@ class Changes(Turns):
             "proposal": proposal.number,
             "verdict": verdict,
             "reason": reason,
-            "shown": said(point, proposal, at),
+            "shown": describe(point, proposal, at),
         }
         return self._fold(Event("decide", at, point.name, by=by, more=more))
 
@@ -247,7 +247,7 @@ class Changes(Turns):
         if not self.clock.look() or self.broken is not None or not self.state.points:
             return
         at = self.now()
-        seen = {name: point.to_see(at) for name, point in self.state.points.items()}
+        seen = {name: point.sample_course(at) for name, point in self.state.points.items()}
         more = {name: each for name, each in seen.items() if each is not None}
         self._fold(Event("advance", at, time=at, by="limen", more=more or None))
         await self.flushed()
@@ -272,8 +272,8 @@ class Changes(Turns):
                 reason = f"version {point.version.number} stays"
             self._decide(point, proposal, "expired", reason, "limen")
         elif policy == "automatic":
-            if weighed(point, proposal, at)[2] == "waiting":
-                shown = said(point, proposal, at)
+            if evaluate(point, proposal, at)[2] == "waiting":
+                shown = describe(point, proposal, at)
                 reason = _reason(proposal, shown)
                 self._deploy(point, proposal.thresholds, reason, "limen", proposal, shown)
             elif proposal.by == "limen" and proposal.back_to is None:

@@ -74,15 +74,15 @@ def _unanswered(folder: Path, why: str) -> OSError:
 async def _alone(folder: Path, method: str, path: str, body: bytes) -> tuple[int, bytes]:
     """Be the server for one request: the same code, without a network."""
     from limen.service.api import TABLE
-    from limen.service.desk import Desk
-    from limen.service.http import Gate
+    from limen.service.http import App
     from limen.service.meters import Meters
     from limen.service.settings import Settings
+    from limen.service.writer import Writer
 
-    desk = Desk(folder, lambda message: None)
+    writer = Writer(folder, lambda message: None)
     try:
-        gate = Gate(desk, Settings(), Meters(), lambda line: None)
-        gate.routes(TABLE)
+        app = App(writer, Settings(), Meters(), lambda line: None)
+        app.routes(TABLE)
         scope = {
             "type": "http",
             "method": method,
@@ -102,7 +102,7 @@ async def _alone(folder: Path, method: str, path: str, body: bytes) -> tuple[int
         async def send(message: dict[str, Any]) -> None:
             sent.append(message)
 
-        await gate(scope, receive, send)
+        await app(scope, receive, send)
         return sent[0]["status"], sent[1]["body"]
     finally:
-        await desk.close()
+        await writer.close()

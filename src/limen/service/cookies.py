@@ -23,9 +23,9 @@ from limen.times import length_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from limen.service.desk import Desk
     from limen.service.settings import Settings
     from limen.service.state import Token
+    from limen.service.writer import Writer
 
 __all__ = ["Sessions", "require_same_origin"]
 
@@ -33,12 +33,12 @@ __all__ = ["Sessions", "require_same_origin"]
 class Sessions:
     """Makes cookies of tokens, and finds the token of a cookie."""
 
-    def __init__(self, desk: Desk, settings: Settings) -> None:
-        self._desk = desk
-        self._path = desk.folder / "signed-out"
+    def __init__(self, writer: Writer, settings: Settings) -> None:
+        self._writer = writer
+        self._path = writer.folder / "signed-out"
         self._ended = _read(self._path)  # hashes of sessions, and when they end anyway
         self._ending = asyncio.Lock()
-        self._key = hmac.digest(desk.key, b"session", "sha256")
+        self._key = hmac.digest(writer.key, b"session", "sha256")
         self._length = length_of(settings.session, "session")
         secure = settings.cert is not None or settings.behind_proxy
         self._name = b"__Host-limen" if secure else b"limen"
@@ -50,7 +50,7 @@ class Sessions:
 
     def begun(self, token: Token) -> tuple[bytes, bytes]:
         """Return the header that begins a session of a token."""
-        ends = self._desk.now() + self._length
+        ends = self._writer.now() + self._length
         value = f"{token.name}.{ends}.{self._mac(token, ends)}".encode()
         age = b"; Max-Age=%d" % (self._length // 1_000_000)
         return b"set-cookie", self._name + b"=" + value + age + self._rest
@@ -61,12 +61,12 @@ class Sessions:
 
     async def end(self, cookies: bytes) -> None:
         """End the session of a cookie, for every copy of it and also after a restart."""
-        found, now = self._found(cookies), self._desk.now()
+        found, now = self._found(cookies), self._writer.now()
         if found is not None:
             self._ended[found[2]] = found[1]
             async with self._ending:  # so that the later one is not replaced by the earlier one
                 self._ended = {each: ends for each, ends in self._ended.items() if ends > now}
-                await self._desk.aside(_keep, self._path, dict(self._ended))
+                await self._writer.aside(_keep, self._path, dict(self._ended))
 
     def find(self, cookies: bytes) -> tuple[Token, int] | None:
         """Return the token that a cookie stands for and when the session ends, if it has not."""
@@ -78,11 +78,11 @@ class Sessions:
         value = next((value for name, _, value in pairs if name == self._name), b"")
         parts = value.decode("latin-1").split(".")
         if len(parts) == 3 and parts[1].isascii() and parts[1].isdecimal() and len(parts[1]) < 19:
-            token, ends = self._desk.state.tokens.get(parts[0]), int(parts[1])
+            token, ends = self._writer.state.tokens.get(parts[0]), int(parts[1])
             if token is not None and hmac.compare_digest(
                 self._mac(token, ends).encode(), parts[2].encode()
             ):
-                now = self._desk.now()
+                now = self._writer.now()
                 expired = token.expires is not None and token.expires <= now
                 if now < ends and not expired and parts[2] not in self._ended:
                     return token, ends, parts[2]

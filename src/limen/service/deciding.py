@@ -9,7 +9,7 @@ from limen.service.bodies import Decision, Deployment, NewProposal, Rollback
 from limen.service.definitions import as_rules
 from limen.service.events import as_datetime
 from limen.service.http import Answer, Call, encode
-from limen.service.judging import shown_proposal, weighed
+from limen.service.judging import evaluate, shown_proposal
 from limen.service.problems import Refused
 from limen.service.routes import Route, Whole
 
@@ -31,19 +31,19 @@ def status_of(point: Point, now: int, on_disk: int) -> str | None:
     if open_proposal(point, on_disk, definition=True) is not None:
         return "waiting"
     found = open_proposal(point, on_disk)
-    return None if found is None else weighed(point, found, now)[2]
+    return None if found is None else evaluate(point, found, now)[2]
 
 
 async def deploy(call: Call) -> Answer:
     """Deploy thresholds."""
     item = await call.read()
-    return _version(*await call.desk.deploy(call.point(), item, call.by))
+    return _version(*await call.writer.deploy(call.point(), item, call.by))
 
 
 async def rollback(call: Call) -> Answer:
     """Deploy the thresholds of an earlier version again."""
     item = await call.read()
-    return _version(*await call.desk.rollback(call.point(), item, call.by))
+    return _version(*await call.writer.rollback(call.point(), item, call.by))
 
 
 def _version(number: int, seq: int) -> Answer:
@@ -54,14 +54,14 @@ async def propose(call: Call) -> Answer:
     """Propose thresholds, which run in shadow."""
     item = await call.read()
     point = call.point()
-    made = await call.desk.propose(point, item, call.by)
-    return Answer(encode(shown_proposal(point, made, call.desk.now())), 201)
+    made = await call.writer.propose(point, item, call.by)
+    return Answer(encode(shown_proposal(point, made, call.writer.now())), 201)
 
 
 async def approve(call: Call) -> Answer:
     """Deploy a candidate."""
     item = await call.read()
-    return _version(*await call.desk.approve(call.point(), _number(call), item, call.by))
+    return _version(*await call.writer.approve(call.point(), _number(call), item, call.by))
 
 
 async def reject(call: Call) -> Answer:
@@ -76,7 +76,7 @@ async def withdraw(call: Call) -> Answer:
 
 async def _closed(call: Call, verdict: str) -> Answer:
     item = await call.read()
-    seq = await call.desk.close_proposal(call.point(), _number(call), item, call.by, verdict)
+    seq = await call.writer.close_proposal(call.point(), _number(call), item, call.by, verdict)
     return Answer(encode({"seq": seq}))
 
 
@@ -92,9 +92,9 @@ async def proposals(call: Call) -> Answer:
     point, before, most = call.point(), call.asked("before"), call.asked("limit")
     found = [each for each in point.proposals if each.number < before][::-1]
     rows = [
-        shown_proposal(point, each, call.desk.now())
+        shown_proposal(point, each, call.writer.now())
         for each in found
-        if each.seq <= call.desk.on_disk
+        if each.seq <= call.writer.on_disk
     ]
     return Answer(encode({"proposals": rows[:most]}))
 
@@ -103,15 +103,15 @@ async def proposal(call: Call) -> Answer:
     """Return a proposal and what judges it."""
     point, number = call.point(), _number(call)
     for each in point.proposals:
-        if each.number == number and each.seq <= call.desk.on_disk:
-            return Answer(encode(shown_proposal(point, each, call.desk.now())))
+        if each.number == number and each.seq <= call.writer.on_disk:
+            return Answer(encode(shown_proposal(point, each, call.writer.now())))
     raise Refused("not-found", f"There is no proposal {number}.")
 
 
 async def changes(call: Call) -> Answer:
     """List what changed, the newest first: versions, proposals, decisions, alerts, definitions."""
     before, most = call.asked("before"), call.asked("limit")
-    last = min(before - 1, call.desk.on_disk)
+    last = min(before - 1, call.writer.on_disk)
     rows = [row for row in _rows(call.point()) if row["seq"] <= last]
     rows.sort(key=lambda row: row["seq"], reverse=True)
     more = rows[most - 1]["seq"] if 0 < most < len(rows) else None

@@ -27,15 +27,15 @@ from limen.service.problems import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from limen.service.desk import Desk
     from limen.service.meters import Meters
     from limen.service.points import Point
     from limen.service.routes import Route
     from limen.service.settings import Settings
     from limen.service.state import Token
     from limen.service.stream import Hub
+    from limen.service.writer import Writer
 
-__all__ = ["Answer", "Call", "Endpoint", "Gate", "encode"]
+__all__ = ["Answer", "App", "Call", "Endpoint", "encode"]
 
 _TAG = rb'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
 _TAGS = re.compile(rb"[ \t,]*%b(?:[ \t]*,[ \t,]*%b)*[ \t,]*" % (_TAG, _TAG))
@@ -66,26 +66,26 @@ class Call:
         "_endpoint",
         "_receive",
         "_scope",
+        "app",
         "at",
         "by",
-        "desk",
         "ends",
-        "gate",
         "headers",
         "path",
         "token",
+        "writer",
     )
 
     def __init__(self, endpoint: Endpoint, scope: Any, receive: Any) -> None:
-        gate = endpoint.gate
-        self.gate, self.desk, self._scope, self._receive = gate, gate.desk, scope, receive
+        app = endpoint.app
+        self.app, self.writer, self._scope, self._receive = app, app.writer, scope, receive
         self._endpoint = endpoint
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.path: dict[str, Any] = scope["path_params"]
-        self.by, self.token, self.ends = gate.caller(scope, self.headers)
-        if (self.token is not None or gate.trusting) and "limen.known" in scope:
+        self.by, self.token, self.ends = app.caller(scope, self.headers)
+        if (self.token is not None or app.trusting) and "limen.known" in scope:
             scope["limen.known"]()  # its connection is not the first to go
-        self.at = gate.desk.now()
+        self.at = app.writer.now()
 
     @property
     def method(self) -> str:
@@ -108,7 +108,7 @@ class Call:
         allowed = None if self.token is None else self.token.points
         if allowed is not None and name not in allowed:
             raise Refused("forbidden", "The token is not for this point.")
-        return self.desk.point(name)
+        return self.writer.point(name)
 
     def asked(self, name: str) -> Any:
         """Return a parameter of the query, as the table of routes describes it."""
@@ -171,7 +171,7 @@ class Call:
 
     async def read(self) -> Any:
         """Read the body as JSON of the type that the table of routes names."""
-        return decoded(self._endpoint.decode, await self.body(self.gate.settings.most_body))
+        return decoded(self._endpoint.decode, await self.body(self.app.settings.most_body))
 
 
 def decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
@@ -193,8 +193,8 @@ def from_control(scope: Any) -> bool:
 class Endpoint:
     """An ASGI application for one route."""
 
-    def __init__(self, gate: Gate, route: Route) -> None:
-        self.gate, self.route = gate, route
+    def __init__(self, app: App, route: Route) -> None:
+        self.app, self.route = app, route
         if isinstance(route.body, type):
             self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(route.body).decode
 
@@ -204,7 +204,7 @@ class Endpoint:
         call = Call(self, scope, receive)
         scope["by"] = call.by
         if self.route.scope is not None:
-            self.gate.require(call, self.route.scope)
+            self.app.require(call, self.route.scope)
         answer = await self.route.act(call)
         if isinstance(answer, Answer):
             await reply(scope, send, answer)
@@ -227,18 +227,18 @@ async def reply(scope: Any, send: Any, answer: Answer) -> None:
     await send({"type": "http.response.body", "body": b"" if head else body})
 
 
-class Gate:
+class App:
     """The outermost application: hosts, tokens, rates, problems, meters and the log."""
 
     def __init__(
         self,
-        desk: Desk,
+        writer: Writer,
         settings: Settings,
         meters: Meters,
         write: Callable[[dict[str, Any]], None],
     ) -> None:
-        self.desk, self.settings, self.meters, self.write = desk, settings, meters, write
-        self.sessions = Sessions(desk, settings)
+        self.writer, self.settings, self.meters, self.write = writer, settings, meters, write
+        self.sessions = Sessions(writer, settings)
         self.accounts = Accounts()
         self.hub: Hub | None = None
         self.ready = True
@@ -365,7 +365,7 @@ class Gate:
         kind, _, secret = given.partition(b" ")
         token = None
         if kind.lower() == b"bearer":
-            token = self.desk.token_of(secret.decode("latin-1").strip())
+            token = self.writer.token_of(secret.decode("latin-1").strip())
         if token is None:
             raise Refused("unauthorized", "The token is unknown, revoked or has expired.")
         return token.name, token, None
@@ -373,7 +373,7 @@ class Gate:
     @property
     def trusting(self) -> bool:
         """Whether callers need no token: without any, it listens on this machine only."""
-        return self._open and not self.desk.state.tokens
+        return self._open and not self.writer.state.tokens
 
     def require(self, call: Call, scope: str | None) -> None:
         """Refuse a caller that may not do this."""
@@ -428,6 +428,6 @@ def log_line(line: dict[str, Any]) -> str:
     return json.dumps({"time": f"{stamp}Z", **line})
 
 
-async def breathe() -> None:
+async def yield_to_loop() -> None:
     """Let others have their turn."""
     await asyncio.sleep(0)

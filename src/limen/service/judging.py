@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from limen.service.points import Point
     from limen.service.proposals import Proposal, Shadow
 
-__all__ = ["Judged", "judged", "said", "shown_proposal", "weighed"]
+__all__ = ["ShadowResult", "describe", "evaluate", "judged", "shown_proposal"]
 
 _HOUR, _DAY = 3_600_000_000, 86_400_000_000
 
 
-class Judged:
+class ShadowResult:
     """What a shadow says, in counts, costs and evidence. O(distinct weights and segments)."""
 
     def __init__(self, point: Point, proposal: Proposal, shadow: Shadow) -> None:
@@ -159,15 +159,15 @@ def _total(counts: dict[float, int]) -> float:
     return sum(cost * many for cost, many in counts.items())
 
 
-def judged(point: Point) -> Judged | None:
+def judged(point: Point) -> ShadowResult | None:
     """Return what the samples say of the proposal that is open."""
     if point.proposal is None or point.shadow is None:
         return None
-    return Judged(point, point.proposal, point.shadow)
+    return ShadowResult(point, point.proposal, point.shadow)
 
 
 def demands(
-    point: Point, proposal: Proposal, found: Judged, shadow: Shadow, now: int
+    point: Point, proposal: Proposal, found: ShadowResult, shadow: Shadow, now: int
 ) -> list[dict[str, Any]]:
     """Return what is demanded of a proposal before it is deployed, and whether it is met."""
     change, evidence = point.definition.change, found.evidence
@@ -259,7 +259,7 @@ def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]
         }
     closed = proposal.closed
     if closed is None:
-        return shown | said(point, proposal, now)
+        return shown | describe(point, proposal, now)
     ended = {
         "at": as_datetime(closed.at),
         "by": closed.by,
@@ -270,21 +270,23 @@ def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]
     return shown | (closed.shown or {}) | {"status": closed.verdict, "closed": ended}
 
 
-def weighed(point: Point, proposal: Proposal, now: int) -> tuple[Judged, list[dict[str, Any]], str]:
+def evaluate(
+    point: Point, proposal: Proposal, now: int
+) -> tuple[ShadowResult, list[dict[str, Any]], str]:
     """Return what the samples say, the demands, and whether it waits or is in shadow."""
     assert point.shadow is not None
-    found = Judged(point, proposal, point.shadow)
+    found = ShadowResult(point, proposal, point.shadow)
     asked = demands(point, proposal, found, point.shadow, now)
     return found, asked, "waiting" if all(each["met"] for each in asked) else "shadow"
 
 
-def said(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
+def describe(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
     """Describe what the samples say: kept with a decision as what was shown."""
     if proposal.definition is not None:  # no samples judge it
         return {"status": "waiting", "changes": point.definition.differences(proposal.definition)}
     shadow = point.shadow
     assert shadow is not None
-    found, asked, status = weighed(point, proposal, now)
+    found, asked, status = evaluate(point, proposal, now)
     low, high = found.interval() if found.samples else (None, None)
     cost, evidence = found.table[0]["cost"], found.evidence
     return {

@@ -23,7 +23,7 @@ from limen.service.problems import Refused
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from limen.service.desk import Desk
+    from limen.service.writer import Writer
 
 __all__ = ["Meters"]
 
@@ -82,19 +82,19 @@ class Meters:
         self.event(point, "label", False, len(answers) - len(scores) - refused)
         self._count(point, "line", "refused", refused)
 
-    def scraped(self, desk: Desk) -> tuple[bytes, bytes]:
+    def scraped(self, writer: Writer) -> tuple[bytes, bytes]:
         """Return all of it as text, and the type of that text."""
         registry = CollectorRegistry()
-        registry.register(_Collected(self, desk))
+        registry.register(_Collected(self, writer))
         return generate_latest(registry), CONTENT_TYPE_LATEST.encode()
 
 
 class _Collected:
-    def __init__(self, meters: Meters, desk: Desk) -> None:
-        self._meters, self._desk = meters, desk
+    def __init__(self, meters: Meters, writer: Writer) -> None:
+        self._meters, self._writer = meters, writer
 
     def collect(self) -> Iterator[Any]:
-        desk, meters = self._desk, self._meters
+        writer, meters = self._writer, self._meters
         events = CounterMetricFamily(
             "limen_events", "Events by outcome.", labels=("point", "kind", "outcome")
         )
@@ -117,7 +117,7 @@ class _Collected:
             "limen_label_delay_seconds",
             "From a score to its first label.",
             ("point", "answer"),
-            desk.delays,
+            writer.delays,
         )
         for name, text, read in (
             ("limen_threshold", "The threshold in effect.", _threshold),
@@ -127,14 +127,14 @@ class _Collected:
             ("limen_waiting_ids", "Ids without a label, or without a score.", _waiting),
         ):
             gauge = GaugeMetricFamily(name, text, labels=("point",))
-            for point in desk.state.points.values():
+            for point in writer.state.points.values():
                 gauge.add_metric((point.name,), read(point))
             yield gauge
-        newest = snapshots.stored(desk.folder)
-        yield CounterMetricFamily("limen_commits", "Commits.", desk.commits)
-        yield CounterMetricFamily("limen_commit_seconds", "In commits.", desk.commit_seconds)
-        yield GaugeMetricFamily("limen_pending_events", "Not on disk yet.", desk.pending)
-        yield GaugeMetricFamily("limen_log_seq", "The last event on disk.", desk.on_disk)
+        newest = snapshots.stored(writer.folder)
+        yield CounterMetricFamily("limen_commits", "Commits.", writer.commits)
+        yield CounterMetricFamily("limen_commit_seconds", "In commits.", writer.commit_seconds)
+        yield GaugeMetricFamily("limen_pending_events", "Not on disk yet.", writer.pending)
+        yield GaugeMetricFamily("limen_log_seq", "The last event on disk.", writer.on_disk)
         yield GaugeMetricFamily(
             "limen_snapshot_seq", "The last event in a snapshot.", newest[0][0] if newest else 0
         )
@@ -146,10 +146,10 @@ class _Collected:
         yield GaugeMetricFamily(
             "limen_clock_wrong",
             "1 while the clock is not followed, or far behind the last event.",
-            desk.clock.trouble(desk.state.at) is not None,
+            writer.clock.trouble(writer.state.at) is not None,
         )
         yield GaugeMetricFamily(
-            "limen_writes_refused", "1 while they are.", desk.broken is not None
+            "limen_writes_refused", "1 while they are.", writer.broken is not None
         )
 
 

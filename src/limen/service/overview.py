@@ -40,15 +40,15 @@ def plain(value: float, direction: Direction) -> float | str:
 
 async def overview(call: Call) -> Answer:
     """Describe a point for people, in one answer."""
-    point, desk = call.point(), call.desk
-    account = await call.gate.accounts.of(desk, point)
-    shown = _rule(call.point(), desk.on_disk, desk.now(), desk.ticked)
+    point, writer = call.point(), call.writer
+    account = await call.app.accounts.of(writer, point)
+    shown = _rule(call.point(), writer.on_disk, writer.now(), writer.ticked)
     shown["alerts"] = [
         {"name": note.name, "since": as_datetime(note.at), "seq": note.seq, "text": note.text}
-        for note in (*call.point().alerts.values(), *desk.state.alerts.values())
+        for note in (*call.point().alerts.values(), *writer.state.alerts.values())
     ]
-    shown["ready"] = desk.broken is None  # whether writes are taken
-    rate = 0.0 if call.gate.hub is None else call.gate.hub.rate(point.name)
+    shown["ready"] = writer.broken is None  # whether writes are taken
+    rate = 0.0 if call.app.hub is None else call.app.hub.rate(point.name)
     return Answer(encode({**shown, **account, "events_per_second": round(rate, 1)}))
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from limen.groups.models import key_of
 from limen.memory.base import innermost
+from limen.service.alert_timers import AlertTimers
 from limen.service.definitions import Definition, Rule
 from limen.service.events import Event, Id
-from limen.service.lasting import Lasting
 from limen.service.proposals import Closed, Proposal, Shadow
 from limen.service.versions import Version, tag_of
 
@@ -61,7 +61,7 @@ class Point:
         self.shadow: Shadow | None = None  # of the proposal that is open
         self.notes: list[Note] = []
         self.alerts: dict[str, Note] = {}  # those that go on, by name
-        self.lasting = Lasting()
+        self.lasting = AlertTimers()
         self.defined_by = 0  # the event that gave the definition
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
@@ -71,7 +71,7 @@ class Point:
         self.definition = definition
         self.horizon = definition.horizon()
 
-    def succeed(self, other: Point) -> None:
+    def take_over_history(self, other: Point) -> None:
         """Take over what a point decided that counted its samples otherwise."""
         self.versions, self.published, self.course = other.versions, other.published, other.course
         self.proposals, self.notes, self.alerts = other.proposals, other.notes, other.alerts
@@ -144,7 +144,7 @@ class Point:
             assert event.time is not None
             self.advance(event.time)
             if event.more is not None and self.name in event.more:
-                self._seen(event.time, event.more[self.name])
+                self.append_course(event.time, event.more[self.name])
 
     def score(self, event: Event, id: Id) -> None:
         """Record a score with the answer that was given to it."""
@@ -253,13 +253,13 @@ class Point:
         if self.forgotten:
             self.forgotten = {each: until for each, until in self.forgotten.items() if until > time}
 
-    def _seen(self, time: int, seen: list[float]) -> None:
+    def append_course(self, time: int, seen: list[float]) -> None:
         """Keep what the samples said of the best threshold; half of it where it is too much."""
         if len(self.course) >= _COURSE:
             del self.course[1:-1:2]
         self.course.append((time, *seen))  # type: ignore[arg-type]
 
-    def to_see(self, time: int) -> list[float] | None:
+    def sample_course(self, time: int) -> list[float] | None:
         """Return the best threshold and its interval, if it is time to keep them once more."""
         if self.course:
             first, last = self.course[0][0], self.course[-1][0]

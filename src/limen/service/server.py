@@ -21,13 +21,13 @@ from limen.service import snapshots
 from limen.service.alerts import Watch
 from limen.service.api import TABLE
 from limen.service.browser import files
-from limen.service.desk import Desk
 from limen.service.guard import guarded, sweep
-from limen.service.http import Gate, log_line, place_of
+from limen.service.http import App, log_line, place_of
 from limen.service.meters import Meters
 from limen.service.settings import Settings
 from limen.service.stream import Hub
 from limen.service.webhooks import Sender
+from limen.service.writer import Writer
 from limen.times import length_of
 
 __all__ = ["control_path", "serve"]
@@ -80,26 +80,26 @@ async def _serve(settings: Settings) -> None:
         if path is not None and not Path(path).is_file():
             raise ValueError(f"{name}: there is no file {path!r}.")
     begun = time.perf_counter()
-    desk = Desk(
+    writer = Writer(
         folder,
         lambda message: write({"level": "warning", "message": message}),
         settings.clock_ahead,
     )
     try:
-        desk.clock.require_present(desk.state.at)
-        if not settings.open and not desk.state.tokens:
+        writer.clock.require_present(writer.state.at)
+        if not settings.open and not writer.state.tokens:
             raise ValueError(
                 "a server that other machines can reach needs a token. Make one first: "
                 f"limen serve token add NAME --scope score --data {folder}"
             )
-        desk.try_disk()
+        writer.try_disk()
         _allow_files(settings)
         meters = Meters()
-        gate = Gate(desk, settings, meters, write)
-        gate.routes((*TABLE, *files()))
-        gate.hub = hub = Hub(desk, settings.most_listeners)
+        app = App(writer, settings, meters, write)
+        app.routes((*TABLE, *files()))
+        app.hub = hub = Hub(writer, settings.most_listeners)
         config = uvicorn.Config(
-            gate,
+            app,
             http=guarded(settings),
             ws="none",
             lifespan="off",
@@ -124,8 +124,8 @@ async def _serve(settings: Settings) -> None:
             server.handle_exit(number, None)
 
         def stop(number: int) -> None:
-            drains = gate.ready and number == signal.SIGTERM  # a second signal ends the grace
-            gate.ready = False
+            drains = app.ready and number == signal.SIGTERM  # a second signal ends the grace
+            app.ready = False
             if drains and settings.drain_seconds:
                 loop.call_later(settings.drain_seconds, leave, number)
             else:
@@ -141,18 +141,18 @@ async def _serve(settings: Settings) -> None:
                 "level": "info",
                 "message": "ready",
                 "address": f"{'https' if settings.cert else 'http'}://{host}:{port}",
-                "seq": desk.on_disk,
+                "seq": writer.on_disk,
                 "seconds": round(time.perf_counter() - begun, 3),
             }
         )
-        watch = Watch(desk, gate.accounts, settings.disk_low)
+        watch = Watch(writer, app.accounts, settings.disk_low)
         chores = [
             asyncio.create_task(sweep(server.server_state.connections)),
-            asyncio.create_task(_tick(desk, settings, watch)),
-            asyncio.create_task(_snapshots(desk, settings)),
-            asyncio.create_task(_cut(desk)),
+            asyncio.create_task(_tick(writer, settings, watch)),
+            asyncio.create_task(_snapshots(writer, settings)),
+            asyncio.create_task(_cut(writer)),
             asyncio.create_task(hub.run()),
-            *(asyncio.create_task(Sender(desk, hook, write).run()) for hook in settings.webhooks),
+            *(asyncio.create_task(Sender(writer, hook, write).run()) for hook in settings.webhooks),
         ]
         try:
             await server._serve(sockets)  # serve() would send the signal to itself again
@@ -162,8 +162,8 @@ async def _serve(settings: Settings) -> None:
             await asyncio.gather(*chores, return_exceptions=True)
             control_path(folder).unlink(missing_ok=True)
     finally:
-        await desk.close()
-        write({"level": "info", "message": "stopped", "seq": desk.on_disk})
+        await writer.close()
+        write({"level": "info", "message": "stopped", "seq": writer.on_disk})
 
 
 def _listening(settings: Settings) -> socket.socket:
@@ -212,51 +212,51 @@ def _allow_files(settings: Settings) -> None:
         write({"level": "warning", "message": text})
 
 
-async def _tick(desk: Desk, settings: Settings, watch: Watch) -> None:
+async def _tick(writer: Writer, settings: Settings, watch: Watch) -> None:
     seconds = length_of(settings.tick) / 1e6
     while True:
         await asyncio.sleep(seconds)
         try:
-            await desk.tick()
+            await writer.tick()
             await watch.look()
         except Exception as error:
             write({"level": "error", "message": f"tick: {type(error).__name__}: {error}"})
 
 
-async def _snapshots(desk: Desk, settings: Settings) -> None:
+async def _snapshots(writer: Writer, settings: Settings) -> None:
     """Make snapshots, by number of events, by time and after a forget; then delete what is old."""
     every, then = length_of(settings.snapshot_every) / 1e6, time.monotonic()
     while True:
         await asyncio.sleep(1)
-        newest = next((seq for seq, _ in snapshots.stored(desk.folder)), 0)
-        new = desk.on_disk - newest
+        newest = next((seq for seq, _ in snapshots.stored(writer.folder)), 0)
+        new = writer.on_disk - newest
         due = new >= settings.snapshot_events or (new and time.monotonic() - then >= every)
-        if not due and "snapshots" not in desk.left_in(desk.on_disk):
+        if not due and "snapshots" not in writer.left_in(writer.on_disk):
             continue
         then = time.monotonic()
         try:
-            await _snapshot(desk)
+            await _snapshot(writer)
             if settings.retention is not None:
-                await _delete_old(desk, length_of(settings.retention))
+                await _delete_old(writer, length_of(settings.retention))
         except Exception as error:  # a full disk, most often; the next one may succeed
             write({"level": "error", "message": f"snapshot: {type(error).__name__}: {error}"})
             await asyncio.sleep(60)
 
 
-async def _cut(desk: Desk) -> None:
+async def _cut(writer: Writer) -> None:
     """Once a second, try again to delete what a reader kept in the WAL."""
     while True:
         await asyncio.sleep(1)
         try:
-            await desk.cut()
+            await writer.cut()
         except Exception as error:
             write({"level": "error", "message": f"cut: {place_of(error)}"})
 
 
-async def _snapshot(desk: Desk) -> None:
+async def _snapshot(writer: Writer) -> None:
     """Let a process of its own make a snapshot."""
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "limen", "serve", "snapshot", "--data", str(desk.folder),
+        sys.executable, "-m", "limen", "serve", "snapshot", "--data", str(writer.folder),
         stdin=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -269,11 +269,11 @@ async def _snapshot(desk: Desk) -> None:
         raise RuntimeError(f"the process ended with {code}")
 
 
-async def _delete_old(desk: Desk, age: int) -> None:
+async def _delete_old(writer: Writer, age: int) -> None:
     """Delete events that are old and in every snapshot, none of which needs older ones."""
-    kept = [seq for seq, _ in snapshots.stored(desk.folder)]
-    if kept and min(kept) >= desk.state.refolded:
+    kept = [seq for seq, _ in snapshots.stored(writer.folder)]
+    if kept and min(kept) >= writer.state.refolded:
         upto = await asyncio.get_running_loop().run_in_executor(
-            desk._thread, desk.log.delete_until, min(kept), desk.now() - age
+            writer._thread, writer.log.delete_until, min(kept), writer.now() - age
         )
         write({"level": "info", "message": "retention", "deleted_until": upto})

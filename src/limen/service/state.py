@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from limen.memory import Ledger
+from limen.service.alert_timers import AlertTimers
 from limen.service.definitions import Definition
 from limen.service.events import KINDS, Event, Id
-from limen.service.lasting import Lasting
 from limen.service.log import Damaged
 from limen.service.points import Note, Point
 from limen.service.proposals import Proposal, Shadow, StoredShadow
@@ -49,7 +49,7 @@ class _Stored(msgspec.Struct):
     shadow: StoredShadow | None
     notes: list[Note]
     alerts: list[Note]
-    lasting: Lasting
+    lasting: AlertTimers
     defined_by: int
 
 
@@ -239,5 +239,5 @@ def refolded(
             event.point == point.name and event.kind in ("score", "label", "forget")
         ):
             made.fold(seq, event, id)
-    made.succeed(point)
+    made.take_over_history(point)
     return made

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from limen.service.deciding import open_proposal
 from limen.service.events import as_datetime
 from limen.service.http import SAFE, Call, encode
-from limen.service.judging import weighed
+from limen.service.judging import evaluate
 from limen.service.overview import tiles
 from limen.service.problems import Refused
 from limen.service.routes import Route, Text
 
 if TYPE_CHECKING:
-    from limen.service.desk import Desk
     from limen.service.points import Point
+    from limen.service.writer import Writer
 
 __all__ = ["STREAM", "Hub"]
 
@@ -56,14 +56,14 @@ class _Listener:
 
     def may_stay(self) -> bool:
         """Whether the session and the token still hold."""
-        now, token, desk = self.call.desk.now(), self.call.token, self.call.desk
+        now, token, writer = self.call.writer.now(), self.call.token, self.call.writer
         if token is None:
-            return self.call.control or not desk.state.tokens
+            return self.call.control or not writer.state.tokens
         cookie = self.call.headers.get(b"cookie", b"")
-        if self.call.ends is not None and self.call.gate.sessions.find(cookie) is None:
+        if self.call.ends is not None and self.call.app.sessions.find(cookie) is None:
             return False  # signed out
         ends = min(self.call.ends or now + 1, token.expires or now + 1)
-        return now < ends and desk.state.tokens.get(token.name) == token
+        return now < ends and writer.state.tokens.get(token.name) == token
 
     def put(self, body: bytes) -> None:
         """Let a change wait; where too many do, all that is known is that some were missed."""
@@ -92,13 +92,13 @@ class _Listener:
 class Hub:
     """Watches the points and notifies all listeners."""
 
-    def __init__(self, desk: Desk, most: int) -> None:
-        self._desk, self._most = desk, most
+    def __init__(self, writer: Writer, most: int) -> None:
+        self._writer, self._most = writer, most
         self.listeners: set[_Listener] = set()
         self._seen: dict[str, tuple[Any, ...]] = {}
         self._counts: dict[str, deque[tuple[float, int]]] = {}
         self._ring: deque[tuple[int, str, bytes]] = deque(maxlen=_REMEMBERED)
-        self._floor = self._last = desk.on_disk
+        self._floor = self._last = writer.on_disk
 
     def rate(self, name: str) -> float:
         """Return how many events a second a point had lately."""
@@ -121,7 +121,7 @@ class Hub:
             for seq, name, body in self._ring:
                 if seq > int(text) and made.hears(name):
                     made.put(body)
-        for name, each in self._desk.state.points.items():
+        for name, each in self._writer.state.points.items():
             if made.hears(name) and each.published is not None:
                 made.ticks[name] = self._tick(each)
         self.listeners.add(made)
@@ -148,8 +148,8 @@ class Hub:
 
     def look(self) -> None:
         """Send what has changed since the last look."""
-        on_disk, now = self._desk.on_disk, time.monotonic()
-        for name, point in list(self._desk.state.points.items()):
+        on_disk, now = self._writer.on_disk, time.monotonic()
+        for name, point in list(self._writer.state.points.items()):
             counts = self._counts.setdefault(name, deque())
             counts.append((now, point.scores + point.labels))
             while counts[0][0] < now - _RATE and len(counts) > 2:
@@ -166,7 +166,7 @@ class Hub:
             return
         shadow = point.shadow
         waiting = None if shadow is None else (len(shadow.waiting), shadow.scored)
-        ready = self._desk.broken is None
+        ready = self._writer.broken is None
         seen = (point.scores, point.labels, point.published.number, point.changed, waiting, ready)
         if self._seen.get(point.name) == seen:
             return
@@ -178,11 +178,11 @@ class Hub:
 
     def _tick(self, point: Point) -> bytes:
         assert point.published is not None
-        desk = self._desk
-        proposal = open_proposal(point, desk.on_disk)
+        writer = self._writer
+        proposal = open_proposal(point, writer.on_disk)
         brief = None
         if proposal is not None:
-            found, _, status = weighed(point, proposal, desk.now())
+            found, _, status = evaluate(point, proposal, writer.now())
             brief = {
                 "number": proposal.number,
                 "status": status,
@@ -191,16 +191,16 @@ class Hub:
             }
         shown = {
             "point": point.name,
-            "seq": desk.on_disk,
-            "at": as_datetime(desk.now()),
+            "seq": writer.on_disk,
+            "at": as_datetime(writer.now()),
             "version": point.published.number,
             **tiles(point),
             "rate": round(self.rate(point.name), 1),
-            "ready": desk.broken is None,
+            "ready": writer.broken is None,
             "proposal": brief,
-            "redefinition": open_proposal(point, desk.on_disk, definition=True) is not None,
+            "redefinition": open_proposal(point, writer.on_disk, definition=True) is not None,
         }
-        return _event("tick", desk.on_disk, shown)
+        return _event("tick", writer.on_disk, shown)
 
     def _changes(self, point: Point, on_disk: int) -> list[tuple[int, bytes]]:
         found: list[tuple[int, str, dict[str, Any]]] = [
@@ -237,11 +237,11 @@ class Hub:
 
 async def stream(call: Call) -> Any:
     """Send figures and changes as server-sent events, until the caller goes."""
-    name, hub = call.asked("point"), call.gate.hub
+    name, hub = call.asked("point"), call.app.hub
     if name is not None:
         call.path["point"] = name
         call.point()
-    if hub is None or not call.gate.ready:
+    if hub is None or not call.app.ready:
         raise Refused("not-ready", "The server is stopping.")
     listener = hub.join(call, name)
 

@@ -24,8 +24,8 @@ from limen.storage.files import replace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limen.service.desk import Desk
     from limen.service.settings import Webhook
+    from limen.service.writer import Writer
 
 __all__ = ["Sender", "signature"]
 
@@ -47,10 +47,12 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
 class Sender:
     """Posts alerts to one address."""
 
-    def __init__(self, desk: Desk, hook: Webhook, write: Callable[[dict[str, Any]], None]) -> None:
-        self._desk, self._hook, self._write = desk, hook, write
+    def __init__(
+        self, writer: Writer, hook: Webhook, write: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._writer, self._hook, self._write = writer, hook, write
         name = hashlib.sha256(hook.url.encode()).hexdigest()[:16]
-        self._path = desk.folder / f"webhook-{name}"
+        self._path = writer.folder / f"webhook-{name}"
         self._first = 0.25  # seconds before the second attempt
         # A receiver that hangs holds up a thread of its own, and nobody who asks the server.
         self._thread = ThreadPoolExecutor(1, "webhook")
@@ -58,7 +60,7 @@ class Sender:
         try:
             self._sent = int(self._path.read_text())
         except (FileNotFoundError, ValueError):
-            self._sent = desk.on_disk  # a new address is not sent the past
+            self._sent = writer.on_disk  # a new address is not sent the past
             self._kept = None  # what the file says
         else:
             self._kept = self._sent
@@ -78,7 +80,7 @@ class Sender:
     async def _turn(self) -> bool:
         """Send one alert, or wait a little where there is none; return whether that failed."""
         if self._kept != self._sent:
-            await self._desk.aside(replace, self._path, str(self._sent).encode())
+            await self._writer.aside(replace, self._path, str(self._sent).encode())
             self._kept = self._sent
         found = self._next()
         if found is None:
@@ -87,7 +89,7 @@ class Sender:
         seq, at, shown = found
         loop = asyncio.get_running_loop()
         problem = await loop.run_in_executor(self._thread, self._post, seq, shown)
-        if problem is not None and self._desk.now() - at < _DAY:
+        if problem is not None and self._writer.now() - at < _DAY:
             self._write({"level": "warning", "message": f"webhook: {problem}", "seq": seq})
             return True
         if problem is not None:
@@ -97,12 +99,12 @@ class Sender:
 
     def _next(self) -> tuple[int, int, dict[str, Any]] | None:
         """Return the oldest alert on disk that was not sent."""
-        state, wanted = self._desk.state, self._hook.points
+        state, wanted = self._writer.state, self._hook.points
         found = [("", note) for note in state.notes]
         for name, point in state.points.items():
             if wanted is None or name in wanted:
                 found += [(name, note) for note in point.notes if note.kind == "alert"]
-        due = [each for each in found if self._sent < each[1].seq <= self._desk.on_disk]
+        due = [each for each in found if self._sent < each[1].seq <= self._writer.on_disk]
         if not due:
             return None
         name, note = min(due, key=lambda each: each[1].seq)

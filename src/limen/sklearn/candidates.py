@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limen.columns import Numbers
-    from limen.sklearn.scoring import Asked
+    from limen.sklearn.scoring import ScorerRequest
     from limen.units import Cost
 
 __all__ = [
@@ -108,7 +108,7 @@ def highest_of_best(thresholds: NDArray[np.float64], values: NDArray[np.float64]
 
 
 def best_asked(
-    asked: Asked, samples: Samples, unit: Cost | None
+    asked: ScorerRequest, samples: Samples, unit: Cost | None
 ) -> tuple[BestCut, NDArray[np.float64], NDArray[np.float64]]:
     """Find the best cut by asking a scorer; return it, the thresholds asked and their values.
 
@@ -176,7 +176,7 @@ def _gap(distinct: NDArray[np.float64], place: Any) -> Gap:
 
 
 def _ask(
-    asked: Asked,
+    asked: ScorerRequest,
     scores: NDArray[np.float64],
     distinct: NDArray[np.float64],
     places: NDArray[np.intp],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Asked", "Scoring", "read_scoring"]
+__all__ = ["ScorerRequest", "Scoring", "read_scoring"]
 
 _KNOWN: dict[Any, Metric] = {
     theirs.accuracy_score: metrics.accuracy,
@@ -108,7 +108,7 @@ class _Answers(ClassifierMixin, BaseEstimator):
     decision_function = predict_proba
 
 
-class Asked(NamedTuple):
+class ScorerRequest(NamedTuple):
     """A scorer with the rows that it is asked about, whose scores are known."""
 
     scorer: Callable[..., Any]
@@ -118,7 +118,7 @@ class Asked(NamedTuple):
     names: NDArray[Any]  # the two classes, in order
     positive: Any
 
-    def take(self, at: NDArray[Any]) -> Asked:
+    def take(self, at: NDArray[Any]) -> ScorerRequest:
         """Select rows."""
         many = len(self.classes)
         return self._replace(

@@ -35,7 +35,7 @@ from limen.classifiers import (
 )
 from limen.columns import Numbers, as_numbers, require_same_length
 from limen.samples import Samples
-from limen.sklearn.scoring import Asked, Scoring, rows_of
+from limen.sklearn.scoring import ScorerRequest, Scoring, rows_of
 from limen.units import Cost, exact_costs, unequal
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Pooled(NamedTuple):
     costs: dict[str, Numbers]  # of each row, by the mistake; empty where one holds for all rows
     sizes: tuple[int, ...] = ()  # of the folds, one after the other; none where there is no fold
     repeated: bool = False  # whether folds share rows
-    asked: Asked | None = None  # the scorer, where its value is known at no cut
+    asked: ScorerRequest | None = None  # the scorer, where its value is known at no cut
     classifiers: tuple[Any, ...] = ()  # of the folds
 
     def folds(self) -> list[Pooled]:
@@ -199,7 +199,7 @@ class Wrapper(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             estimator, pooled, aside = self._fit_folds(X, y, rows, positive, routed)
         if scoring is not None and scoring.metric is None:
             names = np.unique(rows.classes) if not prefit else classes_of(estimator)
-            asked = Asked(scoring.scorer, X, rows.classes, routed.scorer, names, positive)
+            asked = ScorerRequest(scoring.scorer, X, rows.classes, routed.scorer, names, positive)
             pooled = pooled._replace(asked=asked.take(aside))
         found = self._found(pooled, hasattr(estimator, "partial_fit"))
         self._publish(

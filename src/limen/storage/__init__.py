@@ -113,12 +113,12 @@ class Storable:
 
     def _copied(self, attributes: dict[str, Any]) -> Self:
         """Make a copy, with the attributes that a snapshot leaves out: those of a subclass."""
-        other = self._twin()
+        other = self._clone()
         for name, value in attributes.items():
             vars(other).setdefault(name, value)
         return other
 
-    def _twin(self) -> Self:
+    def _clone(self) -> Self:
         return type(self).from_snapshot(deepcopy(self.snapshot()))
 
     @classmethod

@@ -12,9 +12,9 @@ import numpy as np
 
 from limen import _core
 from limen.aim import Aim
-from limen.confidence import ENOUGH, LEAST, NAMED, reach_of, too_few
+from limen.confidence import ENOUGH, LEAST, NAMED, critical_value, too_few
 from limen.digits import apart
-from limen.direction import turned
+from limen.direction import mirrored
 from limen.optimum import Direction, Optimum, answer, as_threshold
 from limen.samples import Samples
 from limen.trust.cross_fit import CrossFitted, cross_fit
@@ -110,7 +110,7 @@ optimum 0.2109375, current 0.875, keep False>
         current: float | None,
     ) -> Self:
         """Ask the core about samples in order of score, by whole costs of `scale` each."""
-        reach = reach_of(confidence)
+        reach = critical_value(confidence)
         (zeros, _), (ones, _) = ranked.worth()
         threshold, low, high, regret = ranked.recommend(reach)
         return cls(
@@ -194,7 +194,7 @@ optimum 0.2109375, current 0.875, keep False>
         the samples were seen, and for one look: who looks again and again needs
         `limen.Evidence`.
         """
-        return self.distance(threshold) > reach_of(self.confidence, NAMED)
+        return self.distance(threshold) > critical_value(self.confidence, NAMED)
 
 
 def recommend(
@@ -249,7 +249,7 @@ def recommend(
     'Use 0.3047, which 64 samples do not distinguish from their exact optimum 0.4141: with 95 % \
 confidence the best threshold lies between 0.02344 and 0.4922.'
     """
-    reach_of(confidence)  # refuses what is no confidence before it reads anything
+    critical_value(confidence)  # refuses what is no confidence before it reads anything
     if current is not None:
         current = as_threshold(current, "current")
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
@@ -280,14 +280,14 @@ def recommended(samples: Samples, aim: Aim, current: float | None = None) -> Rec
     return samples.present(found)
 
 
-@turned.register
+@mirrored.register
 def _(found: Recommendation) -> Recommendation:
     return replace(
         found,
-        threshold=turned(found.threshold),
-        optimum=turned(found.optimum),
-        interval=turned(found.interval),
-        current=None if found.current is None else turned(found.current),
+        threshold=mirrored(found.threshold),
+        optimum=mirrored(found.optimum),
+        interval=mirrored(found.interval),
+        current=None if found.current is None else mirrored(found.current),
         direction="<=",
     )
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from limen.service.state import State
 
-__all__ = ["Turns"]
+__all__ = ["CommitQueue"]
 
 _MOST_PENDING = 20_000
 _SLOWEST_COMMIT = 2.0
@@ -56,7 +56,7 @@ class _Queue:
                 each.set_result(written)
 
 
-class Turns:
+class CommitQueue:
     """The state, the log, and the turns between them. Used by one event loop."""
 
     def __init__(

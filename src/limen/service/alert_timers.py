@@ -10,13 +10,13 @@ import msgspec
 if TYPE_CHECKING:
     from limen.service.points import Point
 
-__all__ = ["Lasting"]
+__all__ = ["AlertTimers"]
 
 _DAY = 86_400_000_000
 _APART = 600_000_000  # between two counts of answers that are kept
 
 
-class Lasting(msgspec.Struct):
+class AlertTimers(msgspec.Struct):
     """Since when the regret is high and no label has come, and the answers of the last days."""
 
     regret: int | None = None  # since when it is above what the alert says

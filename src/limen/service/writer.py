@@ -16,7 +16,7 @@ from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.changes import Changes
 from limen.service.definitions import Definition, reaches, rule_of
 from limen.service.events import Event, as_datetime, as_microseconds
-from limen.service.judging import said
+from limen.service.judging import describe
 from limen.service.log import Reader
 from limen.service.names import Names
 from limen.service.points import AHEAD, Point
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from limen.service.bodies import Decision, Forgetting, Label, NewToken, Score
     from limen.service.events import Id
 
-__all__ = ["Desk"]
+__all__ = ["Writer"]
 
 _EARLIEST = as_microseconds(datetime(1900, 1, 1, tzinfo=UTC))
 _MOST_POINTS = 200
@@ -38,7 +38,7 @@ _LONGEST_ID = 128
 _RESERVED = ("limen", "control", "anonymous")  # the server, its socket, callers without a token
 
 
-class Desk(Changes):
+class Writer(Changes):
     """What callers may do to points and tokens."""
 
     # Scores and labels.
@@ -309,7 +309,7 @@ class Desk(Changes):
             proposal = self._open(point, number, item)
             self._require_another(point, proposal, by)
             assert proposal.definition is not None
-            shown = said(point, proposal, self.now())
+            shown = describe(point, proposal, self.now())
             decided = {"proposal": number, "reason": item.reason, "shown": shown}
 
             def still_open() -> None:
@@ -338,7 +338,7 @@ class Desk(Changes):
             return self._fold(event, None, lambda: self._show(name))
         made = await self._refolded(point, definition)
         check()
-        made.succeed(point)
+        made.take_over_history(point)
         event = Event("define", self.now(), point.name, by=by, more=more)
         self.state.replace(self.state.seq + 1, made, event)
         return self._take(event, None)

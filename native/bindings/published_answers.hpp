@@ -24,7 +24,7 @@ namespace limen::bindings {
 inline constexpr std::size_t all_scores = ~std::size_t{0};
 
 // Asked as the samples themselves.
-class Before {
+class PublishedAnswers {
 public:
     // Long work is about to begin. O(1), but for the hull, where the tree has one: that is copied
     // if the work takes much longer than the copy, and that does not keep the interpreter for long.
