@@ -86,11 +86,11 @@ elif phase == "one-label-fails":
         if reached():
             raise RuntimeError("nobody expects this")
 
-    before(writer.Desk, "label", surprise)
+    before(writer.Writer, "label", surprise)
 elif phase == "after-head":
     after(log.Log, "append", die)
 elif phase == "after-publish":
-    after(writer.Desk, "_published", die)
+    after(writer.Writer, "_published", die)
 elif phase == "before-answer":
     before(http, "reply", die)
 elif phase == "in-recovery":

@@ -386,7 +386,7 @@ std::uint32_t add_group(nb::handle self, nb::handle model, std::uint32_t inside)
     if (!nb::isinstance<Window>(model))
         return keeper.add_group(nb::borrow(model), inside, "Ledger");
     Window& window = instance<Window>(model.ptr());
-    const char* owner = parts_of(window.model).belonging->owner;
+    const char* owner = parts_of(window.model).ownership->owner;
     window.keeper.reset();  // the model is free again
     window.group = keeper.add_group(window.model, inside, owner);
     window.keeper = ledger.keeper;

@@ -21,7 +21,7 @@ ModelParts parts_in(T& model, bool labelled, Costs costs) {
         parts.hull = &model.held;
     else
         parts.bounded = &model.held;
-    parts.belonging = &model;
+    parts.ownership = &model;
     parts.unit = model.held.unit();
     parts.scale = model.scale;
     parts.labelled = labelled;
@@ -83,8 +83,8 @@ MemoryHandle::MemoryHandle(const ModelParts& model, const MemorySettings& settin
 MemoryHandle::~MemoryHandle() {
     if (!claimed_) return;
     ObjectLock::Guard guard(lock());
-    model_.belonging->owner = nullptr;
-    for (const ModelParts& other : others_) other.belonging->owner = nullptr;
+    model_.ownership->owner = nullptr;
+    for (const ModelParts& other : others_) other.ownership->owner = nullptr;
 }
 
 void MemoryHandle::make() {
@@ -102,10 +102,10 @@ void MemoryHandle::claim(const char* owner) {
     const char* other = nullptr;
     {
         ObjectLock::Guard guard(lock());
-        other = model_.belonging->owner;
+        other = model_.ownership->owner;
         held = samples();
         if (!other && held == 0) {
-            model_.belonging->owner = owner;
+            model_.ownership->owner = owner;
             claimed_ = true;
             return;
         }
@@ -134,25 +134,25 @@ std::uint32_t MemoryHandle::add_group(nb::object model, std::uint32_t inside, co
 std::optional<std::uint32_t> MemoryHandle::take_group(const ModelParts& parts, std::uint32_t inside,
                                                       const char* owner, nb::object model) {
     ObjectLock::Guard guard(lock());
-    Ownership& belonging = *parts.belonging;
+    Ownership& ownership = *parts.ownership;
     if (!parts.cut != !model_.cut || !parts.hull != !model_.hull || inside >= groups())
         return std::nullopt;
     make_room(others_);
     make_room(members_);
     with([](auto& memory) { memory.reserve_group(); });
-    ObjectLock* const before = belonging.lock;
-    if (!ObjectLock::share(belonging.lock, *lock().load())) return std::nullopt;
-    if (belonging.owner || parts.with([](const auto& held) { return held.samples(); }) > 0) {
-        belonging.lock = before;
+    ObjectLock* const before = ownership.lock;
+    if (!ObjectLock::share(ownership.lock, *lock().load())) return std::nullopt;
+    if (ownership.owner || parts.with([](const auto& held) { return held.samples(); }) > 0) {
+        ownership.lock = before;
         return std::nullopt;
     }
     const std::uint32_t number = cut_    ? cut_->add_group(*parts.cut, inside)
                                  : hull_ ? hull_->add_group(*parts.hull, inside)
                                          : bounded_->add_group(*parts.bounded, inside);
     others_.push_back(parts);
-    belonging.owner = owner;
-    belonging.group = number;
-    belonging.lock_owner = members_[0];
+    ownership.owner = owner;
+    ownership.group = number;
+    ownership.lock_owner = members_[0];
     members_.push_back(std::move(model));
     return number;
 }
@@ -178,7 +178,7 @@ std::uint32_t MemoryHandle::publish(std::size_t steps) noexcept {
     with([&](const auto& memory) {
         before_ = MemoryBefore(memory, times);
         for (std::uint32_t of = 0; of < published; ++of) {
-            PublishedAnswers& before = model(of).belonging->before;
+            PublishedAnswers& before = model(of).ownership->before;
             model(of).with([&](const auto& held) { before.publish(held, steps); });
             before.set_fading(memory.scale(of), memory.base(of));
         }
@@ -189,11 +189,11 @@ std::uint32_t MemoryHandle::publish(std::size_t steps) noexcept {
 
 void MemoryHandle::end(std::uint32_t published) noexcept {
     at_work_.store(false, std::memory_order_relaxed);
-    for (std::uint32_t of = 0; of < published; ++of) model(of).belonging->before.end();
+    for (std::uint32_t of = 0; of < published; ++of) model(of).ownership->before.end();
 }
 
 void MemoryHandle::tidy(std::uint32_t published) noexcept {
-    for (std::uint32_t of = 0; of < published; ++of) model(of).belonging->before.tidy();
+    for (std::uint32_t of = 0; of < published; ++of) model(of).ownership->before.tidy();
 }
 
 Denial MemoryHandle::denial(MemoryRefusal refusal, double size) const {

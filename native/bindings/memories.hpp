@@ -31,7 +31,7 @@ struct ModelParts {
     OnlineCut* cut = nullptr;  // one of the three
     OnlineHull* hull = nullptr;
     BoundedHeld* bounded = nullptr;
-    Ownership* belonging = nullptr;
+    Ownership* ownership = nullptr;
     Unit unit;
     LossScale scale;
     bool labelled = true;
@@ -137,19 +137,19 @@ public:
 
     const LossScale& account() const { return account_; }
     const Unit& unit() const { return model_.unit; }
-    Direction direction() const { return model_.belonging->direction; }
+    Direction direction() const { return model_.ownership->direction; }
     const MemorySettings& settings() const { return settings_; }
-    const ObjectLock::Place& lock() const { return model_.belonging->lock; }
+    const ObjectLock::Place& lock() const { return model_.ownership->lock; }
 
     // What is true until long work is done, for those who ask meanwhile: of the memory, and of one
     // of its groups. Null where they have to lock. With the interpreter, as all of Before.
     const MemoryBefore* before() const {
-        return at_work_.load(std::memory_order_relaxed) && model_.belonging->before.published()
+        return at_work_.load(std::memory_order_relaxed) && model_.ownership->before.published()
                    ? &before_
                    : nullptr;
     }
     const PublishedAnswers* before(std::uint32_t of) const {
-        return before() && model(of).belonging->before.published() ? &model(of).belonging->before
+        return before() && model(of).ownership->before.published() ? &model(of).ownership->before
                                                                    : nullptr;
     }
 
