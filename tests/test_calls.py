@@ -41,7 +41,7 @@ def test_fit_does_everything_once(run) -> None:
     Path("scores.csv").write_text("score,label\n" + "".join(rows))
     counts = calls_of(run, "fit", "scores.csv", "--false-negative", "5")
 
-    assert sum(counts.values()) <= 1090, counts.most_common()
+    assert sum(counts.values()) <= 360, counts.most_common()
 
 
 COMMANDS = (

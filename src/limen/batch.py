@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from limen.units import Cost
 
 __all__ = [
-    "exact_best",
     "loss_curve",
     "optimal_cut",
     "optimal_threshold",
@@ -182,18 +181,6 @@ def warn_of_one_class(samples: Samples) -> None:
         "same answer. Hold more samples, or check the column of labels.",
         stacklevel=3,
     )
-
-
-def exact_best(
-    scores: ArrayLike,
-    labels: ArrayLike,
-    *,
-    weights: ArrayLike | None = None,
-    direction: Direction = ">=",
-    **asked: Any,
-) -> Any:
-    """Do what `optimal_threshold` does, without a warning where there is one class. O(n)."""
-    return Aim.of(**asked).best(Samples.of(scores, labels, weights, direction))
 
 
 def optimal_cut(
