@@ -132,8 +132,8 @@ def test_it_is_stored_merged_copied_and_reverted(kind: Any) -> None:
     other.merge(model)
     other.revert(score=5, label=0, weight=2)
 
-    assert isinstance(model, limen.model.Model)
     assert model.to_bytes() == again.to_bytes() == model.copy().to_bytes() == other.to_bytes()
+    assert isinstance(model, limen.model.Model)
 
 
 def test_a_demand_that_no_cut_meets_names_the_scores_of_the_user() -> None:

@@ -30,7 +30,7 @@ def followed(folder: Path, clock: list[int], direction: Any, segments: bool) -> 
     sign, draw = 1 if direction == ">=" else -1, random.Random(3)
     writer = desk_with(
         folder,
-        start=Rule(KINDS[direction], sign * 0.6),  # type: ignore[arg-type]
+        start=Rule(KINDS[direction], sign * 0.6),
         change=Change("automatic", **QUICK),
         segments=Segments(at_least=20) if segments else None,
         direction=direction,
