@@ -17,7 +17,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -40,7 +39,7 @@ inline constexpr int most_features = 3;
 // The prior of a map at the sites. Features are multiplied by their standard deviations.
 struct MapPrior {
     std::vector<double> centre;
-    std::array<std::vector<double>, most_features> features;
+    std::vector<double> features[most_features];
     int feature_count = 0;
     std::vector<double> coordinate;  // of the path
     double path_deviation = 0, path_length = 1;
@@ -138,7 +137,10 @@ public:
     }
 
 private:
-    using Column = std::array<double, 2>;
+    // The states of the labels' series and of each feature's.
+    struct Series {
+        double of[1 + k_][2] = {};
+    };
 
     // A gain of the log density that is left at which the next step ends: each squares what is
     // left. It is reckoned from the step, as the density itself may be too large to show it.
@@ -146,10 +148,10 @@ private:
 
     // What the filter says of a site before its labels are seen.
     struct Row {
-        double p[2][2];                   // covariance of the states
-        std::array<Column, 1 + k_> mean;  // of the labels' series and each feature's
-        std::array<double, 1 + k_> pull;  // by how much each moves the states
-        double weight;                    // curvature over 1 + curvature * variance
+        double p[2][2];  // covariance of the states
+        Series mean;
+        double pull[1 + k_];  // by how much each moves the states
+        double weight;        // curvature over 1 + curvature * variance
     };
 
     // The log likelihood of log odds; its slope and curvature are kept for the next step. In
@@ -256,7 +258,7 @@ private:
     template <bool whole>
     void up(const std::vector<double>& f, double (&normal)[k_][k_], double (&right)[k_]) {
         double p[2][2] = {};
-        std::array<Column, 1 + k_> mean{};
+        Series mean;
         log_determinant_ = 0;
         if constexpr (states > 0) {  // far from all others: the stationary law
             p[0][0] = path_[0].q[0][0];
@@ -268,8 +270,8 @@ private:
             Row& row = row_[i];
             const double weight = weight_[i], share = 1 + weight * p[0][0];
             double off[1 + k_];
-            off[0] = weight * (f[i] - prior_.centre[i] - mean[0][0]) + error_[i];
-            for (int j = 0; j < k_; ++j) off[1 + j] = prior_.features[j][i] - mean[1 + j][0];
+            off[0] = weight * (f[i] - prior_.centre[i] - mean.of[0][0]) + error_[i];
+            for (int j = 0; j < k_; ++j) off[1 + j] = prior_.features[j][i] - mean.of[1 + j][0];
             row.weight = weight / share;
             row.pull[0] = off[0] / share;
             for (int j = 0; j < k_; ++j) row.pull[1 + j] = off[1 + j] * row.weight;
@@ -283,7 +285,7 @@ private:
                     for (int b = 0; b < states; ++b) row.p[a][b] = p[a][b];
                 row.mean = mean;
                 for (int c = 0; c <= k_; ++c)
-                    for (int a = 0; a < states; ++a) mean[c][a] += p[a][0] * row.pull[c];
+                    for (int a = 0; a < states; ++a) mean.of[c][a] += p[a][0] * row.pull[c];
                 for (int a = 0; a < states; ++a)
                     for (int b = 0; b < states; ++b)
                         p[a][b] = row.p[a][b] - row.p[a][0] * row.p[0][b] * row.weight;
@@ -291,12 +293,11 @@ private:
         }
     }
 
-    void predict(const PathStep<states>& path, double (&p)[2][2],
-                 std::array<Column, 1 + k_>& mean) const {
+    void predict(const PathStep<states>& path, double (&p)[2][2], Series& mean) const {
         const auto& t = path.t;
         if constexpr (states == 1) {
             p[0][0] = t[0][0] * t[0][0] * p[0][0] + path.q[0][0];
-            for (int c = 0; c <= k_; ++c) mean[c][0] *= t[0][0];
+            for (int c = 0; c <= k_; ++c) mean.of[c][0] *= t[0][0];
         } else {
             double half[2][2];
             for (int a = 0; a < 2; ++a)
@@ -305,9 +306,9 @@ private:
             p[0][1] = p[1][0] = half[0][0] * t[1][0] + half[0][1] * t[1][1] + path.q[0][1];
             p[1][1] = half[1][0] * t[1][0] + half[1][1] * t[1][1] + path.q[1][1];
             for (int c = 0; c <= k_; ++c) {
-                const double first = mean[c][0], second = mean[c][1];
-                mean[c][0] = t[0][0] * first + t[0][1] * second;
-                mean[c][1] = t[1][0] * first + t[1][1] * second;
+                const double first = mean.of[c][0], second = mean.of[c][1];
+                mean.of[c][0] = t[0][0] * first + t[0][1] * second;
+                mean.of[c][1] = t[1][0] * first + t[1][1] * second;
             }
         }
     }
@@ -318,7 +319,7 @@ private:
     void down(const double (&theta)[k_], const double (&lower)[k_][k_],
               std::vector<double>* variance) {
         constexpr int columns = whole ? 1 + k_ : 1;
-        Column back[columns] = {};
+        double back[columns][2] = {};
         double n[2][2] = {};
         for (std::size_t i = n_; i-- > 0;) {
             const Row& row = row_[i];
@@ -328,15 +329,15 @@ private:
             double spread = 0;
             if constexpr (states > 0) {
                 if (i + 1 < n_) {
-                    for (Column& r : back) transpose_times(path_[i + 1], r);
+                    for (auto& r : back) transpose_times(path_[i + 1], r);
                     if constexpr (whole) sandwich(path_[i + 1], n);
                 }
                 for (int c = 0; c < columns; ++c) {
                     if (c > k_) break;
-                    double pull = row.pull[c], mean = row.mean[c][0];
+                    double pull = row.pull[c], mean = row.mean.of[c][0];
                     for (int j = 0; c == 0 && j < k_; ++j) {
                         pull -= theta[j] * row.pull[1 + j];
-                        mean -= theta[j] * row.mean[1 + j][0];
+                        mean -= theta[j] * row.mean.of[1 + j][0];
                     }
                     back[c][0] += pull - row.weight * ahead(row, back[c]);
                     response[c] = mean + ahead(row, back[c]);
@@ -362,12 +363,12 @@ private:
         }
     }
 
-    static double ahead(const Row& row, const Column& r) {
+    static double ahead(const Row& row, const double (&r)[2]) {
         double sum = row.p[0][0] * r[0];
         if constexpr (states == 2) sum += row.p[0][1] * r[1];
         return sum;
     }
-    static void transpose_times(const PathStep<states>& path, Column& r) {
+    static void transpose_times(const PathStep<states>& path, double (&r)[2]) {
         const double first = r[0], second = r[1];
         r[0] = path.t[0][0] * first;
         if constexpr (states == 2) {
