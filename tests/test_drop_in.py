@@ -26,7 +26,7 @@ DIFFERENT = {
     r"test_tuned_threshold_classifier_conflict_cv_refit\[.*refit cannot be True": (
         '`cv="prefit"` needs no `refit=False`'
     ),
-    r"test_tuned_threshold_classifier_error_constant_predictor": "a constant score is no error",
+    r"test_tuned_threshold_classifier_error_constant_predictor": "a constant score is not an error",
     r"test_calibration_ensemble_false\[isotonic": "a step between two blocks",
     r"test_calibration_multiclass|test_calibration_less_classes": "two classes only",
     r"temperature": "no temperature scaling",
