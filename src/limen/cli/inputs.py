@@ -15,7 +15,7 @@ from limen.cli.columnar import is_arrow, parquet_query, read_arrow, read_parquet
 from limen.cli.duckdb_reader import BadValue, connected, duckdb_is_installed
 from limen.cli.exits import BAD_INPUT, NOT_FOUND, USAGE, Failure
 from limen.cli.line_reader import is_regular, name_of, read_text
-from limen.cli.out_of_core import groups, narrow, text_query
+from limen.cli.out_of_core import TextTables, groups, narrow
 from limen.cli.output import require_distinct
 from limen.cli.packing import packed_by, without_packing
 from limen.cli.progress import counting
@@ -102,7 +102,7 @@ def read_narrowed(
     most = _most_rows()
     if sum(os.path.getsize(path) for path in paths) < most:
         return None  # not even with one byte for each row
-    connection = connected()
+    connection = TextTables(connected())
     import duckdb
 
     try:
@@ -112,7 +112,7 @@ def read_narrowed(
         queries = [
             parquet_query(connection, path, columns)
             if kind == "parquet"
-            else text_query(connection, path, str(kind), columns)
+            else connection.query(path, str(kind), columns)
             for path, kind in zip(paths, kinds, strict=True)
         ]
         sql = " UNION ALL ".join(f"({query})" for query, _ in queries)

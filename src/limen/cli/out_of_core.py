@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from limen.narrowing import Kept, Level, Root
     from limen.units import Cost
 
-__all__ = ["groups", "narrow", "text_query"]
+__all__ = ["TextTables", "groups", "narrow"]
 
 _DUCKDB = Dialect("{array}[{place} + 1]", "round_even({}, 0)")
 
@@ -175,12 +175,28 @@ class _TextStream:
         return pa.RecordBatchReader.from_batches(schema, batches()).__arrow_c_stream__()
 
 
-def text_query(connection: Any, path: str, format: str, columns: Columns) -> tuple[str, list[Any]]:
-    """Write the query for the samples of CSV or NDJSON, and the values it refers to."""
-    import_module("pyarrow")  # before the query, in which an ImportError would be another error
-    name = f"text_{len(connection.execute('SHOW TABLES').fetchall())}"
-    connection.register(name, _TextStream(path, format, columns))
-    return f"SELECT * FROM {name}", []
+class TextTables:
+    """A connection of duckdb with files of text as tables, which each query reads again.
+
+    Before duckdb 1.5, a stream of Arrow can be read once after each registration.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self._connection, self._streams = connection, dict[str, _TextStream]()
+        self.query_progress = connection.query_progress
+
+    def query(self, path: str, format: str, columns: Columns) -> tuple[str, list[Any]]:
+        """Write the query for the samples of CSV or NDJSON, and the values it refers to."""
+        import_module("pyarrow")  # before the query, in which an ImportError would be another error
+        name = f"text_{len(self._streams)}"
+        self._streams[name] = _TextStream(path, format, columns)
+        return f"SELECT * FROM {name}", []
+
+    def execute(self, sql: str, values: list[Any] | None = None) -> Any:
+        """Run a query."""
+        for name, stream in self._streams.items():
+            self._connection.register(name, stream)
+        return self._connection.execute(sql, values)
 
 
 def narrow(
