@@ -175,7 +175,7 @@ def demands_of(**bounds: Unpack[Demands]) -> list[Demand]:
         if name not in DEMANDS:
             other = _MEANT.get(name)
             raise TypeError(
-                f"{name!r} is no demand. There are: {', '.join(DEMANDS)}."
+                f"a demand must be one of {', '.join(DEMANDS)}, got {name!r}."
                 f"{did_you_mean(name, DEMANDS)}"
                 if other is None
                 else f"there is no argument {name!r} here. Give {other}."
