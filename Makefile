@@ -8,10 +8,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -name '*.[ch]pp' -o -name '*.py' -o -name '*.pyi' -o -name '*.csv' -o -name '*.css' -o -name '*.js' -o -name '*.html' -o -name '*.svg')
-HEADERS := $(wildcard native/*.hpp)
-TESTS := $(patsubst native/%.cpp,%,$(wildcard native/*_test.cpp))
+HEADERS := $(wildcard native/*.hpp native/*/*.hpp)
+TESTS := $(patsubst native/tests/%.cpp,%,$(wildcard native/tests/*_test.cpp))
 .SECONDARY:  # objects are kept
-CXXFLAGS := -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror -ffp-contract=off
+CXXFLAGS := -std=c++20 -Inative -Wall -Wextra -Wpedantic -Wconversion -Werror -ffp-contract=off
 SANITIZED := -Og -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # With LIMEN_THOROUGH in the environment, tests draw more at random and none is cut short.
@@ -240,7 +240,11 @@ $(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/serve $(VENV)/coverage $(VENV)/b
 # The ways to build the C++ tests: a name, a compiler and its flags. What many of them use is compiled
 # once for each way.
 define built
-$(OUT)/$(1)/%.o: native/%.cpp $(HEADERS)
+$(OUT)/$(1)/%.o: native/tests/%.cpp $(HEADERS)
+	@mkdir -p $$(@D)
+	@echo "$$@"
+	@$(2) $(CXXFLAGS) $(3) -c $$< -o $$@
+$(OUT)/$(1)/instances.o: native/instances.cpp $(HEADERS)
 	@mkdir -p $$(@D)
 	@echo "$$@"
 	@$(2) $(CXXFLAGS) $(3) -c $$< -o $$@

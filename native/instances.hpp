@@ -5,10 +5,10 @@
 
 #pragma once
 
-#include "batch.hpp"
-#include "bounded_samples.hpp"
-#include "held_samples.hpp"
-#include "memory.hpp"
+#include "memory/memory.hpp"
+#include "samples/batch.hpp"
+#include "samples/bounded_samples.hpp"
+#include "samples/held_samples.hpp"
 
 // `linkage` is `extern` here, and nothing in the one file that compiles them.
 #define LIMEN_SAMPLES_OF_ROWS(linkage, Tree, Row)                                         \

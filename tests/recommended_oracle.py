@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recommended cut and its interval by their definition, over all cuts of whole arrays.
 
-limen finds them natively (native/near_cuts.hpp, native/ranked.hpp). This is the same in NumPy,
+limen finds them natively (native/samples/near_cuts.hpp, ranked.hpp). This is the same in NumPy,
 slow and plain. A cut is written as its place: how many samples lie below it. The samples of one
 score are never separated, so a place is the first sample of its score, or the number of all.
 """

@@ -15,7 +15,7 @@ PROGRAMS = sorted(Path(BUILT).glob("*_test")) if BUILT else []
 
 @pytest.mark.skipif(not BUILT, reason="`make test` and `make native-test` run the tests in C++")
 def test_the_programs_are_those_of_the_sources() -> None:
-    sources = (Path(__file__).parents[1] / "native").glob("*_test.cpp")
+    sources = (Path(__file__).parents[1] / "native/tests").glob("*_test.cpp")
 
     assert sorted(source.stem for source in sources) == [program.name for program in PROGRAMS]
 

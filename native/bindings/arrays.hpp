@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../batch.hpp"
+#include "samples/batch.hpp"
 
 namespace limen::bindings {
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "../isotonic.hpp"
-#include "../venn_abers.hpp"
-#include "shared_methods.hpp"
-#include "slots.hpp"
+#include "bindings/shared_methods.hpp"
+#include "bindings/slots.hpp"
+#include "samples/isotonic.hpp"
+#include "samples/venn_abers.hpp"
 
 namespace limen::bindings {
 

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "../cut.hpp"
-#include "arrays.hpp"
-#include "numbers.hpp"
-#include "refusals.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/numbers.hpp"
+#include "bindings/refusals.hpp"
+#include "core/cut.hpp"
 
 namespace limen::bindings {
 

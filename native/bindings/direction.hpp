@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "../isa.hpp"
-#include "arrays.hpp"
+#include "bindings/arrays.hpp"
+#include "core/isa.hpp"
 
 namespace limen::bindings {
 

@@ -2,12 +2,12 @@
 //
 // Ids of Python as bytes, and back.
 
-#include "ids.hpp"
+#include "bindings/ids.hpp"
 
 #include <cstring>
 
-#include "arrays.hpp"
-#include "refusals.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/refusals.hpp"
 
 namespace limen::bindings {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "../memory_terms.hpp"
+#include "memory/terms.hpp"
 
 namespace limen::bindings {
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "ids.hpp"
-#include "memories.hpp"
-#include "trials.hpp"
+#include "bindings/ids.hpp"
+#include "bindings/memories.hpp"
+#include "bindings/trials.hpp"
 
 namespace limen::bindings {
 

@@ -2,7 +2,7 @@
 //
 // Memories over models: how they begin, what goes into them, and why they refuse it.
 
-#include "memories.hpp"
+#include "bindings/memories.hpp"
 
 #include <cmath>
 #include <random>

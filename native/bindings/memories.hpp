@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "../trial.hpp"
-#include "models.hpp"
-#include "shared_methods.hpp"
-#include "slots.hpp"
-#include "times.hpp"
+#include "bindings/models.hpp"
+#include "bindings/shared_methods.hpp"
+#include "bindings/slots.hpp"
+#include "bindings/times.hpp"
+#include "memory/trial.hpp"
 
 namespace limen::bindings {
 

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
-#include "ids.hpp"
-#include "memories.hpp"
-#include "shared_methods.hpp"
-#include "trials.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/ids.hpp"
+#include "bindings/memories.hpp"
+#include "bindings/shared_methods.hpp"
+#include "bindings/trials.hpp"
 
 namespace limen::bindings {
 

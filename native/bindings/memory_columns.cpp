@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
-#include "ids.hpp"
-#include "memories.hpp"
-#include "shared_methods.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/ids.hpp"
+#include "bindings/memories.hpp"
+#include "bindings/shared_methods.hpp"
 
 namespace limen::bindings {
 

@@ -10,13 +10,13 @@
 #include <cmath>
 #include <cstdint>
 
-#include "../class_grid.hpp"
-#include "../instances.hpp"
-#include "direction.hpp"
-#include "numbers.hpp"
-#include "object_lock.hpp"
-#include "published_answers.hpp"
-#include "refusals.hpp"
+#include "bindings/direction.hpp"
+#include "bindings/numbers.hpp"
+#include "bindings/object_lock.hpp"
+#include "bindings/published_answers.hpp"
+#include "bindings/refusals.hpp"
+#include "instances.hpp"
+#include "samples/class_grid.hpp"
 
 namespace limen::bindings {
 

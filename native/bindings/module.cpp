@@ -5,11 +5,11 @@
 
 #include <nanobind/nanobind.h>
 
-#include "../isa.hpp"
-#include "../units.hpp"
-#include "numbers.hpp"
-#include "object_lock.hpp"
-#include "times.hpp"
+#include "bindings/numbers.hpp"
+#include "bindings/object_lock.hpp"
+#include "bindings/times.hpp"
+#include "core/isa.hpp"
+#include "core/units.hpp"
 
 namespace limen::bindings {
 

@@ -2,13 +2,13 @@
 //
 // Numbers out of Python objects, and back.
 
-#include "numbers.hpp"
+#include "bindings/numbers.hpp"
 
 #include <cmath>
 #include <limits>
 #include <string>
 
-#include "refusals.hpp"
+#include "bindings/refusals.hpp"
 
 namespace limen::bindings {
 

@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "../cut.hpp"
-#include "../isa.hpp"
-#include "../units.hpp"
-#include "../wide.hpp"
-#include "direction.hpp"
+#include "bindings/direction.hpp"
+#include "core/cut.hpp"
+#include "core/isa.hpp"
+#include "core/units.hpp"
+#include "core/wide.hpp"
 
 namespace limen::bindings {
 

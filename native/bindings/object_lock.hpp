@@ -17,7 +17,7 @@
 #include <pthread.h>
 #endif
 
-#include "../isa.hpp"
+#include "core/isa.hpp"
 
 namespace limen::bindings {
 

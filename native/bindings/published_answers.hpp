@@ -15,8 +15,8 @@
 #include <new>
 #include <optional>
 
-#include "../hull_copy.hpp"
-#include "object_lock.hpp"
+#include "bindings/object_lock.hpp"
+#include "core/hull_copy.hpp"
 
 namespace limen::bindings {
 

@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "../batch.hpp"
-#include "../near_cuts.hpp"
-#include "../ranked.hpp"
-#include "arrays.hpp"
-#include "models.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/models.hpp"
+#include "samples/batch.hpp"
+#include "samples/near_cuts.hpp"
+#include "samples/ranked.hpp"
 
 namespace limen::bindings {
 

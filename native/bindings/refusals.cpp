@@ -2,7 +2,7 @@
 //
 // The messages of refusals.
 
-#include "refusals.hpp"
+#include "bindings/refusals.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <string>
 
-#include "../refusal.hpp"
+#include "core/refusal.hpp"
 
 namespace limen::bindings {
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "../samples.hpp"
-#include "arrays.hpp"
-#include "models.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/models.hpp"
+#include "samples/samples.hpp"
 
 namespace limen::bindings {
 

@@ -10,8 +10,8 @@
 #include <exception>
 #include <new>
 
-#include "models.hpp"
-#include "numbers.hpp"
+#include "bindings/models.hpp"
+#include "bindings/numbers.hpp"
 
 namespace limen::bindings {
 

@@ -2,7 +2,7 @@
 //
 // The texts of files and streams in, columns of values out.
 
-#include "../text_rows.hpp"
+#include "rows/text_rows.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
+#include "bindings/arrays.hpp"
 
 namespace limen::bindings {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "shared_methods.hpp"
-#include "slots.hpp"
+#include "bindings/shared_methods.hpp"
+#include "bindings/slots.hpp"
 
 namespace limen::bindings {
 

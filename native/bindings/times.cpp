@@ -2,12 +2,12 @@
 //
 // Times of Python in and out.
 
-#include "times.hpp"
+#include "bindings/times.hpp"
 
 #include <cmath>
 #include <limits>
 
-#include "refusals.hpp"
+#include "bindings/refusals.hpp"
 
 namespace limen::bindings {
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "../moment.hpp"
+#include "memory/moment.hpp"
 
 namespace limen::bindings {
 

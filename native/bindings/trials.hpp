@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "../trial.hpp"
-#include "memories.hpp"
+#include "bindings/memories.hpp"
+#include "memory/trial.hpp"
 
 namespace limen::bindings {
 

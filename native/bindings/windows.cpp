@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "memories.hpp"
+#include "bindings/memories.hpp"
 
 namespace limen::bindings {
 

@@ -2,7 +2,7 @@
 """What a line of CSV or NDJSON means: the values that are asked for, or an error with its place.
 
 Streams are read by this decoder, and so are the rows of files that are not plain. What the text of
-a number or a label means is written once, in ``native/values.hpp``.
+a number or a label means is written once, in ``native/rows/values.hpp``.
 """
 
 from __future__ import annotations

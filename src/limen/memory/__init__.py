@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is held for how long: windows, samples that fade, and the ledger of late labels.
 
-The work is done in native/memory.hpp, where a call either happens or does not.
+The work is done in native/memory/, where a call either happens or does not.
 """
 
 from limen.memory.fading import Fading

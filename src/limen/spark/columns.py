@@ -109,7 +109,7 @@ def _text(text: str) -> str:
 
 
 def _same_class(column: str, positive: str) -> str:
-    """Write whether a text is a class, or the same number, as ``native/values.hpp`` reads it."""
+    """Write whether a text is a class, or the same number, as ``values.hpp`` reads it."""
     same = f"{column} = {_text(positive)}"
     number = _core.number_of(positive)
     if number is None or number != number:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How sure: the threshold to use on new rows, its interval, and whether a change pays.
 
-The recommended cut is found natively (native/near_cuts.hpp), of arrays as of models.
+The recommended cut is found natively (native/samples/near_cuts.hpp), of arrays as of models.
 """
 
 from limen.trust.alarm import Alarm
