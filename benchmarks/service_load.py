@@ -103,9 +103,9 @@ def filled(folder: Path, events: int) -> None:
     """Write a log of scores and labels, in groups of a thousand."""
     import msgspec
 
-    from limen.service.definitions import Definition
-    from limen.service.events import Event
-    from limen.service.log import Log
+    from limen.service.log.store import Log
+    from limen.service.points.definitions import Definition
+    from limen.service.points.events import Event
 
     log = Log(folder, create=True)
     more = msgspec.to_builtins(Definition(false_negative=5))
@@ -122,8 +122,8 @@ def filled(folder: Path, events: int) -> None:
 
 
 def recovery(folder: Path) -> dict[str, object]:
-    from limen.service import snapshots
-    from limen.service.log import Reader
+    from limen.service.log import snapshots
+    from limen.service.log.store import Reader
 
     found: dict[str, object] = {}
     with Reader(folder) as log:
@@ -154,9 +154,9 @@ def folded(samples: int, proposed: bool) -> tuple[float, float, float]:
     """Return microseconds of CPU for a score, a label, and one sample that grows old enough."""
     import msgspec
 
-    from limen.service.definitions import Change, Definition, as_rule
-    from limen.service.events import Event
-    from limen.service.state import State
+    from limen.service.points.definitions import Change, Definition, as_rule
+    from limen.service.points.events import Event
+    from limen.service.points.state import State
 
     state, draw, second = State(lambda upto: []), random.Random(2), 1_000_000
     change = Change("proposed", age="1h")

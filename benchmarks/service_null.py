@@ -28,10 +28,10 @@ import numpy as np
 from benchmarks.machine import write
 from limen import optimal_threshold
 from limen.demo import load_phishing
-from limen.service.changes import Changes
-from limen.service.definitions import Change, Definition, as_rule
-from limen.service.events import Event
-from limen.service.state import State
+from limen.service.log.changes import Changes
+from limen.service.points.definitions import Change, Definition, as_rule
+from limen.service.points.events import Event
+from limen.service.points.state import State
 
 DAY = 86_400_000_000
 A_DAY, DAYS, EVERY = 200, 30, DAY // 24

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.machine import RESULTS, write
 from limen.demo import load_phishing
-from limen.service.saving import _SHARES, bounds
+from limen.service.points.saving import _SHARES, bounds
 
 SAMPLES, CONFIDENCE, AT_LEAST = 3000, 0.95, 400
 MANY = 30  # from here on the usual interval is looked at

@@ -14,7 +14,8 @@ import sqlite3
 import sys
 from typing import Any
 
-from limen.service import http, log, snapshots, writer
+from limen.service.http import app
+from limen.service.log import snapshots, store, writer
 
 phase, _, _number = sys.argv.pop(1).partition(":")
 left = [int(_number or 1)]
@@ -67,19 +68,19 @@ class Connection(sqlite3.Connection):
 
 
 real_connect = sqlite3.connect
-log.sqlite3.connect = lambda *a, **b: real_connect(*a, factory=Connection, **b)  # type: ignore
+store.sqlite3.connect = lambda *a, **b: real_connect(*a, factory=Connection, **b)  # type: ignore
 
 if phase == "before-append":
-    before(log.Log, "append", die)
+    before(store.Log, "append", die)
 elif phase == "before-head":
-    before(log.Log, "_sync_head", die)
+    before(store.Log, "_sync_head", die)
 elif phase == "head-fails":
 
     def fail() -> None:
         if reached():
             raise OSError(5, "Input/output error")
 
-    before(log.Log, "_sync_head", fail)
+    before(store.Log, "_sync_head", fail)
 elif phase == "one-label-fails":
 
     def surprise() -> None:
@@ -88,11 +89,11 @@ elif phase == "one-label-fails":
 
     before(writer.Writer, "label", surprise)
 elif phase == "after-head":
-    after(log.Log, "append", die)
+    after(store.Log, "append", die)
 elif phase == "after-publish":
     after(writer.Writer, "_published", die)
 elif phase == "before-answer":
-    before(http, "reply", die)
+    before(app, "reply", die)
 elif phase == "in-recovery":
     before(snapshots, "_folded", die)
 elif phase == "in-snapshot":

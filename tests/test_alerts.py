@@ -23,13 +23,13 @@ from test_proposals import HOUR, clock, same_after_a_restart  # noqa: F401
 from test_serve_log import desk_with, labelled, scored
 from test_serve_stream import PATH, listening
 
-from limen.service import webhooks
-from limen.service.account import Accounts
-from limen.service.alerts import Watch
-from limen.service.definitions import Alerts, Rule
-from limen.service.points import Note
+from limen.service.http import webhooks
+from limen.service.log.account import Accounts
+from limen.service.log.alerts import Watch
+from limen.service.log.writer import Writer
+from limen.service.points.definitions import Alerts, Rule
+from limen.service.points.point import Note
 from limen.service.settings import settings_of
-from limen.service.writer import Writer
 from limen.storage.files import replace as write_file
 
 SECRET = "a secret of the test"
@@ -108,7 +108,7 @@ def test_an_alert_reaches_the_webhook_signed_and_once():
 
 
 def test_what_people_should_look_at_begins_and_ends_alerts(tmp_path, clock, monkeypatch):  # noqa: F811
-    monkeypatch.setattr("limen.service.account._IDLE", 0)
+    monkeypatch.setattr("limen.service.log.account._IDLE", 0)
     wanted = Alerts(answered=0.5, labels_late="2h", recall=0.9, precision=0.4)
     writer = desk_with(tmp_path / "d", start=Rule("at_least", 0.5), alerts=wanted)
     point, watch, at = writer.point("fraud"), Watch(writer, Accounts(), 0.0), 0

@@ -15,15 +15,15 @@ import pytest
 from test_serve_log import desk_with, labelled, scored
 
 import limen
-from limen.service import snapshots
 from limen.service.bodies import Decision, Forgetting, NewProposal, Rollback
-from limen.service.definitions import Change, Rule, Segments
-from limen.service.events import as_datetime
-from limen.service.judging import describe, judged, shown_proposal
-from limen.service.log import Reader
+from limen.service.log import snapshots
+from limen.service.log.store import Reader
+from limen.service.log.writer import Writer
+from limen.service.points.definitions import Change, Rule, Segments
+from limen.service.points.events import as_datetime
+from limen.service.points.judging import describe, judged, shown_proposal
+from limen.service.points.saving import bounds
 from limen.service.problems import Refused
-from limen.service.saving import bounds
-from limen.service.writer import Writer
 
 HOUR = 3_600_000_000
 QUICK = {
@@ -36,8 +36,8 @@ QUICK = {
 def clock(monkeypatch):
     """A clock that goes only when it is set, in microseconds."""
     found = [1_800_000_000_000_000]
-    monkeypatch.setattr("limen.service.clock.shown", lambda: found[0])
-    monkeypatch.setattr("limen.service.clock.counted", lambda: found[0])
+    monkeypatch.setattr("limen.service.log.clock.shown", lambda: found[0])
+    monkeypatch.setattr("limen.service.log.clock.counted", lambda: found[0])
     return found
 
 

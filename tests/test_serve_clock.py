@@ -16,13 +16,13 @@ import pytest
 from serving import Server, compiled, folder, limen, problem, until
 from test_serve_log import desk_with, labelled, scored
 
-from limen.service.account import Accounts
-from limen.service.alerts import Watch
-from limen.service.clock import FAR
-from limen.service.definitions import Keep
+from limen.service.log.account import Accounts
+from limen.service.log.alerts import Watch
+from limen.service.log.clock import FAR
+from limen.service.log.writer import Writer
+from limen.service.points.definitions import Keep
 from limen.service.problems import Refused
 from limen.service.settings import settings_of
-from limen.service.writer import Writer
 
 PATH = "/v1/points/fraud"
 DAY = 86_400
@@ -163,8 +163,8 @@ def test_a_log_in_the_future_is_refused_with_the_next_step(shim, monkeypatch):
 def hands(monkeypatch):
     """What the clock shows and what is counted, in microseconds."""
     found = {"shown": 1_800_000_000 * SECOND, "counted": 0}
-    monkeypatch.setattr("limen.service.clock.shown", lambda: found["shown"])
-    monkeypatch.setattr("limen.service.clock.counted", lambda: found["counted"])
+    monkeypatch.setattr("limen.service.log.clock.shown", lambda: found["shown"])
+    monkeypatch.setattr("limen.service.log.clock.counted", lambda: found["counted"])
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from serving import Server, folder, limen, until
 
-from limen.service.guard import guarded
+from limen.service.http.guard import guarded
 from limen.service.settings import settings_of
 
 MOST = 20

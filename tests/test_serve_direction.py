@@ -16,11 +16,11 @@ from test_proposals import HOUR, QUICK, clock, same_after_a_restart  # noqa: F40
 from test_serve_log import desk_with, labelled, scored
 
 import limen
-from limen.service.account import _passed, _segments
-from limen.service.definitions import Change, Definition, Rule, Segments
-from limen.service.judging import shown_proposal
-from limen.service.overview import _rule
-from limen.service.writer import Writer
+from limen.service.http.overview import _rule
+from limen.service.log.account import _passed, _segments
+from limen.service.log.writer import Writer
+from limen.service.points.definitions import Change, Definition, Rule, Segments
+from limen.service.points.judging import shown_proposal
 
 KINDS = {">=": "at_least", "<=": "at_most"}
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from serving import Server, compiled, folder, limen, problem, until
 
-from limen.service.events import Event
-from limen.service.log import Log
-from limen.service.snapshots import verified
+from limen.service.log.snapshots import verified
+from limen.service.log.store import Log
+from limen.service.points.events import Event
 
 
 @contextmanager

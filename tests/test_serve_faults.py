@@ -17,7 +17,7 @@ import pytest
 import serving
 from serving import Server, folder, problem, until
 
-from limen.service.snapshots import verified
+from limen.service.log.snapshots import verified
 
 KILLS = int(os.environ.get("LIMEN_KILLS") or (500 if os.environ.get("LIMEN_THOROUGH") else 24))
 

@@ -11,8 +11,8 @@ from typing import Any
 from serving import Server, folder, problem, serving, until
 from test_serve_log import desk_with, filled, forgotten, scored
 
-from limen.service import snapshots
-from limen.service.log import Reader
+from limen.service.log import snapshots
+from limen.service.log.store import Reader
 
 SECRET = "secret-of-the-test"
 PATH = "/v1/points/fraud"
@@ -71,7 +71,7 @@ def test_a_start_deletes_what_a_reader_kept_until_a_kill():
 
 
 def test_a_forget_waits_for_no_reader_and_neither_do_other_writes(tmp_path, monkeypatch):
-    monkeypatch.setattr("limen.service.log._PATIENCE", 60_000)
+    monkeypatch.setattr("limen.service.log.store._PATIENCE", 60_000)
     writer = desk_with(tmp_path / "d")
     scored(writer, SECRET)
     writer.commit_now()

@@ -12,11 +12,11 @@ from serving import Server, folder, limen, problem
 from test_proposals import HOUR, begin, clock, decision, same_after_a_restart  # noqa: F401
 
 from limen.service.bodies import Deployment, NewProposal, Rollback
-from limen.service.deciding import _rows
-from limen.service.definitions import Definition, Rule, Words
-from limen.service.judging import shown_proposal
+from limen.service.http.deciding import _rows
+from limen.service.log.writer import Writer
+from limen.service.points.definitions import Definition, Rule, Words
+from limen.service.points.judging import shown_proposal
 from limen.service.problems import Refused
-from limen.service.writer import Writer
 
 pytestmark = pytest.mark.usefixtures("clock")
 

@@ -258,6 +258,7 @@ def test_it_describes_itself(server):
     assert (200, {"status": "ready"}) == server.ask("GET", "/readyz")[:2]
     assert {"limen": library.__version__} == server.ask("GET", "/version")[1]
     assert "3.1.0" == server.ask("GET", "/openapi.json")[1]["openapi"]
+    server.ask("POST", "/v1/points/fraud/scores", {"id": "clock", "score": 0})
     text = server.ask("GET", "/metrics")[1].decode()
     for name in ("limen_events_total", "limen_threshold", "limen_regret", "limen_log_seq"):
         assert f"\n{name}" in text

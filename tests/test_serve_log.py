@@ -19,16 +19,16 @@ import pytest
 import serving  # noqa: F401  skips where the libraries of the service are missing
 
 import limen
-from limen.service import snapshots
-from limen.service.backup import backup, restore
 from limen.service.bodies import Forgetting, Label, Score
-from limen.service.control import _alone
-from limen.service.definitions import Change, Definition, Keep, Rule, Segments
-from limen.service.events import Event, as_datetime
-from limen.service.log import Damaged, InUse, Log, Reader, link
-from limen.service.names import Names
+from limen.service.http.control import _alone
+from limen.service.log import snapshots
+from limen.service.log.backup import backup, restore
+from limen.service.log.names import Names
+from limen.service.log.store import Damaged, InUse, Log, Reader, link
+from limen.service.log.writer import Writer
+from limen.service.points.definitions import Change, Definition, Keep, Rule, Segments
+from limen.service.points.events import Event, as_datetime
 from limen.service.problems import Refused
-from limen.service.writer import Writer
 
 NOW = datetime.now(UTC)
 
@@ -471,8 +471,8 @@ def test_a_forgotten_id_is_refused_as_long_as_the_definition_would_take_it(
     tmp_path, monkeypatch, early
 ):
     folder, day, clock = tmp_path / "d", 86_400_000_000, [1_800_000_000_000_000]
-    monkeypatch.setattr("limen.service.clock.shown", lambda: clock[0])
-    monkeypatch.setattr("limen.service.clock.counted", lambda: clock[0])
+    monkeypatch.setattr("limen.service.log.clock.shown", lambda: clock[0])
+    monkeypatch.setattr("limen.service.log.clock.counted", lambda: clock[0])
     writer = desk_with(folder, time_to_live="1d")
     when = as_datetime(clock[0])
     scored(writer, "secret", time=when)
@@ -682,7 +682,7 @@ def test_what_a_killed_snapshot_left_is_deleted_by_the_next_one_and_by_a_start(t
 
 
 def test_a_forgotten_id_leaves_the_wal_once_no_reader_is_in_the_way(tmp_path, monkeypatch):
-    monkeypatch.setattr("limen.service.log._PATIENCE", 50)
+    monkeypatch.setattr("limen.service.log.store._PATIENCE", 50)
     writer = desk_with(tmp_path / "d")
     scored(writer, "secret")
     writer.commit_now()
@@ -701,7 +701,7 @@ def test_a_forgotten_id_leaves_the_wal_once_no_reader_is_in_the_way(tmp_path, mo
 
 
 def test_ids_are_found_in_spans_and_in_the_tail(tmp_path, monkeypatch):
-    monkeypatch.setattr("limen.service.names._SPAN", 16)
+    monkeypatch.setattr("limen.service.log.names._SPAN", 16)
     filled(tmp_path / "d", 30).release()
     with Reader(tmp_path / "d") as reader:
         names, last = Names(reader), reader.end()[0]
@@ -716,7 +716,7 @@ def test_the_clock_never_goes_back(tmp_path, monkeypatch):
     writer = desk_with(tmp_path / "d")
     scored(writer, "a")
     then = writer.state.at
-    monkeypatch.setattr("limen.service.clock.shown", lambda: then - 10**8)
+    monkeypatch.setattr("limen.service.log.clock.shown", lambda: then - 10**8)
     scored(writer, "b")
 
     assert then == writer.state.at

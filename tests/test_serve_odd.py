@@ -12,9 +12,9 @@ from serving import Server, folder, limen, problem, serving, until
 from test_serve_http import sent
 from test_serve_log import filled
 
-from limen.service.backup import backup
-from limen.service.log import Damaged, Log
-from limen.service.snapshots import verified
+from limen.service.log.backup import backup
+from limen.service.log.snapshots import verified
+from limen.service.log.store import Damaged, Log
 
 PATH = "/v1/points/fraud"
 

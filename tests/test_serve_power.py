@@ -14,9 +14,9 @@ from pathlib import Path
 import serving
 from streams import EFFORT
 
-from limen.service import snapshots
-from limen.service.events import Event
-from limen.service.log import Log, Reader
+from limen.service.log import snapshots
+from limen.service.log.store import Log, Reader
+from limen.service.points.events import Event
 
 HEAD = struct.Struct("<QQQQ")
 SECTOR = 512
@@ -24,8 +24,8 @@ SECTOR = 512
 WORK = """
 import os, sys
 from pathlib import Path
-from limen.service.events import Event
-from limen.service.log import Log
+from limen.service.points.events import Event
+from limen.service.log.store import Log
 
 folder = Path(sys.argv[1])
 log = Log(folder)

@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("starlette")
 
 from limen.service import SCOPES
-from limen.service.api import TABLE
-from limen.service.browser import files
-from limen.service.openapi import document
+from limen.service.http.api import TABLE
+from limen.service.http.browser import files
+from limen.service.http.openapi import document
+from limen.service.http.routes import IN_PATHS, Text, Whole
 from limen.service.problems import TITLES, Refused
-from limen.service.routes import IN_PATHS, Text, Whole
 
 SERVICE = Path(__file__).parents[1] / "docs/service.md"
 

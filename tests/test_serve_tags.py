@@ -11,8 +11,8 @@ from serving import Server, limen, problem, serving, until
 from test_serve_log import filled
 
 from limen import Client
-from limen.service import snapshots
-from limen.service.writer import Writer
+from limen.service.log import snapshots
+from limen.service.log.writer import Writer
 
 PATH = "/v1/points/fraud"
 

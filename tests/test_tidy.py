@@ -108,7 +108,7 @@ def files_named_in(row: list[str]) -> list[str]:
     ]
 
 
-PLACES = ("", "src/limen", "native", "tests", "benchmarks/study")
+PLACES = ("", "src/limen", "native", "native/*", "tests", "benchmarks/study")
 TABLE = rows_after("## Where does it go?")
 
 
@@ -118,11 +118,7 @@ def test_every_file_that_the_guide_sends_to_exists(row: list[str]) -> None:
     missing = [
         name
         for name in named
-        if not any(
-            list((ROOT / place).glob(name.rstrip("/")))
-            for place in PLACES
-            if (ROOT / place).is_dir()
-        )
+        if not any(list(ROOT.glob(f"{place}/{name}".strip("/"))) for place in PLACES)
     ]
 
     assert named, "the row names no file"
@@ -132,3 +128,21 @@ def test_every_file_that_the_guide_sends_to_exists(row: list[str]) -> None:
 def test_the_table_of_the_guide_is_read() -> None:
     assert len(TABLE) > 30
     assert len(banned()) > 20
+
+
+ROOMS = {  # what each room of the service may not know
+    "points": r"limen\.service\.(log|http)\b|\b(sqlite3|starlette|asyncio|time|random|os)\b",
+    "log": r"limen\.service\.http\b|\b(starlette|uvicorn)\b",
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_the_service_know_those_before_them_alone(room: str) -> None:
+    imports = re.compile(rf"^\s*(?:from|import) .*(?:{ROOMS[room]})", re.MULTILINE)
+    found = {
+        path.name: imports.findall(path.read_text(encoding="utf-8"))
+        for path in (ROOT / "src/limen/service" / room).glob("*.py")
+    }
+
+    assert found
+    assert {} == {name: each for name, each in found.items() if each}

@@ -32,7 +32,7 @@ def serve(options: Namespace) -> int:
         ) from None
     import sqlite3
 
-    from limen.service.log import Damaged, InUse
+    from limen.service.log.store import Damaged, InUse
     from limen.service.problems import Refused
 
     acts = {
@@ -72,7 +72,7 @@ def _run(options: Namespace) -> int:
     if options.check:
         print(json.dumps(settings.shown(), indent=2))
         return 0
-    from limen.service.server import serve as run
+    from limen.service.http.server import serve as run
 
     run(settings)
     return 0
@@ -84,7 +84,7 @@ def _folder(options: Namespace) -> Path:
 
 def _asked(options: Namespace, method: str, path: str, body: Any = None) -> Any:
     """Ask the running server by its socket; without one, be the server for a moment."""
-    from limen.service.control import ask
+    from limen.service.http.control import ask
 
     return ask(_folder(options), method, path, body)
 
@@ -156,7 +156,7 @@ def _clock(options: Namespace) -> int:
 
 
 def _backup(options: Namespace) -> int:
-    from limen.service.backup import backup
+    from limen.service.log.backup import backup
 
     last = backup(_folder(options), Path(options.to))
     print(f"limen: events up to {last} are in {options.to}.", file=sys.stderr)
@@ -164,7 +164,7 @@ def _backup(options: Namespace) -> int:
 
 
 def _restore(options: Namespace) -> int:
-    from limen.service.backup import restore
+    from limen.service.log.backup import restore
 
     restore(Path(options.source), _folder(options))
     print(
@@ -176,14 +176,14 @@ def _restore(options: Namespace) -> int:
 
 
 def _verify(options: Namespace) -> int:
-    from limen.service.snapshots import verified
+    from limen.service.log.snapshots import verified
 
     print(json.dumps(verified(_folder(options), accept=options.accept)))
     return 0
 
 
 def _snapshot(options: Namespace) -> int:
-    from limen.service.snapshots import make
+    from limen.service.log.snapshots import make
 
     os.nice(5)
     make(_folder(options))

@@ -3,9 +3,9 @@
 
     state = fold(events in order of seq)
 
-Events are appended to `log`, `state` is their fold, `writer` takes turns of check, fold, append,
-commit, publish and answer; `http` speaks to the world. Nothing here is imported unless asked for,
-and it needs ``pip install "limen[serve]"``.
+`points` is the fold: what each event does to the state. `log` lets events happen: check, fold,
+append, commit, publish. `http` speaks to the world. Each knows those before it alone. Nothing here
+is imported unless asked for, and it needs ``pip install "limen[serve]"``.
 """
 
 SCOPES = ("score", "label", "read", "audit", "forget", "propose", "approve", "follow", "admin")

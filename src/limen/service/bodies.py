@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from limen.service.definitions import Rule
+from limen.service.points.definitions import Rule
 
 __all__ = [
     "Decision",

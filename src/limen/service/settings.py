@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from limen.service.clock import AT_A_START
+from limen.service.log.clock import AT_A_START
 from limen.times import length_of
 
 __all__ = ["Settings", "Webhook", "settings_of"]

@@ -20,22 +20,22 @@ from limen.service.bodies import (
     Score,
     ScoreAnswer,
 )
-from limen.service.browser import SESSIONS
-from limen.service.deciding import DECIDING, status_of
-from limen.service.definitions import Definition, as_rule, as_rules
-from limen.service.events import Event, as_datetime
-from limen.service.http import Answer, Call, decoded, encode, yield_to_loop
-from limen.service.judging import shown_proposal
-from limen.service.log import Reader
-from limen.service.openapi import document
-from limen.service.overview import OVERVIEW
+from limen.service.http.app import Answer, Call, decoded, encode, yield_to_loop
+from limen.service.http.browser import SESSIONS
+from limen.service.http.deciding import DECIDING, status_of
+from limen.service.http.openapi import document
+from limen.service.http.overview import OVERVIEW
+from limen.service.http.routes import NDJSON, POINT, Route, Text, Whole
+from limen.service.http.stream import STREAM
+from limen.service.log.store import Reader
+from limen.service.points.definitions import Definition, as_rule, as_rules
+from limen.service.points.events import Event, as_datetime
+from limen.service.points.judging import shown_proposal
 from limen.service.problems import Refused
-from limen.service.routes import NDJSON, POINT, Route, Text, Whole
-from limen.service.stream import STREAM
 
 if TYPE_CHECKING:
-    from limen.service.points import Point
-    from limen.service.versions import Version
+    from limen.service.points.point import Point
+    from limen.service.points.versions import Version
 
 __all__ = ["TABLE"]
 
@@ -221,7 +221,7 @@ async def decision(call: Call) -> Answer:
 
 
 def _found(folder: Any, point: str, id: str) -> list[dict[str, Any]]:
-    from limen.service.names import Names
+    from limen.service.log.names import Names
 
     with Reader(folder) as reader:
         events = list(Names(reader).find(point, id, reader.end()[0]))

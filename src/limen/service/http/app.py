@@ -17,23 +17,23 @@ from starlette import routing
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from limen.service.account import Accounts
-from limen.service.cookies import Sessions, require_same_origin
-from limen.service.definitions import checked_segment
-from limen.service.expected import expected
-from limen.service.log import Damaged
+from limen.service.http.cookies import Sessions, require_same_origin
+from limen.service.http.expected import expected
+from limen.service.log.account import Accounts
+from limen.service.log.store import Damaged
+from limen.service.points.definitions import checked_segment
 from limen.service.problems import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from limen.service.meters import Meters
-    from limen.service.points import Point
-    from limen.service.routes import Route
+    from limen.service.http.meters import Meters
+    from limen.service.http.routes import Route
+    from limen.service.http.stream import Hub
+    from limen.service.log.writer import Writer
+    from limen.service.points.point import Point
+    from limen.service.points.state import Token
     from limen.service.settings import Settings
-    from limen.service.state import Token
-    from limen.service.stream import Hub
-    from limen.service.writer import Writer
 
 __all__ = ["Answer", "App", "Call", "Endpoint", "encode"]
 

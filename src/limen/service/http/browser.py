@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from limen import __version__, page
 from limen.service import SCOPES
 from limen.service.bodies import SignIn
-from limen.service.cookies import require_same_origin
-from limen.service.events import as_datetime
-from limen.service.http import Answer, Call, encode
+from limen.service.http.app import Answer, Call, encode
+from limen.service.http.cookies import require_same_origin
+from limen.service.http.routes import Route
+from limen.service.points.events import as_datetime
+from limen.service.points.state import Token
 from limen.service.problems import Refused
-from limen.service.routes import Route
-from limen.service.state import Token
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -35,7 +35,7 @@ class _Connection(http.client.HTTPConnection):
 
 def ask(folder: Path, method: str, path: str, body: Any = None) -> Any:
     """Make one request with all rights of the owner of the directory; return the answer."""
-    from limen.service.server import control_path
+    from limen.service.http.server import control_path
 
     sent = None if body is None else json.dumps(body).encode()
     connection = _Connection(str(control_path(folder)))
@@ -73,11 +73,11 @@ def _unanswered(folder: Path, why: str) -> OSError:
 
 async def _alone(folder: Path, method: str, path: str, body: bytes) -> tuple[int, bytes]:
     """Be the server for one request: the same code, without a network."""
-    from limen.service.api import TABLE
-    from limen.service.http import App
-    from limen.service.meters import Meters
+    from limen.service.http.api import TABLE
+    from limen.service.http.app import App
+    from limen.service.http.meters import Meters
+    from limen.service.log.writer import Writer
     from limen.service.settings import Settings
-    from limen.service.writer import Writer
 
     writer = Writer(folder, lambda message: None)
     try:

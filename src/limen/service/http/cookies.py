@@ -23,9 +23,9 @@ from limen.times import length_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from limen.service.log.writer import Writer
+    from limen.service.points.state import Token
     from limen.service.settings import Settings
-    from limen.service.state import Token
-    from limen.service.writer import Writer
 
 __all__ = ["Sessions", "require_same_origin"]
 

@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from limen.service.bodies import Decision, Deployment, NewProposal, Rollback
-from limen.service.definitions import as_rules
-from limen.service.events import as_datetime
-from limen.service.http import Answer, Call, encode
-from limen.service.judging import evaluate, shown_proposal
+from limen.service.http.app import Answer, Call, encode
+from limen.service.http.routes import Route, Whole
+from limen.service.points.definitions import as_rules
+from limen.service.points.events import as_datetime
+from limen.service.points.judging import evaluate, shown_proposal
 from limen.service.problems import Refused
-from limen.service.routes import Route, Whole
 
 if TYPE_CHECKING:
-    from limen.service.points import Point
-    from limen.service.proposals import Proposal
+    from limen.service.points.point import Point
+    from limen.service.points.proposals import Proposal
 
 __all__ = ["DECIDING", "open_proposal", "status_of"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from limen.service.http import from_control
+from limen.service.http.app import from_control
 
 if TYPE_CHECKING:
     from limen.service.settings import Settings

@@ -15,15 +15,15 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from limen.service import snapshots
 from limen.service.bodies import ScoreAnswer
-from limen.service.histograms import Histogram
+from limen.service.log import snapshots
+from limen.service.log.histograms import Histogram
 from limen.service.problems import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from limen.service.writer import Writer
+    from limen.service.log.writer import Writer
 
 __all__ = ["Meters"]
 

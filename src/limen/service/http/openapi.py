@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from limen import __version__
+from limen.service.http.routes import IN_PATHS
 from limen.service.problems import TITLES
-from limen.service.routes import IN_PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limen.service.routes import Route
+    from limen.service.http.routes import Route
 
 __all__ = ["document"]
 

@@ -7,16 +7,16 @@ from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
 from limen.digits import difference
-from limen.service.deciding import open_proposal
-from limen.service.definitions import as_rule
-from limen.service.events import as_datetime
-from limen.service.http import Answer, Call, encode
-from limen.service.judging import shown_proposal
-from limen.service.routes import Route
+from limen.service.http.app import Answer, Call, encode
+from limen.service.http.deciding import open_proposal
+from limen.service.http.routes import Route
+from limen.service.points.definitions import as_rule
+from limen.service.points.events import as_datetime
+from limen.service.points.judging import shown_proposal
 
 if TYPE_CHECKING:
     from limen.optimum import Direction
-    from limen.service.points import Point
+    from limen.service.points.point import Point
 
 __all__ = ["OVERVIEW", "plain"]
 

@@ -13,7 +13,7 @@ from limen.service.problems import Refused
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from limen.service.http import Call
+    from limen.service.http.app import Call
 
 __all__ = ["IN_PATHS", "NDJSON", "POINT", "Route", "Text", "Whole"]
 

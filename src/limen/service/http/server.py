@@ -17,17 +17,17 @@ from typing import Any
 
 import uvicorn
 
-from limen.service import snapshots
-from limen.service.alerts import Watch
-from limen.service.api import TABLE
-from limen.service.browser import files
-from limen.service.guard import guarded, sweep
-from limen.service.http import App, log_line, place_of
-from limen.service.meters import Meters
+from limen.service.http.api import TABLE
+from limen.service.http.app import App, log_line, place_of
+from limen.service.http.browser import files
+from limen.service.http.guard import guarded, sweep
+from limen.service.http.meters import Meters
+from limen.service.http.stream import Hub
+from limen.service.http.webhooks import Sender
+from limen.service.log import snapshots
+from limen.service.log.alerts import Watch
+from limen.service.log.writer import Writer
 from limen.service.settings import Settings
-from limen.service.stream import Hub
-from limen.service.webhooks import Sender
-from limen.service.writer import Writer
 from limen.times import length_of
 
 __all__ = ["control_path", "serve"]

@@ -13,17 +13,17 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from limen.service.deciding import open_proposal
-from limen.service.events import as_datetime
-from limen.service.http import SAFE, Call, encode
-from limen.service.judging import evaluate
-from limen.service.overview import tiles
+from limen.service.http.app import SAFE, Call, encode
+from limen.service.http.deciding import open_proposal
+from limen.service.http.overview import tiles
+from limen.service.http.routes import Route, Text
+from limen.service.points.events import as_datetime
+from limen.service.points.judging import evaluate
 from limen.service.problems import Refused
-from limen.service.routes import Route, Text
 
 if TYPE_CHECKING:
-    from limen.service.points import Point
-    from limen.service.writer import Writer
+    from limen.service.log.writer import Writer
+    from limen.service.points.point import Point
 
 __all__ = ["STREAM", "Hub"]
 

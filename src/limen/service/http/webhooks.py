@@ -17,15 +17,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from limen.service.events import as_datetime
-from limen.service.http import encode, place_of
+from limen.service.http.app import encode, place_of
+from limen.service.points.events import as_datetime
 from limen.storage.files import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from limen.service.log.writer import Writer
     from limen.service.settings import Webhook
-    from limen.service.writer import Writer
 
 __all__ = ["Sender", "signature"]
 

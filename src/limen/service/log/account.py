@@ -17,14 +17,14 @@ from limen.digits import difference
 from limen.groups.models import key_of
 from limen.memory.base import innermost
 from limen.metrics import cost
-from limen.service.definitions import as_rule, reaches
-from limen.service.points import OTHERS
+from limen.service.points.definitions import as_rule, reaches
+from limen.service.points.point import OTHERS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from limen.service.points import Point
-    from limen.service.writer import Writer
+    from limen.service.log.writer import Writer
+    from limen.service.points.point import Point
 
 __all__ = ["Accounts"]
 

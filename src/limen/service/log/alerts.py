@@ -6,14 +6,14 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from limen.service.events import Event
+from limen.service.points.events import Event
 from limen.times import length_of
 
 if TYPE_CHECKING:
-    from limen.service.account import Accounts
-    from limen.service.definitions import Alerts
-    from limen.service.points import Point
-    from limen.service.writer import Writer
+    from limen.service.log.account import Accounts
+    from limen.service.log.writer import Writer
+    from limen.service.points.definitions import Alerts
+    from limen.service.points.point import Point
 
 __all__ = ["Watch"]
 

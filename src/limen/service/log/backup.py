@@ -8,8 +8,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from limen.service import snapshots
-from limen.service.log import Damaged, Reader, anchor, head_of, locked, renew_era
+from limen.service.log import snapshots
+from limen.service.log.store import Damaged, Reader, anchor, head_of, locked, renew_era
 from limen.storage.files import sync_folder
 
 __all__ = ["backup", "restore"]

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from limen.service.commit_queue import CommitQueue
-from limen.service.definitions import as_rules, checked_segment
-from limen.service.events import Event
-from limen.service.judging import describe, evaluate
+from limen.service.log.commit_queue import CommitQueue
+from limen.service.points.definitions import as_rules, checked_segment
+from limen.service.points.events import Event
+from limen.service.points.judging import describe, evaluate
 from limen.service.problems import Refused
 from limen.times import length_of
 
 if TYPE_CHECKING:
     from limen.service.bodies import Decision, Deployment, NewProposal, Rollback
-    from limen.service.points import Point
-    from limen.service.proposals import Proposal
+    from limen.service.points.point import Point
+    from limen.service.points.proposals import Proposal
 
 __all__ = ["Changes"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from limen.service.events import as_datetime
+from limen.service.points.events import as_datetime
 from limen.times import length_of
 
 if TYPE_CHECKING:

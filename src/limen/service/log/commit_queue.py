@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from limen.service import snapshots
-from limen.service.clock import AT_A_START, Clock
-from limen.service.events import Event, Id
-from limen.service.histograms import DELAYS, Histogram
-from limen.service.log import Log, Reader
-from limen.service.names import Names
+from limen.service.log import snapshots
+from limen.service.log.clock import AT_A_START, Clock
+from limen.service.log.histograms import DELAYS, Histogram
+from limen.service.log.names import Names
+from limen.service.log.store import Log, Reader
+from limen.service.points.events import Event, Id
 from limen.service.problems import Refused
 from limen.times import length_of
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from limen.service.state import State
+    from limen.service.points.state import State
 
 __all__ = ["CommitQueue"]
 

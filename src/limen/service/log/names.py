@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.service.events import Event
+from limen.service.points.events import Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from limen.service.log import Group, Reader
+    from limen.service.log.store import Group, Reader
 
 __all__ = ["Names"]
 

@@ -14,14 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limen.service.log import Damaged, Reader, anchor, head_of, locked, renew_era
-from limen.service.state import State
+from limen.service.log.store import Damaged, Reader, anchor, head_of, locked, renew_era
+from limen.service.points.state import State
 from limen.storage.files import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from limen.service.events import Id
+    from limen.service.points.events import Id
 
 __all__ = ["age", "left", "make", "recovered", "stored", "tidy", "verified"]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from zlib import crc32
 
-from limen.service.events import Event, Id, decode_events, decode_names, encode
+from limen.service.points.events import Damaged, Event, Id, decode_events, decode_names, encode
 from limen.storage.files import replace, sync_folder
 
 if TYPE_CHECKING:
@@ -57,10 +57,6 @@ CREATE TABLE groups (
 ) STRICT;
 """
 _COLUMNS = "first, last, events, chain, names, names_check"
-
-
-class Damaged(Exception):  # noqa: N818 - reads as what happened
-    """The data is not what was written; the message says what was found and what to do."""
 
 
 class InUse(Exception):  # noqa: N818

@@ -13,22 +13,22 @@ import msgspec
 
 from limen.service import SCOPES
 from limen.service.bodies import LabelAnswer, ScoreAnswer
-from limen.service.changes import Changes
-from limen.service.definitions import Definition, reaches, rule_of
-from limen.service.events import Event, as_datetime, as_microseconds
-from limen.service.judging import describe
-from limen.service.log import Reader
-from limen.service.names import Names
-from limen.service.points import AHEAD, Point
+from limen.service.log.changes import Changes
+from limen.service.log.names import Names
+from limen.service.log.store import Reader
+from limen.service.points.definitions import Definition, reaches, rule_of
+from limen.service.points.events import Event, as_datetime, as_microseconds
+from limen.service.points.judging import describe
+from limen.service.points.point import AHEAD, Point
+from limen.service.points.state import Token, refolded
 from limen.service.problems import Refused
-from limen.service.state import Token, refolded
 from limen.times import length_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from limen.service.bodies import Decision, Forgetting, Label, NewToken, Score
-    from limen.service.events import Id
+    from limen.service.points.events import Id
 
 __all__ = ["Writer"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from limen.service.points import Point
+    from limen.service.points.point import Point
 
 __all__ = ["AlertTimers"]
 

@@ -10,6 +10,7 @@ import msgspec
 
 __all__ = [
     "KINDS",
+    "Damaged",
     "Event",
     "Id",
     "as_datetime",
@@ -38,6 +39,10 @@ KINDS = (
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST, _LAST = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.max))
+
+
+class Damaged(Exception):  # noqa: N818 - reads as what happened
+    """The data is not what was written; the message says what was found and what to do."""
 
 
 class Event(msgspec.Struct, array_like=True, gc=False):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limen.optimum import height
-from limen.service.definitions import as_rules
-from limen.service.events import as_datetime
-from limen.service.saving import bounds
+from limen.service.points.definitions import as_rules
+from limen.service.points.events import as_datetime
+from limen.service.points.saving import bounds
 from limen.times import length_of
 from limen.trust.evidence import Evidence
 
 if TYPE_CHECKING:
-    from limen.service.points import Point
-    from limen.service.proposals import Proposal, Shadow
+    from limen.service.points.point import Point
+    from limen.service.points.proposals import Proposal, Shadow
 
 __all__ = ["ShadowResult", "describe", "evaluate", "judged", "shown_proposal"]
 

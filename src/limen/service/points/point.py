@@ -12,11 +12,11 @@ import numpy as np
 
 from limen.groups.models import key_of
 from limen.memory.base import innermost
-from limen.service.alert_timers import AlertTimers
-from limen.service.definitions import Definition, Rule
-from limen.service.events import Event, Id
-from limen.service.proposals import Closed, Proposal, Shadow
-from limen.service.versions import Version, tag_of
+from limen.service.points.alert_timers import AlertTimers
+from limen.service.points.definitions import Definition, Rule
+from limen.service.points.events import Event, Id
+from limen.service.points.proposals import Closed, Proposal, Shadow
+from limen.service.points.versions import Version, tag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from limen.service.definitions import Definition, reaches
-from limen.service.events import Event, Id
-from limen.service.versions import Version
+from limen.service.points.definitions import Definition, reaches
+from limen.service.points.events import Event, Id
+from limen.service.points.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from limen.memory import Ledger
-from limen.service.alert_timers import AlertTimers
-from limen.service.definitions import Definition
-from limen.service.events import KINDS, Event, Id
-from limen.service.log import Damaged
-from limen.service.points import Note, Point
-from limen.service.proposals import Proposal, Shadow, StoredShadow
-from limen.service.versions import Version
+from limen.service.points.alert_timers import AlertTimers
+from limen.service.points.definitions import Definition
+from limen.service.points.events import KINDS, Damaged, Event, Id
+from limen.service.points.point import Note, Point
+from limen.service.points.proposals import Proposal, Shadow, StoredShadow
+from limen.service.points.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

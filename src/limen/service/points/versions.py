@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from limen.optimum import Direction
-from limen.service.definitions import as_rules
-from limen.service.events import as_datetime
+from limen.service.points.definitions import as_rules
+from limen.service.points.events import as_datetime
 
 __all__ = ["Version", "tag_of"]
 
