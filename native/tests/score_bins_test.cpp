@@ -48,7 +48,8 @@ Drawn drawn(Random& random, int distinct, int most) {
     return found;
 }
 
-// The bin of each score, by the middle of its weight.
+// The bin of each score, by the middle of its weight; in twice the weight, where every middle is a
+// whole number and none is rounded to the other side of an edge.
 std::vector<int> bin_of_each(const Drawn& given) {
     constexpr int half = 96;
     double all = 0, below = 0;
@@ -56,19 +57,20 @@ std::vector<int> bin_of_each(const Drawn& given) {
     std::vector<double> middle;
     for (std::size_t i = 0; i < given.size(); ++i) {
         const double own = static_cast<double>(given.weight(i));
-        middle.push_back((2 * below + own) / (2 * all));
+        middle.push_back(2 * below + own);
         below += own;
     }
-    const double low = normal_quantile(middle.front()), high = normal_quantile(middle.back());
+    const double low = normal_quantile(middle.front() / (2 * all));
+    const double high = normal_quantile(middle.back() / (2 * all));
     std::vector<double> edges;
     for (int i = 1; i < half; ++i) {
-        edges.push_back(1.0 * i / half);
-        edges.push_back(portable::normal_share(low + (high - low) * i / half));
+        edges.push_back(2 * all * i / half);
+        edges.push_back(2 * all * portable::normal_share(low + (high - low) * i / half));
     }
     std::vector<int> bins;
     for (const double each : middle)
-        bins.push_back(static_cast<int>(std::count_if(
-            edges.begin(), edges.end(), [=](double edge) { return edge <= each + 1e-12; })));
+        bins.push_back(static_cast<int>(
+            std::count_if(edges.begin(), edges.end(), [=](double edge) { return edge <= each; })));
     return bins;
 }
 

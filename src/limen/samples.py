@@ -120,7 +120,7 @@ class Samples:
     def present(self, found: Found) -> Found:
         """Turn what was found in `scores` into the scores as they were given.
 
-        For everything that `limen.direction.turned` knows: thresholds, intervals, cuts, curves,
+        For everything that `limen.direction.mirrored` knows: thresholds, intervals, cuts, curves,
         recommendations, and `limen.Infeasible`.
         """
         return found if self.direction == ">=" else mirrored(found)
