@@ -144,7 +144,8 @@ check: python-check lowest python-sanitize thread-sanitize lint types api-check 
 
 ## The same at length, for changes to the core: more examples, and new ones in every run.
 thorough:
-	LIMEN_THOROUGH=1 $(MAKE) test check
+	LIMEN_THOROUGH=1 $(MAKE) test $(VENV)/check
+	LIMEN_THOROUGH=1 $(MAKE) --jobs=$(CORES) --output-sync check
 
 ## The documentation site, offline, in build/site/.
 docs: $(VENV)/docs
