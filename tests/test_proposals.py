@@ -220,7 +220,7 @@ def test_the_evidence_is_that_of_the_library_sample_by_sample(tmp_path, clock, w
             labelled(writer, id, label)
     clock[0] += HOUR - 10
     asyncio.run(writer.tick())
-    assert (0, 200) == (judged(point).samples, len(point.shadow.waiting))
+    assert (0, 200) == (judged(point).samples, point.shadow.judge.waiting)
     clock[0] += 20
     asyncio.run(writer.tick())
     for id in list(rows)[:60]:  # labels that come too late, and corrections

@@ -32,9 +32,12 @@ from limen.trust.bets import (
 from limen.units import exact_bound, exact_costs, exact_positive
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import ArrayLike, NDArray
 
     from limen.times import Period
+    from limen.trust.bets import JudgedRow
     from limen.units import Cost
 
 __all__ = ["Alarm"]
@@ -320,7 +323,13 @@ class Alarm(Betting, kind="Alarm"):
             return _MISSING
         if label not in (0, 1):
             refuse_label(label)
-        return (_TP if label else _FP) if answer else (_FN if label else _TN)
+        return _outcome(answer, label)
+
+    def _count(self, rows: Iterable[JudgedRow]) -> None:
+        counts = [0, 0, 0, 0, 0]
+        for _, answer, _, label, _, many in rows:
+            counts[_outcome(answer, label) if label in (0, 1) else _MISSING] += many
+        self._counts = counts
 
     def _counted(self, scores: Any, labels: Any) -> list[int]:
         xs = ordered_scores(scores)
@@ -369,3 +378,7 @@ class Alarm(Betting, kind="Alarm"):
             f"<{type(self).__name__}({given}): {len(self):,} samples, {self.missing:,} missing, "
             f"rate {self.rate:.4g}, bound {self.bound:.4g}, value {self.value:.4g}{end}>"
         )
+
+
+def _outcome(answer: float, label: float) -> int:
+    return (_TP if label else _FP) if answer else (_FN if label else _TN)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from limen.times import Period, as_period
 from limen.units import exact_bound, exact_positive
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 __all__ = [
     "BETS",
     "Betting",
+    "JudgedRow",
     "age_of",
     "average_log",
     "enough_of",
@@ -28,7 +31,12 @@ __all__ = [
     "known_labels",
     "refuse_label",
     "refuse_score",
+    "share_of",
 ]
+
+# As limen._core.Judge counts: segment, the current rule's answer and the candidate's, label (None
+# without one, "hidden" where the answer hides it), weight, how many.
+JudgedRow: TypeAlias = tuple[str, int, int, Any, Any, int]
 
 BETS = 2.0 ** (np.arange(1, 17) / 4)  # how much higher than at no difference the odds may be
 
@@ -41,9 +49,19 @@ class Betting(Storable):
     if TYPE_CHECKING:
         _given: dict[str, Any]
 
+        def _count(self, rows: Iterable[JudgedRow]) -> None:
+            """Hold what was counted, and nothing else."""
+
         @property
         def log_value(self) -> float:
             """The natural logarithm of `value`."""
+
+    @classmethod
+    def from_counts(cls, rows: Iterable[JudgedRow], **terms: Any) -> Self:
+        """Make one of samples that were counted at the age. O(rows)."""
+        made = cls(**terms)
+        made._count(rows)
+        return made
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -89,7 +107,7 @@ class Betting(Storable):
 
 def _comparable(name: str, value: Any) -> Any:
     """Return a setting as what equals it however it was written: 30 and 30.0, nan and nan."""
-    if value is None or name in ("age", "direction"):
+    if value is None or name in ("age", "direction", "number"):
         return value
     if name in ("current", "candidate", "threshold"):
         return height(value)
@@ -106,6 +124,21 @@ def enough_of(confidence: Any) -> float:
     if share == 1:
         raise ValueError("confidence must be below 1: no number of samples makes us certain.")
     return math.log(1 / (1 - share))
+
+
+def share_of(number: int | None) -> float:
+    """Return how much more evidence, in logarithms, the k-th of many candidates needs.
+
+    The shares 6 / (π² k²) of the chance to be wrong make up 1 over all k.
+
+    >>> share_of(None), round(math.exp(-share_of(1)), 3), round(math.exp(-share_of(2)), 3)
+    (0.0, 0.608, 0.152)
+    """
+    if number is None:
+        return 0.0
+    if type(number) is not int or number < 1:
+        raise ValueError(f"number must be a whole number of at least 1, or None, got {number!r}.")
+    return math.log(math.pi**2 / 6) + 2 * math.log(number)
 
 
 def age_of(age: Period | None) -> Any:

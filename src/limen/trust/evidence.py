@@ -28,6 +28,7 @@ from limen.trust.bets import (
     known_labels,
     refuse_label,
     refuse_score,
+    share_of,
 )
 from limen.trust.counts import Counts, add, not_held, take
 from limen.units import exact_costs, exact_positive
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
 
     from limen.direction import Direction
     from limen.times import Period
+    from limen.trust.bets import JudgedRow
     from limen.units import Cost
 
-__all__ = ["Evidence", "evidence_of"]
+__all__ = ["Evidence"]
 
 _Held: TypeAlias = "tuple[Counts, Counts, Counts]"  # wins, losses, missing
 
@@ -72,8 +74,12 @@ class Evidence(Betting, kind="Evidence"):
         The one age at which samples enter, a number or a timedelta: kept with the evidence, shown,
         and the same in all that is merged. None where all labels are known, as in a file.
     confidence
-        0.95: at most one candidate in 20 that is no better is ever accepted. Every new candidate
-        spends its own 5 %.
+        0.95: at most one candidate in 20 that is no better is ever accepted.
+    number
+        Where candidates are tried one after the other: 1 for the first since the last change of the
+        threshold, 2 for the next, and so on. They share the 5 %, so that the chance to accept any
+        that is no better stays at most 5 % for all of them together: number k has 6 / (π² k²) of
+        it, 3 % for the first. None where there is no other candidate: it has all of the 5 %.
     largest_loss
         The most that the candidate may cost more than the current threshold on one sample, fixed
         before the samples. Needed only for weights; without weights it is the cost of the mistake
@@ -94,7 +100,7 @@ class Evidence(Betting, kind="Evidence"):
         The evidence, its logarithm, and what is left of it if all missing labels were losses. 1
         at the start.
     decided
-        Whether the evidence is enough: ``value >= 20`` for a confidence of 0.95.
+        Whether the evidence is enough: ``value >= 20`` for a confidence of 0.95 and no `number`.
 
     Notes
     -----
@@ -153,6 +159,7 @@ class Evidence(Betting, kind="Evidence"):
         confidence: Cost = 0.95,
         largest_loss: Cost | None = None,
         direction: Direction = ">=",
+        number: int | None = None,
     ) -> None:
         current = as_threshold(current, "current")
         candidate = as_threshold(candidate, "candidate")
@@ -166,6 +173,7 @@ class Evidence(Betting, kind="Evidence"):
             "confidence": confidence,
             "largest_loss": largest_loss,
             "direction": direction,
+            "number": number,
         }
         self.current, self.candidate = current, candidate
         if self._falling:  # inside, all scores and thresholds are negated
@@ -181,7 +189,7 @@ class Evidence(Betting, kind="Evidence"):
         if largest_loss is not None:
             bound = exact_positive(largest_loss, "largest_loss")
             self._heaviest = float(bound / (scale * self._price))
-        self._enough = enough_of(confidence)
+        self._enough = enough_of(confidence) + share_of(number)
         # What a score between the two is counted as, by its label.
         self._lower, self._upper = (candidate, current) if below else (current, candidate)
         self._ones, self._zeros = (_WIN, _LOSS) if below else (_LOSS, _WIN)
@@ -299,7 +307,11 @@ class Evidence(Betting, kind="Evidence"):
 
     @property
     def enough(self) -> float:
-        """The value at which it is decided: 20 for a confidence of 0.95."""
+        """The value at which it is decided: 20 for a confidence of 0.95, and more by the `number`.
+
+        >>> [round(Evidence(0.5, 0.4, number=k).enough, 1) for k in (None, 1, 2, 3)]
+        [20.0, 32.9, 131.6, 296.1]
+        """
         return math.exp(self._enough)
 
     @property
@@ -334,6 +346,14 @@ class Evidence(Betting, kind="Evidence"):
                     self._changes += 1
                     self._held = held
                     return
+
+    def _count(self, rows: Iterable[JudgedRow]) -> None:
+        held: _Held = ({}, {}, {})
+        for _, now, candidate, label, weight, many in rows:
+            if now != candidate and weight:
+                at = _MISSING if label not in (0, 1) else _WIN if label == candidate else _LOSS
+                add(held[at], {weight: many})
+        self._changes, self._held = 1, held
 
     def _at(self, score: float, label: float | None) -> int | None:
         """Where a sample is counted; None where both thresholds give the same answer."""
@@ -438,32 +458,12 @@ class Evidence(Betting, kind="Evidence"):
                     raise ValueError(f"{name} holds {count!r} samples of weight {weight!r}")
 
     def __repr__(self) -> str:
-        defaults = {"age": None, "confidence": 0.95, "largest_loss": None, "direction": ">="}
-        given = self._shown_settings(defaults)
+        defaults = {"age": None, "largest_loss": None, "number": None}
+        given = self._shown_settings(defaults | {"confidence": 0.95, "direction": ">="})
         counts = f"{self.wins:,} wins, {self.losses:,} losses, {self.missing:,} missing"
         end = ", decided" if self.decided else ""
         beyond = f", {self.beyond:,} beyond largest_loss" if self.beyond else ""
         return f"<{type(self).__name__}({given}): {counts}{beyond}, value {self.value:.4g}{end}>"
-
-
-def evidence_of(terms: dict[str, Any], counted: Iterable[tuple[Any, int, int, int]]) -> Evidence:
-    """Make the evidence of samples between the two thresholds, counted by their weights.
-
-    Each row is a weight, and how many samples of it have label 0, label 1 and none.
-
-    >>> evidence_of({"current": 0.5, "candidate": 0.4}, [(1, 2, 9, 1)])
-    <Evidence(current=0.5, candidate=0.4, false_positive=1, false_negative=1): 9 wins, 2 losses, \
-1 missing, value 7.275>
-    """
-    made = Evidence(**terms)
-    held: _Held = ({}, {}, {})
-    for weight, zeros, ones, missing in counted:
-        for at, count in ((made._zeros, zeros), (made._ones, ones), (_MISSING, missing)):
-            if count:
-                held[at][weight] = count
-    made._held = held
-    made._changes = 1
-    return made
 
 
 def _as_held(counts: Iterable[Counts]) -> _Held:
