@@ -166,8 +166,8 @@ def demands(
          f"answered differently ({found.better:,} better, {found.worse:,} worse)",
          f"{different:,}", f"at least {change.different:,}"),
         ("confidence", evidence.decided,
-         f"evidence that it saves anything ({_percent(found.confidence)} confidence)",
-         _short(evidence.value), f"at least {_short(evidence.enough)}{_shared(proposal)}"),
+         f"evidence that it saves anything ({_sureness(proposal)})",
+         _short(evidence.value), f"at least {_short(evidence.enough)}"),
         ("least_saving", cost > 0 and saved >= change.least_saving, "saving, of the cost now",
          _percent(saved), f"at least {_percent(change.least_saving)}"),
         ("shadow", shown >= length_of(change.shadow), "time in shadow",
@@ -194,13 +194,14 @@ def demands(
     ]  # fmt: skip
 
 
-def _shared(proposal: Proposal) -> str:
-    """Say why candidates after the first need more evidence."""
+def _sureness(proposal: Proposal) -> str:
+    """Say how sure it must be, and why a later candidate needs more evidence."""
+    sure = f"{_percent(proposal.confidence)} confidence"
     if proposal.candidate is None:
-        return ""
+        return sure
     return (
-        f": candidate {proposal.candidate} since the last change, all of which share the "
-        f"{_percent(1 - proposal.confidence)} chance of a wrong one"
+        f"{sure}; candidate {proposal.candidate} since the last change: each one needs more, as "
+        "each is one more chance to be wrong"
     )
 
 
