@@ -84,7 +84,7 @@ class Shadow:
         if event.time < self.proposal.at:
             return
         now, then = (
-            reaches(event.value, version.find(event.segment)[0], self.direction)
+            bool(reaches(event.value, version.find(event.segment)[0], self.direction))
             for version in (self.now, self.candidate)
         )
         self.scored += 1
