@@ -4,35 +4,39 @@
 from __future__ import annotations
 
 import math
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
 from limen.arrays import as_array_with_gaps
 from limen.columns import as_labels
+from limen.errors import NotHeld
 from limen.optimum import height
 from limen.storage import Storable
 from limen.times import Period, as_period
 from limen.units import exact_bound, exact_positive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
 __all__ = [
     "BETS",
     "Betting",
+    "Counts",
     "JudgedRow",
-    "age_of",
+    "add",
     "average_log",
-    "enough_of",
     "exp",
     "known_labels",
     "refuse_label",
     "refuse_score",
-    "share_of",
+    "take",
 ]
+
+Counts: TypeAlias = dict[Any, int]  # by kind: whole numbers, so that nothing drifts
 
 # As limen._core.Judge counts: segment, the current rule's answer and the candidate's, label (None
 # without one, "hidden" where the answer hides it), weight, how many.
@@ -42,26 +46,97 @@ BETS = 2.0 ** (np.arange(1, 17) / 4)  # how much higher than at no difference th
 
 
 class Betting(Storable):
-    """Holds samples at one age; their evidence is the average wealth of bets."""
+    """Holds how many samples of each kind came at one age; evidence is the average wealth of bets.
 
-    __slots__ = ()
+    The lock keeps other threads out. A signal handler or a finaliser of the same thread comes in,
+    so what must be one change has no call and no loop in it: Python runs handlers at these places
+    only. `_changes` counts those that came between two such changes.
+    """
+
+    __slots__ = ("_changes", "_enough", "_given", "_held", "_lock")
 
     if TYPE_CHECKING:
-        _given: dict[str, Any]
-
-        def _count(self, rows: Iterable[JudgedRow]) -> None:
-            """Hold what was counted, and nothing else."""
 
         @property
         def log_value(self) -> float:
             """The natural logarithm of `value`."""
 
+        def _held_as(self, now: int, candidate: int, label: Any, weight: Any) -> Any:
+            """Return what a counted sample is held as; None where it says nothing."""
+
+    def _begin(self, given: dict[str, Any], number: int | None = None) -> None:
+        self._given = given | {"age": age_of(given["age"])}
+        self._enough = enough_of(given["confidence"]) + share_of(number)
+        self._held: Counts = {}
+        self._changes = 0
+        self._lock = RLock()
+
     @classmethod
     def from_counts(cls, rows: Iterable[JudgedRow], **terms: Any) -> Self:
         """Make one of samples that were counted at the age. O(rows)."""
         made = cls(**terms)
-        made._count(rows)
+        held: Counts = {}
+        for _, now, candidate, label, weight, many in rows:
+            as_one = made._held_as(now, candidate, label if label in (0, 1) else None, weight)
+            if as_one is not None:
+                add(held, {as_one: many})
+        made._hold(held)
         return made
+
+    def _hold(self, held: Counts) -> None:
+        """Hold this and nothing else."""
+        self._changes, self._held = 1, held
+
+    def merge(self, *others: Self) -> None:
+        """Hold what others hold, besides what is held: all of it, or on an error nothing.
+
+        The samples must be disjoint, and thresholds, costs, limits and the age the same.
+        """
+        self._require_alike(others)
+        self._change(add, [other._read()[1] for other in others])
+
+    def _add(self, kind: Any) -> None:
+        with self._lock:
+            held = self._held
+            self._changes += 1
+            if kind in held:
+                held[kind] += 1
+            else:
+                held[kind] = 1
+
+    def _take(self, kind: Any) -> None:
+        with self._lock:
+            held = self._held
+            found = kind in held
+            if found:
+                self._changes += 1
+                if held[kind] > 1:
+                    held[kind] -= 1
+                else:
+                    del held[kind]
+        if not found:
+            raise _not_held(1, 0)
+
+    def _read(self) -> tuple[int, Counts]:
+        """Copy what is held at one moment; return it after the number of changes so far."""
+        with self._lock:
+            while True:
+                changes = self._changes
+                copied = dict(self._held)
+                if changes == self._changes:
+                    return changes, copied
+
+    def _change(self, by: Callable[[Counts, Counts], None], parts: list[Counts]) -> None:
+        """Add or take counts: build what will be held aside, then put it in place at once."""
+        while True:
+            changes, held = self._read()
+            for part in parts:
+                by(held, part)
+            with self._lock:
+                if changes == self._changes:
+                    self._changes += 1
+                    self._held = held
+                    return
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -112,6 +187,30 @@ def _comparable(name: str, value: Any) -> Any:
     if name in ("current", "candidate", "threshold"):
         return height(value)
     return exact_bound(value, name) if name == "confidence" else exact_positive(value, name)
+
+
+def add(counts: Counts, more: Counts) -> None:
+    """Add to counts what others count."""
+    for kind, count in more.items():
+        counts[kind] = counts.get(kind, 0) + count
+
+
+def take(counts: Counts, less: Counts) -> None:
+    """Take from counts what others count. Raises `limen.NotHeld` where they are fewer."""
+    for kind, count in less.items():
+        left = counts.get(kind, 0) - count
+        if left < 0:
+            raise _not_held(count, left + count)
+        if left:
+            counts[kind] = left
+        else:
+            del counts[kind]
+
+
+def _not_held(count: int, held: int) -> NotHeld:
+    return NotHeld(
+        f"{count:,} such samples are to be taken back, and {held:,} are held. Nothing was changed."
+    )
 
 
 def enough_of(confidence: Any) -> float:
