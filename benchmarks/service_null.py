@@ -91,7 +91,7 @@ def month(
     sites = np.array(load_phishing())[:, 100:]
     terms = {"expires": "7d", **demands}
     change = Change("automatic", **terms, age="1d", at_most_every="1d")
-    writer = Rehearsal(Definition(false_negative=5, start=as_rule(threshold), change=change))
+    writer = Rehearsal(Definition(false_negative=5, start=as_rule(threshold, ">="), change=change))
     point, begin, many = writer.state.points["p"], writer.clock, A_DAY * DAYS
     scores, labels = sites[:, rng.integers(sites.shape[1], size=many)]
     times = begin + np.sort(rng.integers(DAY * DAYS, size=many))

@@ -190,6 +190,7 @@ def test_adapters_are_loaded_when_they_are_named() -> None:
                 "confidence",
                 "largest_loss",
                 "direction",
+                "number",
             ],
         ),
         (limen.Evidence.update, ["self", "score", "label", "weight"]),

@@ -188,7 +188,7 @@ def test_counts_are_those_of_evidence_given_each_sample_at_the_age() -> None:
         assert (now.evidence.wins, now.evidence.missing) == (oracle.wins, oracle.missing)
 
 
-def test_a_proposal_comes_when_the_evidence_reaches_20_and_ends_with_the_threshold() -> None:
+def test_a_proposal_comes_when_the_evidence_is_enough_and_ends_with_the_threshold() -> None:
     random = np.random.default_rng(5)
     ledger = begun(drawn(random, 300))
     found = None
@@ -200,7 +200,7 @@ def test_a_proposal_comes_when_the_evidence_reaches_20_and_ends_with_the_thresho
             break
     assert found is not None
     assert found.decided
-    assert found.evidence.value >= 20
+    assert found.evidence.value >= found.evidence.enough == pytest.approx(20 * np.pi**2 / 6)
     assert str(found).startswith(f"Change 0.9 to {found.candidate:.4g}: ")
     assert repr(ledger.proposal(0.9)) == repr(ledger.trial)
     assert ledger.proposal(found.candidate) is None  # accepted

@@ -220,7 +220,7 @@ def test_the_evidence_is_that_of_the_library_sample_by_sample(tmp_path, clock, w
             labelled(writer, id, label)
     clock[0] += HOUR - 10
     asyncio.run(writer.tick())
-    assert (0, 200) == (judged(point).samples, len(point.shadow.waiting))
+    assert (0, 200) == (judged(point).samples, point.shadow.judge.waiting)
     clock[0] += 20
     asyncio.run(writer.tick())
     for id in list(rows)[:60]:  # labels that come too late, and corrections
@@ -276,6 +276,56 @@ def test_a_segment_that_gets_clearly_worse_blocks_and_directions_may_differ(tmp_
     assert [False] == [each["met"] for each in shown["demands"] if each["name"] == "segments"]
     assert 1 == point.version.number
     same_after_a_restart(writer)
+    writer.release()
+
+
+def test_candidates_since_a_deployment_share_the_chance_to_be_wrong(tmp_path, clock):
+    """One that no sample judged has spent nothing; the version before has its own."""
+    change = Change("proposed", **{**QUICK, "four_eyes": False, "least_saving": 0.99})
+    writer = desk_with(tmp_path / "d", start=Rule("at_least", 0.6), change=change)
+    point, draw = writer.point("fraud"), random.Random(7)
+
+    def tried(threshold: float, hours: int) -> tuple[Any, float, str]:
+        new = NewProposal({"": Rule("at_least", threshold)}, "try", writer.state.seq)
+        number = asyncio.run(writer.propose(point, new, "anna")).number
+        stream(writer, clock, hours, draw, best=0.6)
+        same_after_a_restart(writer)
+        assert (number, None) == (point.proposal.number, point.proposal.closed)
+        shown = describe(point, point.proposal, writer.now())
+        text = next(each for each in shown["demands"] if each["name"] == "confidence")["text"]
+        return shown["evidence"]["candidate"], shown["evidence"]["enough"], text
+
+    def withdrawn() -> None:
+        asyncio.run(
+            writer.close_proposal(
+                point, point.proposal.number, decision(writer), "anna", "withdrawn"
+            )
+        )
+
+    whole = math.pi**2 / 6 / 0.1
+    assert (1, pytest.approx(whole)) == tried(0.55, 0)[:2]
+    withdrawn()
+    number, enough, text = tried(0.55, 3)
+    assert (1, pytest.approx(whole)) == (number, enough)
+    assert "evidence that it saves anything (90 % confidence; candidate 1 since" in text
+    withdrawn()
+    number, enough, text = tried(0.5, 3)
+    assert (2, pytest.approx(4 * whole)) == (number, enough)
+    assert "candidate 2 since the last change: each one needs more" in text
+    assert text.endswith("(at least 65.8)")
+    asyncio.run(
+        writer.approve(point, point.proposal.number, decision(writer, "urgent", despite=True), "b")
+    )
+    assert (2, 1) == (point.version.number, point.proposal.back_to)
+    shown = describe(point, point.proposal, writer.now())
+    assert (None, pytest.approx(10)) == (
+        shown["evidence"]["candidate"],
+        shown["evidence"]["enough"],
+    )
+    stream(writer, clock, 2, draw, best=0.6)
+    assert (1, pytest.approx(whole)) == tried(0.45, 2)[:2]  # the watch was judged and gives way
+    withdrawn()
+    assert 2 == tried(0.4, 0)[0]
     writer.release()
 
 

@@ -292,3 +292,21 @@ def test_another_threshold_in_use_begins_new_alarms() -> None:
     assert {"evidence": 1.0, "rate": "nan", "bound": 1.0, "missing": 0, "raised": False} == lines[
         -1
     ]["floors"]["min-recall=0.97"]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_floor_that_is_added_later_is_judged_by_what_comes_from_then_on(joined: bool) -> None:
+    rows = list(map(json.dumps, late_labels(500)))
+    options = [*JOINED, "--age", "12m"] if joined else []
+    if not joined:
+        rows = [f'{{"score": {s!r}, "label": {y}}}' for s, y in zip(SCORES, LABELS, strict=True)]
+    options += ["--current", "0.6", "--state", "kept.limen", "--alert", "min-recall=0.999"]
+    _, first, _ = watched(rows[:300], *options)
+    added = (*options, "--alert", "min-precision=0.9")
+    _, empty, _ = watched([], *added)
+    _, second, _ = watched(rows[300:400], *added)
+    old, new = ([line["floors"] for line in lines if "floors" in line] for lines in (first, empty))
+    assert old[-1]["min-recall=0.999"] == new[-1]["min-recall=0.999"]
+    nothing = {"evidence": 1.0, "rate": "nan", "bound": 1.0, "missing": 0, "raised": False}
+    assert nothing == new[-1]["min-precision=0.9"]
+    assert nothing != second[-1]["floors"]["min-precision=0.9"]

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "bindings/ids.hpp"
+#include "bindings/judges.hpp"
 #include "bindings/memories.hpp"
 #include "bindings/trials.hpp"
 
@@ -397,7 +398,7 @@ std::uint32_t add_group(nb::handle self, nb::handle model, std::uint32_t inside)
 // ---- the trials of candidate thresholds ----
 
 // Terms and trial change in one call, between which no handler of a signal runs.
-void begin_trial(LedgerObject& ledger, std::uint32_t group, double lower, double upper,
+void begin_trial(LedgerObject& ledger, std::uint32_t group, double current, double candidate,
                  nb::handle age, nb::dict terms) {
     std::optional<Time> period;
     set_periods(nb::make_tuple(age), {&period});
@@ -405,8 +406,8 @@ void begin_trial(LedgerObject& ledger, std::uint32_t group, double lower, double
     ledger.trial_terms[nb::int_(group)] = terms;
     ObjectLock::Guard guard(keeper.lock());
     const auto since = keeper.with([](const auto& memory) { return memory.newest(); });
-    ledger.trials.insert_or_assign(group,
-                                   CandidateTrial(lower, upper, period.value_or(Time{}), since));
+    ledger.trials.insert_or_assign(
+        group, Trial{current, candidate, Judge(period.value_or(Time{}), since)});
 }
 
 void end_trial(LedgerObject& ledger, std::uint32_t group, nb::dict terms) {
@@ -416,65 +417,43 @@ void end_trial(LedgerObject& ledger, std::uint32_t group, nb::dict terms) {
     ledger.trials.erase(group);
 }
 
-// What `body` makes of the trial of a group at the time of the clock; none where there is none.
+// What `body` makes of the judge of a group at the time of the clock; none where there is none.
 template <class Body>
 auto looked_at(LedgerObject& ledger, std::uint32_t group, Body&& body) {
     MemoryHandle& keeper = keeper_of(ledger);
     ObjectLock::Guard guard(keeper.lock());
-    std::optional<decltype(body(std::declval<const CandidateTrial&>()))> found;
+    std::optional<decltype(body(std::declval<const Judge&>()))> found;
     if (const auto at = ledger.trials.find(group); at != ledger.trials.end()) {
         const auto clock = keeper.with([](const auto& memory) { return memory.newest(); });
-        if (clock) at->second.advance(*clock);
-        found = body(std::as_const(at->second));
+        if (clock) at->second.judge.advance(*clock);
+        found = body(std::as_const(at->second.judge));
     }
     return found;
 }
 
-// Of each weight how many samples have label 0, label 1 and none; how many samples are too young,
-// and whether some were lost.
-using TrialCounts =
-    nb::typed<nb::tuple, nb::typed<nb::list, nb::typed<nb::tuple, nb::any, int, int, int>>, int,
-              bool>;
+// What the samples of a group count, how many are too young, and whether some were lost.
+using TrialCounts = nb::typed<nb::tuple, JudgeRows, int, bool>;
 nb::typed<nb::object, std::optional<TrialCounts>> trial_counts(LedgerObject& ledger,
                                                                std::uint32_t group) {
-    struct Row {
-        Amount weight;
-        CandidateTrial::Counts counts;
-    };
-    struct Counts {
-        std::vector<Row> rows;
-        std::size_t waiting;
-        bool lost;
-    };
-    const auto found = looked_at(ledger, group, [](const CandidateTrial& trial) {
-        Counts all{{}, trial.waiting(), trial.lost()};
-        trial.each([&](const Amount& weight, const CandidateTrial::Counts& counts) {
-            all.rows.push_back({weight, counts});
-        });
-        return all;
+    const auto found = looked_at(ledger, group, [](const Judge& judge) {
+        return std::tuple(judge.counts(), judge.waiting(), judge.lost());
     });
     if (!found) return nb::none();
-    nb::list rows;
-    for (const Row& row : found->rows)
-        rows.append(nb::make_tuple(from_amount(*ledger.keeper, row.weight), row.counts.of[0],
-                                   row.counts.of[1], row.counts.of[2]));
-    return nb::make_tuple(rows, found->waiting, found->lost);
+    const auto& [rows, waiting, lost] = *found;
+    return nb::make_tuple(from_rows(rows), waiting, lost);
 }
 
 nb::typed<nb::object, std::optional<nb::bytes>> trial_state(LedgerObject& ledger,
                                                             std::uint32_t group) {
-    const auto state =
-        looked_at(ledger, group, [](const CandidateTrial& trial) { return trial.state(); });
+    const auto state = looked_at(ledger, group, [](const Judge& judge) { return judge.state(); });
     if (!state) return nb::none();
     return nb::bytes(state->data(), state->size());
 }
 
 void restore_trial(LedgerObject& ledger, std::uint32_t group, nb::bytes state) {
-    std::optional<CandidateTrial> found =
-        CandidateTrial::restored(std::string(static_cast<const char*>(state.data()), state.size()));
-    if (!found) refuse(PyExc_ValueError, "a trial that no samples could have left");
+    Judge judge = restored_judge(state);
     ObjectLock::Guard guard(keeper_of(ledger).lock());
-    ledger.trials.insert_or_assign(group, std::move(*found));
+    ledger.trials.at(group).judge = std::move(judge);
 }
 
 }  // namespace
@@ -488,9 +467,9 @@ nb::class_<LedgerObject, Window> bind_ledger(nb::module_& module) {
              nb::arg())
         .def("_add_group", &add_group)
         .def("_begin_trial",
-             [](nb::handle self, std::uint32_t group, double lower, double upper, nb::handle age,
-                nb::dict terms) {
-                 begin_trial(checked<LedgerObject>(self), group, lower, upper, age, terms);
+             [](nb::handle self, std::uint32_t group, double current, double candidate,
+                nb::handle age, nb::dict terms) {
+                 begin_trial(checked<LedgerObject>(self), group, current, candidate, age, terms);
              })
         .def("_end_trial",
              [](nb::handle self, std::uint32_t group, nb::dict terms) {

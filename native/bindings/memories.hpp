@@ -19,7 +19,7 @@
 #include "bindings/shared_methods.hpp"
 #include "bindings/slots.hpp"
 #include "bindings/times.hpp"
-#include "memory/trial.hpp"
+#include "memory/judge.hpp"
 
 namespace limen::bindings {
 
@@ -220,8 +220,16 @@ struct Window {
 struct LastN : Window {};
 struct LastPeriod : Window {};
 struct FadingWindow : Window {};
+// A candidate for the threshold of a group, as the core has both, and the samples between them.
+struct Trial {
+    double current, candidate;
+    Judge judge;
+};
 struct LedgerObject : Window {
-    std::map<std::uint32_t, CandidateTrial> trials;  // of candidate thresholds, by group
+    LedgerObject() = default;
+    LedgerObject(LedgerObject&&) = default;  // no copy: samples of a trial refer to each other
+
+    std::map<std::uint32_t, Trial> trials;  // by group
     nb::dict trial_terms;  // what each is about, as the caller wrote it, by the number of the group
 };
 

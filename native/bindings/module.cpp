@@ -17,6 +17,7 @@ namespace limen::bindings {
 void bind_thresholds(nb::module_& module);
 void bind_calibrator(nb::module_& module);
 void bind_columns(nb::module_& module);
+void bind_judge(nb::module_& module);
 void bind_memories(nb::module_& module);
 void bind_recommended(nb::module_& module);
 void bind_text_rows(nb::module_& module);
@@ -37,6 +38,7 @@ NB_MODULE(_core, module) {
     bind_thresholds(module);
     bind_calibrator(module);
     bind_columns(module);
+    bind_judge(module);
     bind_memories(module);
     bind_recommended(module);
     bind_text_rows(module);

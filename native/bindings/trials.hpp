@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,7 +15,7 @@
 #include <vector>
 
 #include "bindings/memories.hpp"
-#include "memory/trial.hpp"
+#include "memory/judge.hpp"
 
 namespace limen::bindings {
 
@@ -25,16 +27,42 @@ inline Time step_after(const std::optional<Time>& clock) {
     return clock->real ? Time::of(clock->number() + 1) : Time::whole(clock->bits + 1);
 }
 
+// A weight as a number, without Python.
+inline double plain_weight(const Unit& unit, const Amount& amount) {
+    if (amount.bits == Amount::real) return std::bit_cast<double>(amount.first);
+    const double units = std::ldexp(static_cast<double>(amount.first), -amount.bits);
+    if (unit.automatic) return units;
+    return units * static_cast<double>(unit.numerator) / static_cast<double>(unit.denominator);
+}
+
+// The label that a memory knows of an id.
+template <class Memory>
+Judge::Label label_of(const Memory& memory, const Id& id) {
+    const int label = memory.outcome(id);
+    return label < 0 ? Judge::none : static_cast<Judge::Label>(label);
+}
+
 // The trials of a group and of those around it, at the time of the clock.
 template <class Memory, class Notify>
 void each_trial(LedgerObject& ledger, const Memory& memory, std::uint32_t group, Notify&& notify) {
     for (;; group = memory.around(group)) {
         if (const auto at = ledger.trials.find(group); at != ledger.trials.end()) {
-            if (memory.newest()) at->second.advance(*memory.newest());
+            if (memory.newest()) at->second.judge.advance(*memory.newest());
             notify(at->second);
         }
         if (group == 0) return;
     }
+}
+
+// A score that the ledger has recorded; only samples between the two thresholds judge.
+template <class Memory>
+void score_in_trials(LedgerObject& ledger, const Memory& memory, std::uint32_t group, const Id& id,
+                     double score, const Time& moment, const Amount& amount) {
+    const double weight = plain_weight(ledger.keeper->unit(), amount);
+    each_trial(ledger, memory, group, [&](Trial& trial) {
+        const bool now = score >= trial.current, then = score >= trial.candidate;
+        if (now != then) trial.judge.score(id, now, then, moment, weight, {}, label_of(memory, id));
+    });
 }
 
 // Score by `act`; `time` is null where each score is a step.
@@ -46,10 +74,8 @@ LIMEN_INLINE Result score_on_trial(LedgerObject& ledger, Memory& memory, const I
     const bool known = memory.has_score(id);
     const Result done = act();
     if (!happened(done) || !done.yes || known || !memory.newest()) return done;
-    each_trial(ledger, memory, asked.number, [&](CandidateTrial& trial) {
-        trial.scored(id, asked.score, time ? *time : *memory.newest(), memory.outcome(id),
-                     asked.amount);
-    });
+    score_in_trials(ledger, memory, asked.number, id, asked.score, time ? *time : *memory.newest(),
+                    asked.amount);
     return done;
 }
 
@@ -61,15 +87,15 @@ LIMEN_INLINE Result label_on_trial(LedgerObject& ledger, Memory& memory, const I
     const std::uint32_t group = memory.group_of(id);
     const Result done = act();
     if (!happened(done)) return done;
-    const int label = memory.outcome(id);
-    each_trial(ledger, memory, group, [&](CandidateTrial& trial) { trial.labelled(id, label); });
+    const Judge::Label label = label_of(memory, id);
+    each_trial(ledger, memory, group, [&](Trial& trial) { trial.judge.label(id, label); });
     return done;
 }
 template <class Memory>
 Result forget_on_trial(LedgerObject& ledger, Memory& memory, const Id& id) {
     const std::uint32_t group = ledger.trials.empty() ? 0 : memory.group_of(id);
     const Result done = memory.forget(id);
-    each_trial(ledger, memory, group, [&](CandidateTrial& trial) { trial.forgot(id); });
+    each_trial(ledger, memory, group, [&](Trial& trial) { trial.judge.forget(id); });
     return done;
 }
 
@@ -85,14 +111,12 @@ Result score_many_on_trial(LedgerObject& ledger, Memory& memory, const BatchColu
     const Result done = memory.score_many(rows, answers, recorded.data());
     if (!happened(done)) return done;
     for (std::size_t i = 0; i < rows.rows; ++i) {
-        if (known[i] || !recorded[i] || !came.insert(CandidateTrial::key_of(rows.ids[i])).second)
-            continue;
+        if (known[i] || !recorded[i] || !came.insert(Judge::key_of(rows.ids[i])).second) continue;
         const Time moment = rows.times ? rows.time(i) : step_after(clock);
         if (!clock || *clock < moment) clock = moment;
         const Amount weight = rows.firsts ? rows.amount(i) : ledger.keeper->one;
-        each_trial(ledger, memory, rows.groups ? rows.groups[i] : 0, [&](CandidateTrial& trial) {
-            trial.scored(rows.ids[i], rows.scores[i], moment, memory.outcome(rows.ids[i]), weight);
-        });
+        score_in_trials(ledger, memory, rows.groups ? rows.groups[i] : 0, rows.ids[i],
+                        rows.scores[i], moment, weight);
     }
     return done;
 }
@@ -106,7 +130,7 @@ Result label_many_on_trial(LedgerObject& ledger, Memory& memory, const Id* ids, 
     const Result done = act();
     for (std::size_t i = 0; happened(done) && i < groups.size(); ++i)
         each_trial(ledger, memory, groups[i],
-                   [&](CandidateTrial& trial) { trial.labelled(ids[i], memory.outcome(ids[i])); });
+                   [&](Trial& trial) { trial.judge.label(ids[i], label_of(memory, ids[i])); });
     return done;
 }
 

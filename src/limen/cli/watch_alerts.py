@@ -10,9 +10,9 @@ from __future__ import annotations
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from limen._core import Judge
 from limen.cli.option_values import period_text
 from limen.cli.watch_options import alert_value, floors_of
 from limen.digits import plain
@@ -28,6 +28,7 @@ __all__ = ["Alerts"]
 
 # Whether it holds, and the function that says why, which takes longer.
 Condition: TypeAlias = "Callable[[], tuple[bool, Callable[[], str]]]"
+_Table: TypeAlias = dict[tuple[int, Any], int]  # how many samples, by answer and label
 
 
 class Alerts:
@@ -62,8 +63,7 @@ class Alerts:
 
     def sample(self, score: float, label: int) -> None:
         """Add a row with both score and label."""
-        for alarm in self._floors.alarms.values():
-            alarm.update(score, label)
+        self._floors.add(score, label)
 
     def joined(
         self, id: str, score: float | None, label: int | None, time: Any, known: Any
@@ -76,14 +76,15 @@ class Alerts:
         clock = self._watched.ledger.newest
         if label is not None or self.heard is None:
             self.heard = clock
-        if self._floors.alarms:
-            self._floors.enter(clock)
+        if self._floors.limits:
+            judge = self._floors.judge
+            judge.advance(clock)
             if score is not None and (known is None or known[0] is None):
-                moment = clock if time is None else time
-                self._floors.wait(id, moment, score, None if known is None else known[2])
+                moment, answer = clock if time is None else time, self._floors.answer(score)
+                judge.score(id, answer, answer, moment, label=None if known is None else known[2])
+                judge.advance(clock)  # a score that came late may be old enough
             if label is not None:
-                self._floors.learn(id, label, clock)
-            self._floors.enter(clock)  # a score that came late may be old enough
+                judge.label(id, label)
 
     # ---- what is asked ------------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ class Alerts:
     def facts(self) -> dict[str, Any]:
         """Return what a line says: which conditions hold, and how floors stand."""
         facts: dict[str, Any] = {"alerts": [name for name, held in self._holding.items() if held]}
-        if self._floors.alarms:
+        if self._floors.limits:
             facts["floors"] = self._floors.facts()
         return facts
 
@@ -153,65 +154,65 @@ class Alerts:
             self._holding = {
                 name: held
                 for name, held in self._holding.items()
-                if name not in self._floors.alarms
+                if name not in self._floors.limits
             }
 
 
 class _Floors:
-    """An alarm for each floor, given every sample once, at one age where labels come later.
-
-    Where they are joined by id, a sample waits here until it is old enough, with the label as known
-    by then. It takes about 300 bytes while it waits.
-    """
+    """An alarm for each floor, made of the samples counted since: each once, at one age."""
 
     def __init__(self, options: Namespace, watched: Watched) -> None:
-        self._age = options.age if options.age is not None else options.maturity
+        age = options.age if options.age is not None else options.maturity
         costs = watched.aim.mistakes
         self._turned = watched.innermost()._turned  # an alarm knows one direction
-        self._terms = [options.current, period_text(self._age), options.confidence]
+        self._terms = [options.current, period_text(age), options.confidence]
         self._terms += [str(cost) for cost in costs.values()]
-        self.alarms = {
-            _written(name, limit): Alarm(
-                self._turned(options.current),
-                **{name.replace("-", "_"): _as_typed(limit)},
+        self._threshold = options.current
+        self.limits = {
+            _written(name, limit): {
+                "threshold": self._turned(options.current),
+                name.replace("-", "_"): _as_typed(limit),
                 **costs,
-                age=self._age,
-                confidence=options.confidence,
-            )
+                "age": age,
+                "confidence": options.confidence,
+            }
             for name, limit in floors_of(options).items()
         }
+        for terms in self.limits.values():
+            Alarm(**terms)  # raises where there is no such alarm
         self._raised: set[str] = set()
-        self._young: dict[str, list[Any]] = {}  # id: time, score, label
-        self._line: list[tuple[Any, int, str]] = []  # the same ids by time, a heap
-        self._scored = 0
+        self.judge = Judge(0 if age is None else age)  # of rows that are joined by id
+        self._both: _Table = {}  # of rows that have both
+        self._before: dict[str, _Table] = {}  # what had been counted when a floor was added
+
+    def answer(self, score: float) -> bool:
+        """Return what the threshold in use answers."""
+        return bool(self._turned(score) >= self._turned(self._threshold))
+
+    def add(self, score: float, label: int) -> None:
+        """Count a row that has both."""
+        if self.limits:
+            place = int(self.answer(score)), label
+            self._both[place] = self._both.get(place, 0) + 1
+
+    def _counted(self) -> _Table:
+        entered = {(now, label): many for _, now, _, label, _, many in self.judge.counts()}
+        return entered or dict(self._both)
+
+    def _alarm(self, name: str) -> Alarm:
+        before = self._before.get(name, {})
+        rows = [
+            ("", answer, answer, label, 1, many - before.get((answer, label), 0))
+            for (answer, label), many in self._counted().items()
+        ]
+        return Alarm.from_counts(rows, **self.limits[name])
 
     def broken(self, name: str) -> tuple[bool, Callable[[], str]]:
         """Whether an alarm is or was raised, and how it stands."""
-        alarm = self.alarms[name]
+        alarm = self._alarm(name)
         if name not in self._raised and alarm.raised:
             self._raised.add(name)
         return name in self._raised, lambda: alarm.reason
-
-    def enter(self, now: Any) -> None:
-        """Let samples in that are old enough, in the order of their times."""
-        line = self._line
-        while line and now - line[0][0] >= self._age:
-            _, score, label = self._young.pop(heappop(line)[2])
-            for alarm in self.alarms.values():
-                alarm.update(self._turned(score), label)
-
-    def wait(self, id: str, time: Any, score: float, label: int | None) -> None:
-        """Let a new score wait until it is old enough."""
-        if id not in self._young:  # else the ledger forgot it, and it comes again
-            self._young[id] = [time, score, label]
-            self._scored += 1
-            heappush(self._line, (time, self._scored, id))
-
-    def learn(self, id: str, label: int, now: Any) -> None:
-        """Note the label of a sample, unless it was too old when the label came."""
-        found = self._young.get(id)
-        if found is not None and now - found[0] < self._age:
-            found[2] = label
 
     def facts(self) -> dict[str, Any]:
         """Return how each floor stands."""
@@ -223,32 +224,38 @@ class _Floors:
                 "missing": alarm.missing,
                 "raised": name in self._raised,
             }
-            for name, alarm in self.alarms.items()
+            for name in self.limits
+            for alarm in [self._alarm(name)]
         }
 
     def kept(self) -> dict[str, Any]:
         """Describe all this, ready for JSON."""
+        before = {name: self._before.get(name, {}) for name in self.limits}
         return {
             "terms": self._terms,
-            "counts": {
-                name: alarm.snapshot()["counts"].tolist() for name, alarm in self.alarms.items()
+            "judge": self.judge.state().hex(),
+            "both": [[*place, many] for place, many in self._both.items()],
+            "before": {
+                name: [[*place, many] for place, many in table.items()]
+                for name, table in before.items()
             },
             "raised": sorted(self._raised),
-            "young": [[id, _as_json(time), *rest] for id, (time, *rest) in self._young.items()],
         }
 
     def restore(self, kept: dict[str, Any]) -> bool:
         """Go on from what `kept` described; False where another threshold was in use then."""
         if kept["terms"] != self._terms:
             return False
-        for name, counts in kept["counts"].items():
-            if name in self.alarms:
-                self.alarms[name] = Alarm.from_snapshot(
-                    {**self.alarms[name].settings, "counts": counts}
-                )
-        self._raised = {name for name in kept["raised"] if name in self.alarms}
-        for id, time, score, label in kept["young"]:
-            self.wait(id, _as_time(time), score, label)
+        self.judge = Judge.restored(bytes.fromhex(kept["judge"]))
+        self._both = {(answer, label): many for answer, label, many in kept["both"]}
+        for name in self.limits:
+            rows = kept["before"].get(name)
+            self._before[name] = (
+                self._counted()
+                if rows is None
+                else {(answer, label): many for answer, label, many in rows}
+            )
+        self._raised = {name for name in kept["raised"] if name in self.limits}
         return True
 
 

@@ -313,9 +313,10 @@ class Ledger(Memory[M_co], _core.Ledger, kind="Ledger"):
         the `interval`), the recommended one becomes a candidate. From then on, samples that are
         scored and lie between the two judge it, as in `limen.Evidence`: each is counted when it
         has reached the `age`, in the order of scoring, with its label as known then, or as missing.
-        Corrections and `forget` change the counts. The candidate is returned when the evidence
-        reaches 20, for a confidence of 0.95. If it is no better, the chance of that is at most 5 %;
-        each new candidate spends its own, and `Trial.candidates` says how many there were.
+        Corrections and `forget` change the counts. The candidate is returned when the evidence is
+        enough: 32.9 for the first since `current` last changed, 132 for the second that was judged,
+        296 for the third, at a confidence of 0.95. The chance that any of them is returned although
+        it is no better is then at most 5 %, however many there are until `current` changes.
 
         A trial ends when `current` or `largest_loss` is another one, or when the samples rule the
         candidate out too.
@@ -328,7 +329,7 @@ class Ledger(Memory[M_co], _core.Ledger, kind="Ledger"):
         group
             Over groups: the one whose threshold it is, ``()`` for all samples. Samples of this
             group and of those inside of it choose the candidate and judge it. Each group has its
-            own trial, and each candidate of each its own 5 %.
+            own trial, and its own 5 %.
         age
             How old a sample is when nearly all labels are known; by default the `maturity`.
         confidence
@@ -347,8 +348,8 @@ class Ledger(Memory[M_co], _core.Ledger, kind="Ledger"):
         ...     if found:
         ...         break
         >>> print(found)
-        Change 0.75 to 0.175: 3 samples scored since, 3 in favour of it, evidence 23.9 of 20; \
-candidate 1.
+        Change 0.75 to 0.175: 7 samples scored since, 5 in favour of it, evidence 40.3 of 32.9; \
+candidate 1 since the last change.
         """
         from limen.memory.trial import proposal
 

@@ -15,18 +15,17 @@ from limen.memory.base import has_groups, innermost, of_all
 from limen.model import Labelled
 from limen.optimum import as_threshold, height
 from limen.times import as_period, require_one_kind
-from limen.trust.evidence import evidence_of
+from limen.trust.evidence import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from limen.memory.ledger import Ledger
-    from limen.trust.evidence import Evidence
 
 __all__ = ["Trial", "proposal", "restore_trials", "stored_trials", "trials"]
 
-_EVIDENCE = ("current", "candidate", "age", "confidence", "largest_loss")
-_TERMS = (*_EVIDENCE, "candidates")
+_EVIDENCE = ("current", "candidate", "age", "confidence", "largest_loss", "number")
+_TERMS = (*_EVIDENCE, "candidates")  # between trials the current threshold and the last two
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +38,12 @@ class Trial:
         The threshold in use, and the one that may replace it.
     evidence
         A `limen.Evidence` of the samples between the two that have reached the age: wins, losses,
-        and those that had no label then.
+        and those that had no label then. Its `number` counts the candidates that were judged since
+        the threshold in use last changed, which share the 5 %.
     waiting
         How many samples between the two are younger.
     candidates
-        How many candidates were tried, this one included. Each spends its own 5 %.
+        How many candidates were ever tried, this one included.
     group
         The group that it is for, over groups; ``()`` for all samples.
     decided
@@ -78,7 +78,8 @@ class Trial:
         missing = f" and {found.missing:,} without a label" if found.missing else ""
         return (
             f"{do}: {labelled:,} {samples} scored since{missing}, {found.wins:,} in favour of it, "
-            f"evidence {found.value:.3g} of {found.enough:.3g}; candidate {self.candidates}."
+            f"evidence {found.value:.3g} of {found.enough:.3g}; candidate "
+            f"{found.settings['number']} since the last change."
         )
 
     def __str__(self) -> str:
@@ -94,49 +95,56 @@ def proposal(
     path, model = _member(ledger, group)
     if model is None:
         return None  # a group without samples
-    number = 0 if path == () else int(innermost(model)._group)
-    terms, costs = ledger._trial_terms.get(number, {}), _asked_costs(ledger)
+    group_number = 0 if path == () else int(innermost(model)._group)
+    terms, costs = ledger._trial_terms.get(group_number, {}), _asked_costs(ledger)
     period = _age(ledger, age, terms)
     keeps = model.keeps(current, confidence=confidence, **costs)
-    if "current" in terms:
-        same = height(terms["current"]) == height(current)
-        if same and largest_loss in (None, terms["largest_loss"]):
-            running = _trial(ledger, number, path)
+    number, candidates = terms.get("number", 1), terms.get("candidates", 0)
+    deployed = bool(terms) and height(terms["current"]) != height(current)
+    counted = ledger._trial_counts(group_number)
+    if counted is not None:
+        if not deployed and largest_loss in (None, terms["largest_loss"]):
+            running, lost = _trial(ledger, group_number, path), counted[2]
             if running is not None and running.decided:
                 return running
-            candidate = terms["candidate"]
-            if (
-                running is not None
-                and not _is_lost(ledger, number)
-                and model.keeps(candidate, confidence=confidence, **costs)
-            ):
+            if not lost and model.keeps(terms["candidate"], confidence=confidence, **costs):
                 return None
-        ledger._end_trial(number, {"candidates": terms["candidates"]})
+        number += bool(counted[0])  # it was judged, and has spent its share
+    if deployed:
+        number = 1
+    if counted is not None or deployed:
+        rest = {"current": current, "number": number, "candidates": candidates}
+        ledger._end_trial(group_number, rest)
     if keeps:
         return None
     found = model.recommended(**costs) if costs else model.recommended
     if height(found) == height(current):
         return None
-    ends = (current, found)
-    if ledger.direction == "<=":  # as the core has them
-        ends = (mirrored(current), mirrored(found))
-    lower, upper = sorted(ends, key=height)
     begun = {
         "current": current,
         "candidate": found,
         "age": period,
         "confidence": confidence,
         "largest_loss": largest_loss,
-        "candidates": terms.get("candidates", 0) + 1,
+        "number": number,
+        "candidates": candidates + 1,
     }
-    _evidence(ledger, begun, [])  # raises where the terms make no evidence
-    ledger._begin_trial(number, lower, upper, period, begun)
+    _begin(ledger, group_number, begun)
     return None
+
+
+def _begin(ledger: Ledger, group_number: int, terms: dict[str, Any]) -> None:
+    """Let a candidate be judged by what is scored from now on."""
+    _evidence(ledger, terms, [])  # raises where the terms make no evidence
+    both = (terms["current"], terms["candidate"])
+    if ledger.direction == "<=":  # as the core has them
+        both = (mirrored(both[0]), mirrored(both[1]))
+    ledger._begin_trial(group_number, *both, terms["age"], terms)
 
 
 def trials(ledger: Ledger) -> dict[Any, Trial]:
     """Return the candidates on trial by their group, that of all samples first."""
-    numbers = [number for number, terms in ledger._trial_terms.items() if "current" in terms]
+    numbers = [number for number, terms in ledger._trial_terms.items() if "candidate" in terms]
     paths = _paths(ledger) if any(numbers) else {0: ()}
     found = {path: _trial(ledger, number, path) for number, path in paths.items()}
     return {path: found[path] for path in sorted(found, key=len) if found[path] is not None}  # type: ignore[misc]
@@ -161,17 +169,18 @@ def restore_trials(ledger: Ledger, stored: Any) -> None:
     """Go on with the trials of a snapshot."""
     for path, state, *values in stored:
         terms = dict(zip(_TERMS, values, strict=True))
-        candidates = terms["candidates"]
-        if type(candidates) is not int or candidates < 1:
-            raise ValueError(f"candidates is {candidates!r}")
+        rest = {name: terms[name] for name in ("current", "number", "candidates")}
+        for name in ("number", "candidates"):
+            if type(rest[name]) is not int or rest[name] < 1:
+                raise ValueError(f"{name} is {rest[name]!r}")
         if path and not has_groups(ledger.model):
             raise ValueError("a trial of a group that does not exist")
         number = ledger._number(path) if path else 0
         if state is None:
-            ledger._end_trial(number, {"candidates": candidates})
+            as_threshold(rest["current"], "current")
+            ledger._end_trial(number, rest)
             continue
-        _evidence(ledger, terms, [])  # raises where the terms make no evidence
-        ledger._begin_trial(number, 0.0, 0.0, terms["age"], terms)
+        _begin(ledger, number, terms)
         ledger._restore_trial(number, state)
         _trial(ledger, number, path)
 
@@ -182,20 +191,19 @@ def _trial(ledger: Ledger, number: int, path: Any) -> Trial | None:
     if counts is None:
         return None
     terms, (rows, waiting, _) = ledger._trial_terms[number], counts
-    counted = [row for row in rows if row[0] and any(row[1:])]
-    if terms["largest_loss"] is None and any(row[0] != 1 for row in counted):
+    if terms["largest_loss"] is None and any(row[4] not in (0, 1) for row in rows):
         raise ValueError(
             "some samples between the two thresholds do not weigh 1, and the bound on their losses "
             "is not known. Write proposal(..., largest_loss=...) from the first call on: the most "
             "that a candidate may cost more on one sample."
         )
-    evidence = _evidence(ledger, terms, counted)
+    evidence = _evidence(ledger, terms, rows)
     return Trial(terms["current"], terms["candidate"], evidence, waiting, terms["candidates"], path)
 
 
-def _evidence(ledger: Ledger, terms: dict[str, Any], counted: list[Any]) -> Evidence:
+def _evidence(ledger: Ledger, terms: dict[str, Any], rows: list[Any]) -> Evidence:
     given = {name: terms[name] for name in _EVIDENCE} | setting(ledger.direction)
-    return evidence_of(given | _costs(ledger), counted)
+    return Evidence.from_counts(rows, **given, **_costs(ledger))
 
 
 def _member(ledger: Ledger, group: Any) -> tuple[Any, Any]:
@@ -225,11 +233,6 @@ def _paths(ledger: Ledger) -> dict[int, Any]:
     from limen.memory.grouped import ordered_paths
 
     return ordered_paths(ledger)
-
-
-def _is_lost(ledger: Ledger, number: int) -> bool:
-    counts = ledger._trial_counts(number)
-    return counts is not None and counts[2]
 
 
 def _require_labels(ledger: Ledger) -> None:

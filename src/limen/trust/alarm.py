@@ -9,25 +9,24 @@ most one in 20, however often one looks.
 from __future__ import annotations
 
 import math
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from limen.columns import ordered_scores, require_same_length
-from limen.errors import NotHeld
 from limen.metrics import Confusion
 from limen.optimum import as_threshold
 from limen.storage.packing import plain_list
 from limen.trust.bets import (
     BETS,
     Betting,
-    age_of,
+    Counts,
+    add,
     average_log,
-    enough_of,
     known_labels,
     refuse_label,
     refuse_score,
+    take,
 )
 from limen.units import exact_bound, exact_costs, exact_positive
 
@@ -106,7 +105,7 @@ class Alarm(Betting, kind="Alarm"):
 3.85e+03.
     """
 
-    __slots__ = ("_counts", "_enough", "_given", "_limit", "_lock", "_losses", "threshold")
+    __slots__ = ("_limit", "_losses", "threshold")
 
     def __init__(
         self,
@@ -135,18 +134,16 @@ class Alarm(Betting, kind="Alarm"):
             )
         self.threshold = as_threshold(threshold, "threshold")
         exact_costs(false_positive, false_negative)  # refuses what is no cost
-        self._given: dict[str, Any] = {
+        given = {
             "threshold": self.threshold,
             **limits,
             "false_positive": false_positive,
             "false_negative": false_negative,
-            "age": age_of(age),
+            "age": age,
             "confidence": confidence,
         }
-        self._enough = enough_of(confidence)
+        self._begin(given)
         self._losses, self._limit = self._losses_of(chosen[0], limits[chosen[0]])
-        self._counts = [0, 0, 0, 0, 0]
-        self._lock = RLock()
 
     def _losses_of(self, name: str, limit: Any) -> tuple[dict[int, float], float]:
         """Return what each kind of trial loses, from 0 to 1, and how much of that is allowed."""
@@ -168,53 +165,36 @@ class Alarm(Betting, kind="Alarm"):
 
     def update(self, score: float, label: float | None) -> None:
         """Add a sample that has reached the evaluation age; label None if none has come. O(1)."""
-        at = self._at(score, label)
-        with self._lock:
-            self._counts[at] += 1
+        self._add(self._at(score, label))
 
     def revert(self, score: float, label: float | None) -> None:
         """Take a sample back exactly, as to correct its label. O(1).
 
         Raises `limen.NotHeld`, and changes nothing, where no such sample is held.
         """
-        at = self._at(score, label)
-        with self._lock:
-            held = self._counts[at] > 0
-            if held:
-                self._counts[at] -= 1
-        if not held:
-            raise NotHeld("no such sample is held. Nothing was changed.")
+        self._take(self._at(score, label))
 
     def update_many(self, scores: ArrayLike, labels: ArrayLike) -> None:
         """Add many samples at once: all of them, or on an error none. O(m).
 
         A label that has not come is None or nan.
         """
-        self._change(self._counted(scores, labels), 1)
+        self._change(add, [self._counted(scores, labels)])
 
     def revert_many(self, scores: ArrayLike, labels: ArrayLike) -> None:
         """Take back many samples at once: all of them, or on an error none. O(m)."""
-        self._change(self._counted(scores, labels), -1)
-
-    def merge(self, *others: Self) -> None:
-        """Hold what others hold, besides what is held: all of it, or on an error nothing.
-
-        The samples must be disjoint, and the threshold, the limit and the age the same.
-        """
-        self._require_alike(others)
-        together = [sum(each) for each in zip(*(other._read() for other in others), strict=True)]
-        self._change(together or [0] * 5, 1)
+        self._change(take, [self._counted(scores, labels)])
 
     @property
     def confusion(self) -> Confusion:
         """How many samples the threshold answered rightly and wrongly, in each way."""
-        tp, fp, fn, tn, _ = self._read()
+        tp, fp, fn, tn, _ = self._counts()
         return Confusion(tp=tp, fp=fp, fn=fn, tn=tn)
 
     @property
     def missing(self) -> int:
         """How many samples had no label at the evaluation age."""
-        return self._read()[_MISSING]
+        return self._counts()[_MISSING]
 
     @property
     def log_value(self) -> float:
@@ -229,13 +209,13 @@ class Alarm(Betting, kind="Alarm"):
     @property
     def rate(self) -> float:
         """What the limit is about, as seen; nan where nothing was."""
-        trials, mean = self._mean(self._read())
+        trials, mean = self._mean(self._counts())
         return self._as_limit(mean) if trials else math.nan
 
     @property
     def bound(self) -> float:
         """The best rate that the samples allow at this confidence, whenever one looks."""
-        low, high = 0.0, self._mean(self._read())[1]
+        low, high = 0.0, self._mean(self._counts())[1]
         for _ in range(60):  # the evidence falls as more is allowed
             middle = (low + high) / 2
             if not low < middle < high:
@@ -257,7 +237,7 @@ class Alarm(Betting, kind="Alarm"):
         what = {"max_cost": "cost per sample"}.get(name, name[4:].replace("_", " "))
         what = what.replace("false positive rate", "false-positive rate").capitalize()
         beyond, side = ("above", "at least") if name[:4] == "max_" else ("below", "at most")
-        trials, _ = self._mean(self._read())
+        trials, _ = self._mean(self._counts())
         sure = f"{float(self._given['confidence']) * 100:g} % confidence"
         state = (
             f"{what} is {beyond} {limit} with {sure}"
@@ -278,11 +258,11 @@ class Alarm(Betting, kind="Alarm"):
 
     def __len__(self) -> int:
         """How many samples with a label were added."""
-        return sum(self._read()[:_MISSING])
+        return sum(self._counts()[:_MISSING])
 
-    def _read(self) -> list[int]:
-        with self._lock:
-            return self._counts[:]
+    def _counts(self) -> list[int]:
+        held = self._read()[1]
+        return [held.get(each, 0) for each in range(5)]
 
     def _mean(self, counts: list[int]) -> tuple[int, float]:
         """How many trials there were, and how much they lost on average."""
@@ -303,7 +283,7 @@ class Alarm(Betting, kind="Alarm"):
             return math.inf
         odds = BETS * allowed / (1 - allowed)
         stakes = (odds / (1 + odds) - allowed) / (allowed * (1 - allowed))
-        counts, logs = self._read(), np.zeros(len(BETS))
+        counts, logs = self._counts(), np.zeros(len(BETS))
         for each, loss in self._losses.items():
             logs += counts[each] * np.log1p(stakes * (loss - allowed))
         return average_log(logs)
@@ -316,34 +296,27 @@ class Alarm(Betting, kind="Alarm"):
             refuse_score(score)
         if score != score:
             refuse_score(score)
-        if label is None or label != label:
-            return _MISSING
-        if label not in (0, 1):
+        if label is not None and label == label and label not in (0, 1):
             refuse_label(label)
-        return (_TP if label else _FP) if answer else (_FN if label else _TN)
+        return self._held_as(answer, answer, None if label != label else label, 1)
 
-    def _counted(self, scores: Any, labels: Any) -> list[int]:
+    def _held_as(self, now: int, candidate: int, label: Any, weight: Any) -> int:
+        if label is None:
+            return _MISSING
+        return (_TP if label else _FP) if now else (_FN if label else _TN)
+
+    def _counted(self, scores: Any, labels: Any) -> Counts:
         xs = ordered_scores(scores)
         known, ys = known_labels(labels, xs)
         require_same_length(scores=xs, labels=ys)
         answers: NDArray[np.bool_] = xs >= self.threshold
         places = np.where(answers, np.where(ys == 1, _TP, _FP), np.where(ys == 1, _FN, _TN))
         places[~known] = _MISSING
-        return [int(count) for count in np.bincount(places, minlength=5)]
-
-    def _change(self, more: list[int], sign: int) -> None:
-        with self._lock:
-            after = [held + sign * new for held, new in zip(self._counts, more, strict=True)]
-            if min(after) >= 0:
-                self._counts = after
-        if min(after) < 0:
-            raise NotHeld(
-                "more such samples are to be taken back than are held. Nothing was changed."
-            )
+        return {at: int(n) for at, n in enumerate(np.bincount(places)) if n}
 
     def snapshot(self) -> dict[str, Any]:
         """Describe the threshold, the limit, and how many samples came out how."""
-        return {**self._given, "counts": np.array(self._read(), np.int64)}
+        return {**self._given, "counts": np.array(self._counts(), np.int64)}
 
     @classmethod
     def from_snapshot(cls, snapshot: dict[str, Any]) -> Self:
@@ -351,15 +324,11 @@ class Alarm(Betting, kind="Alarm"):
         made = cls.__new__(cls)  # not by cls(): a subclass may want other arguments
         given = {name: value for name, value in snapshot.items() if name != "counts"}
         Alarm.__init__(made, **given)
-        made._counts = plain_list(snapshot["counts"])
-        made._check()
-        return made
-
-    def _check(self) -> None:
-        """Raise ValueError unless what is held could have come from samples."""
-        counts = self._read()
+        counts = plain_list(snapshot["counts"])
         if len(counts) != 5 or any(type(count) is not int or count < 0 for count in counts):
             raise ValueError(f"counts are {counts!r}")
+        made._hold({at: count for at, count in enumerate(counts) if count})
+        return made
 
     def __repr__(self) -> str:
         defaults = {"false_positive": 1, "false_negative": 1, "confidence": 0.95, "age": None}

@@ -9,8 +9,7 @@ no better, the chance that the wealth ever reaches 20 is at most one in 20, howe
 from __future__ import annotations
 
 import math
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,29 +20,25 @@ from limen.storage.packing import number_column, plain_list, plain_number
 from limen.trust.bets import (
     BETS,
     Betting,
-    age_of,
+    Counts,
+    add,
     average_log,
-    enough_of,
     exp,
     known_labels,
     refuse_label,
     refuse_score,
+    take,
 )
-from limen.trust.counts import Counts, add, not_held, take
 from limen.units import exact_costs, exact_positive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from numpy.typing import ArrayLike, NDArray
 
     from limen.direction import Direction
     from limen.times import Period
     from limen.units import Cost
 
-__all__ = ["Evidence", "evidence_of"]
-
-_Held: TypeAlias = "tuple[Counts, Counts, Counts]"  # wins, losses, missing
+__all__ = ["Evidence"]
 
 _NAMES = ("wins", "losses", "missing")
 _WIN, _LOSS, _MISSING = range(3)  # where each is held
@@ -72,8 +67,12 @@ class Evidence(Betting, kind="Evidence"):
         The one age at which samples enter, a number or a timedelta: kept with the evidence, shown,
         and the same in all that is merged. None where all labels are known, as in a file.
     confidence
-        0.95: at most one candidate in 20 that is no better is ever accepted. Every new candidate
-        spends its own 5 %.
+        0.95: at most one candidate in 20 that is no better is ever accepted.
+    number
+        Where candidates are tried one after the other: 1 for the first since the last change of the
+        threshold, 2 for the next, and so on. They share the 5 %, so that the chance to accept any
+        that is no better stays at most 5 % for all of them together: number k has 6 / (π² k²) of
+        it, 3 % for the first. None where there is no other candidate: it has all of the 5 %.
     largest_loss
         The most that the candidate may cost more than the current threshold on one sample, fixed
         before the samples. Needed only for weights; without weights it is the cost of the mistake
@@ -94,7 +93,7 @@ class Evidence(Betting, kind="Evidence"):
         The evidence, its logarithm, and what is left of it if all missing labels were losses. 1
         at the start.
     decided
-        Whether the evidence is enough: ``value >= 20`` for a confidence of 0.95.
+        Whether the evidence is enough: ``value >= 20`` for a confidence of 0.95 and no `number`.
 
     Notes
     -----
@@ -124,15 +123,10 @@ class Evidence(Betting, kind="Evidence"):
     """
 
     __slots__ = (
-        "_changes",
-        "_enough",
         "_falling",
         "_gain",
-        "_given",
         "_heaviest",
-        "_held",
         "_known",
-        "_lock",
         "_lower",
         "_ones",
         "_price",
@@ -153,20 +147,23 @@ class Evidence(Betting, kind="Evidence"):
         confidence: Cost = 0.95,
         largest_loss: Cost | None = None,
         direction: Direction = ">=",
+        number: int | None = None,
     ) -> None:
         current = as_threshold(current, "current")
         candidate = as_threshold(candidate, "candidate")
         self._falling = is_falling(direction)
-        self._given: dict[str, Any] = {
+        given = {
             "current": current,
             "candidate": candidate,
             "false_positive": false_positive,
             "false_negative": false_negative,
-            "age": age_of(age),
+            "age": age,
             "confidence": confidence,
             "largest_loss": largest_loss,
             "direction": direction,
+            "number": number,
         }
+        self._begin(given, number)
         self.current, self.candidate = current, candidate
         if self._falling:  # inside, all scores and thresholds are negated
             current, candidate = 0.0 - current, 0.0 - candidate
@@ -181,17 +178,10 @@ class Evidence(Betting, kind="Evidence"):
         if largest_loss is not None:
             bound = exact_positive(largest_loss, "largest_loss")
             self._heaviest = float(bound / (scale * self._price))
-        self._enough = enough_of(confidence)
         # What a score between the two is counted as, by its label.
         self._lower, self._upper = (candidate, current) if below else (current, candidate)
         self._ones, self._zeros = (_WIN, _LOSS) if below else (_LOSS, _WIN)
-        # The lock keeps other threads out. A signal handler or a finaliser of the same thread
-        # comes in, so what must be one change has no call and no loop in it: Python runs handlers
-        # at these places only. `_changes` counts those that came between two such changes.
-        self._held: _Held = ({}, {}, {})
-        self._changes = 0
         self._known = (0, 0.0)  # after how many changes the logarithm was computed, and it
-        self._lock = RLock()
 
     def update(self, score: float, label: float | None, weight: float = 1) -> None:
         """Add a sample that has reached the evaluation age; label None if none has come. O(1).
@@ -200,15 +190,8 @@ class Evidence(Betting, kind="Evidence"):
         """
         at = self._at(score, label)
         weight = 1 if weight == 1 else self._weighed(weight)
-        if at is None or not weight:
-            return
-        with self._lock:
-            counts = self._held[at]
-            self._changes += 1
-            if weight in counts:
-                counts[weight] += 1
-            else:
-                counts[weight] = 1
+        if at is not None and weight:
+            self._add((at, weight))
 
     def revert(self, score: float, label: float | None, weight: float = 1) -> None:
         """Take a sample back exactly, as to correct its label. O(1).
@@ -217,19 +200,8 @@ class Evidence(Betting, kind="Evidence"):
         """
         at = self._at(score, label)
         weight = 1 if weight == 1 else self._weighed(weight)
-        if at is None or not weight:
-            return
-        with self._lock:
-            counts = self._held[at]
-            found = weight in counts
-            if found:
-                self._changes += 1
-                if counts[weight] > 1:
-                    counts[weight] -= 1
-                else:
-                    del counts[weight]
-        if not found:
-            raise not_held(weight, 1, 0)
+        if at is not None and weight:
+            self._take((at, weight))
 
     def update_many(
         self, scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
@@ -246,33 +218,25 @@ class Evidence(Betting, kind="Evidence"):
         """Take back many samples at once: all of them, or on an error none. O(m)."""
         self._change(take, [self._counted(scores, labels, weights)])
 
-    def merge(self, *others: Self) -> None:
-        """Hold what others hold, besides what is held: all of it, or on an error nothing.
-
-        The samples must be disjoint, and both thresholds, all costs and the age the same.
-        """
-        self._require_alike(others)
-        self._change(add, [other._read()[1] for other in others])
-
     @property
     def wins(self) -> int:
         """How many samples favour the candidate."""
-        return sum(self._read()[1][_WIN].values())
+        return sum(self._sides()[1][_WIN].values())
 
     @property
     def losses(self) -> int:
         """How many samples favour the current threshold."""
-        return sum(self._read()[1][_LOSS].values())
+        return sum(self._sides()[1][_LOSS].values())
 
     @property
     def missing(self) -> int:
         """How many samples between the two thresholds had no label at the evaluation age."""
-        return sum(self._read()[1][_MISSING].values())
+        return sum(self._sides()[1][_MISSING].values())
 
     @property
     def beyond(self) -> int:
         """How many samples cost more than `largest_loss`."""
-        lost = self._read()[1][_LOSS]
+        lost = self._sides()[1][_LOSS]
         most = 1.0 if self._heaviest is None else self._heaviest
         return sum(count for weight, count in lost.items() if weight > most)
 
@@ -281,7 +245,7 @@ class Evidence(Betting, kind="Evidence"):
         """The natural logarithm of `value`; ``-inf`` where a sample went beyond the bound."""
         changes, log = self._known
         if changes != self._changes:
-            changes, (won, lost, _) = self._read()
+            changes, (won, lost, _) = self._sides()
             log = self._computed(won, lost)
             self._known = (changes, log)
         return log
@@ -293,13 +257,17 @@ class Evidence(Betting, kind="Evidence"):
         It holds also where the one label is missing more often than the other, at the price of
         more samples. O(distinct weights).
         """
-        _, (won, lost, missing) = self._read()
+        _, (won, lost, missing) = self._sides()
         add(lost, missing)
         return exp(self._computed(won, lost))
 
     @property
     def enough(self) -> float:
-        """The value at which it is decided: 20 for a confidence of 0.95."""
+        """The value at which it is decided: 20 for a confidence of 0.95, and more by the `number`.
+
+        >>> [round(Evidence(0.5, 0.4, number=k).enough, 1) for k in (None, 1, 2, 3)]
+        [20.0, 32.9, 131.6, 296.1]
+        """
         return math.exp(self._enough)
 
     @property
@@ -309,31 +277,21 @@ class Evidence(Betting, kind="Evidence"):
 
     def __len__(self) -> int:
         """How many samples have won or lost."""
-        _, (won, lost, _) = self._read()
+        _, (won, lost, _) = self._sides()
         return sum(won.values()) + sum(lost.values())
 
-    def _read(self) -> tuple[int, _Held]:
-        """Copy what is held at one moment; return it after the number of changes so far."""
-        with self._lock:
-            while True:
-                changes = self._changes
-                won, lost, missing = self._held
-                copied = dict(won), dict(lost), dict(missing)
-                if changes == self._changes:
-                    return changes, copied
+    def _sides(self) -> tuple[int, tuple[Counts, Counts, Counts]]:
+        """Return how many changes there were, and wins, losses and missing ones by weight."""
+        changes, held = self._read()
+        sides: tuple[Counts, Counts, Counts] = ({}, {}, {})
+        for (at, weight), count in held.items():
+            sides[at][weight] = count
+        return changes, sides
 
-    def _change(self, by: Callable[[Counts, Counts], None], parts: list[_Held]) -> None:
-        """Add or take counts: build what will be held aside, then put it in place at once."""
-        while True:
-            changes, held = self._read()
-            for part in parts:
-                for counts, other in zip(held, part, strict=True):
-                    by(counts, other)
-            with self._lock:
-                if changes == self._changes:
-                    self._changes += 1
-                    self._held = held
-                    return
+    def _held_as(self, now: int, candidate: int, label: Any, weight: Any) -> Any:
+        if now == candidate or not weight:
+            return None
+        return _MISSING if label is None else _WIN if label == candidate else _LOSS, weight
 
     def _at(self, score: float, label: float | None) -> int | None:
         """Where a sample is counted; None where both thresholds give the same answer."""
@@ -352,30 +310,31 @@ class Evidence(Betting, kind="Evidence"):
             return _MISSING if between else None
         refuse_label(label)
 
-    def _counted(self, scores: Any, labels: Any, weights: Any) -> _Held:
+    def _counted(self, scores: Any, labels: Any, weights: Any) -> Counts:
         """Count many samples as `_at` would, without changing anything."""
         xs = ordered_scores(scores)
         xs = negated(xs) if self._falling else xs
         known, ys = known_labels(labels, xs)
         ws = None if weights is None else as_numbers(weights, "weights")
         require_same_length(scores=xs, labels=ys, weights=ws)
+        if ws is not None:
+            wrong: NDArray[np.bool_] = np.logical_not((ws >= 0) & (ws < math.inf))
+            if self._heaviest is None:
+                wrong |= (ws != 0) & (ws != 1)
+            if wrong.any():
+                place = int(wrong.argmax())
+                self._weighed(ws[place].item(), f"weights[{place}]")
         between = (xs >= self._lower) & ~(xs >= self._upper)
         won = (ys == 1) == (self._ones == _WIN)
-        each = (between & known & won, between & known & ~won, between & ~known)
-        if ws is None:
-            return _as_held({1: n} if (n := int(np.count_nonzero(at))) else {} for at in each)
-        wrong: NDArray[np.bool_] = np.logical_not((ws >= 0) & (ws < math.inf))
-        if self._heaviest is None:
-            wrong |= (ws != 0) & (ws != 1)
-        if wrong.any():
-            place = int(wrong.argmax())
-            self._weighed(ws[place].item(), f"weights[{place}]")
-        found = []
-        for at in each:
-            values, counts = np.unique(ws[at], return_counts=True)
+        found: Counts = {}
+        for at, rows in enumerate((known & won, known & ~won, ~known)):
+            if ws is None:
+                values, counts = np.ones(1), np.count_nonzero(rows & between, keepdims=True)
+            else:
+                values, counts = np.unique(ws[rows & between], return_counts=True)
             pairs = zip(map(plain_number, values.tolist()), counts.tolist(), strict=True)
-            found.append({weight: count for weight, count in pairs if weight})
-        return _as_held(found)
+            found |= {(at, weight): count for weight, count in pairs if weight and count}
+        return found
 
     def _weighed(self, weight: Any, name: str = "weight") -> int | float:
         """Read a weight other than 1."""
@@ -407,7 +366,7 @@ class Evidence(Betting, kind="Evidence"):
     def snapshot(self) -> dict[str, Any]:
         """Describe the two thresholds, the costs, and how many samples won and lost."""
         parts = dict(self._given)
-        for name, counts in zip(_NAMES, self._read()[1], strict=True):
+        for name, counts in zip(_NAMES, self._sides()[1], strict=True):
             weights = sorted(counts)
             many = np.array([counts[weight] for weight in weights], np.int64)
             parts[name] = (number_column(weights), many)
@@ -420,52 +379,28 @@ class Evidence(Betting, kind="Evidence"):
         made = cls.__new__(cls)
         given = {name: value for name, value in snapshot.items() if name not in _NAMES}
         Evidence.__init__(made, **given)
-        held = []
-        for name in _NAMES:
-            weights, counts = map(plain_list, snapshot[name])
-            held.append(dict(zip(weights, counts, strict=True)))
-        made._held = _as_held(held)
-        made._changes = 1
+        made._hold(
+            {
+                (at, weight): count
+                for at, name in enumerate(_NAMES)
+                for weight, count in zip(*map(plain_list, snapshot[name]), strict=True)
+            }
+        )
         made._check()
         return made
 
     def _check(self) -> None:
         """Raise ValueError unless what is held could have come from samples."""
-        for name, counts in zip(_NAMES, self._read()[1], strict=True):
+        for name, counts in zip(_NAMES, self._sides()[1], strict=True):
             for weight, count in counts.items():
                 self._weighed(weight)
                 if not weight or type(count) is not int or count <= 0:
                     raise ValueError(f"{name} holds {count!r} samples of weight {weight!r}")
 
     def __repr__(self) -> str:
-        defaults = {"age": None, "confidence": 0.95, "largest_loss": None, "direction": ">="}
-        given = self._shown_settings(defaults)
+        defaults = {"age": None, "largest_loss": None, "number": None}
+        given = self._shown_settings(defaults | {"confidence": 0.95, "direction": ">="})
         counts = f"{self.wins:,} wins, {self.losses:,} losses, {self.missing:,} missing"
         end = ", decided" if self.decided else ""
         beyond = f", {self.beyond:,} beyond largest_loss" if self.beyond else ""
         return f"<{type(self).__name__}({given}): {counts}{beyond}, value {self.value:.4g}{end}>"
-
-
-def evidence_of(terms: dict[str, Any], counted: Iterable[tuple[Any, int, int, int]]) -> Evidence:
-    """Make the evidence of samples between the two thresholds, counted by their weights.
-
-    Each row is a weight, and how many samples of it have label 0, label 1 and none.
-
-    >>> evidence_of({"current": 0.5, "candidate": 0.4}, [(1, 2, 9, 1)])
-    <Evidence(current=0.5, candidate=0.4, false_positive=1, false_negative=1): 9 wins, 2 losses, \
-1 missing, value 7.275>
-    """
-    made = Evidence(**terms)
-    held: _Held = ({}, {}, {})
-    for weight, zeros, ones, missing in counted:
-        for at, count in ((made._zeros, zeros), (made._ones, ones), (_MISSING, missing)):
-            if count:
-                held[at][weight] = count
-    made._held = held
-    made._changes = 1
-    return made
-
-
-def _as_held(counts: Iterable[Counts]) -> _Held:
-    won, lost, missing = counts
-    return won, lost, missing

@@ -165,7 +165,7 @@ class Hub:
         if not listening or point.published is None:
             return
         shadow = point.shadow
-        waiting = None if shadow is None else (len(shadow.waiting), shadow.scored)
+        waiting = None if shadow is None else (shadow.judge.waiting, shadow.scored)
         ready = self._writer.broken is None
         seen = (point.scores, point.labels, point.published.number, point.changed, waiting, ready)
         if self._seen.get(point.name) == seen:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from limen.optimum import height
 from limen.service.points.definitions import as_rules
@@ -15,8 +15,11 @@ from limen.times import length_of
 from limen.trust.evidence import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from limen.service.points.point import Point
     from limen.service.points.proposals import Proposal, Shadow
+    from limen.trust.bets import JudgedRow
 
 __all__ = ["ShadowResult", "describe", "evaluate", "judged", "shown_proposal"]
 
@@ -31,19 +34,18 @@ class ShadowResult:
         self.prices = float(definition.false_positive), float(definition.false_negative)
         self.most = definition.change.largest_weight
         self.confidence = proposal.confidence
-        self.samples = self.missing = self.better = self.worse = 0
+        self.samples = self.missing = 0
         self.table = [dict.fromkeys(("cost", "false_positives", "false_negatives"), 0.0)
                       | {"answered_1": 0.0} for _ in range(2)]  # fmt: skip
-        self.won: dict[str, dict[float, int]] = {}
-        self.lost: dict[str, dict[float, int]] = {}
-        self.lacking: dict[float, int] = {}  # the most that those without a label may cost
-        for (answer, label), (many, weight) in shadow.agreed.items():
-            for side in (0, 1):
-                self._add(side, answer, label, many, weight)
-            self.samples += many
-        self.missing = shadow.missing
-        for segment, then, label, weight, many in shadow.differing():
-            self._differ(segment, then, label, weight, many)
+        # Of samples that both answer differently: how many there are by what they save, and what
+        # each segment says.
+        self.savings: dict[float, int] = {}
+        self.parts: dict[str, dict[str, Any]] = {}
+        self.rows = shadow.judge.counts()
+        for row in self.rows:
+            self._add(*row)
+        self.better = sum(part["better"] for part in self.parts.values())
+        self.worse = sum(part["worse"] for part in self.parts.values())
         self.saving = self.table[0]["cost"] - self.table[1]["cost"]
         sign = 1.0 if shadow.direction == ">=" else -1.0
         pairs = [
@@ -52,65 +54,65 @@ class ShadowResult:
         ]
         self.lowered = any(then < now for now, then in pairs)
         self.mixed = self.lowered and any(then > now for now, then in pairs)
-        self.mixed = self.mixed or not all(self.prices)
-        self.evidence = self._evidence(_added(self.won), _added(self.lost))
+        self.evidence = self._evidence(proposal.candidate)
 
-    def _add(self, side: int, answer: int, label: int, many: int, weight: float) -> None:
-        row = self.table[side]
-        row["answered_1"] += many * answer
-        if answer != label:
-            row["false_positives" if answer else "false_negatives"] += many
-            row["cost"] += self.prices[label] * weight
-
-    def _differ(self, segment: str, then: int, label: int, weight: float, many: int) -> None:
-        if label > 1:
+    def _add(
+        self, segment: str, now: int, then: int, label: int | None, weight: float, many: int
+    ) -> None:
+        if label not in (0, 1):
             self.missing += many
-            cost = self.prices[1 - then] * weight
-            self.lacking[cost] = self.lacking.get(cost, 0) + many
             return
         self.samples += many
-        for side, answer in ((0, 1 - then), (1, then)):
-            self._add(side, answer, label, many, many * weight)
         cost = self.prices[label] * weight
-        sums = self.won if then == label else self.lost
-        own = sums.setdefault(segment, {})
-        own[cost] = own.get(cost, 0) + many
-        if then == label:
-            self.better += many
-        else:
-            self.worse += many
+        for row, answer in zip(self.table, (now, then), strict=True):
+            row["answered_1"] += many * answer
+            if answer != label:
+                row["false_positives" if answer else "false_negatives"] += many
+                row["cost"] += many * cost
+        if now != then:
+            saving = cost if then == label else -cost
+            self.savings[saving] = self.savings.get(saving, 0) + many
+            none = {"segment": segment, "different": 0, "better": 0, "worse": 0, "saving": 0.0}
+            part = self.parts.setdefault(segment, none)
+            part["different"] += many
+            part["better" if then == label else "worse"] += many
+            part["saving"] += saving * many
 
-    def _evidence(
-        self, won: dict[float, int], lost: dict[float, int], confidence: float | None = None
-    ) -> Evidence:
+    def _evidence(self, number: int | None) -> Evidence:
         """Bet on the costs saved; where all answers change one way, by their odds."""
-        positive, negative = self.prices
-        terms: dict[str, Any] = {"confidence": confidence or self.confidence}
-        if self.mixed or confidence is not None:
-            terms["largest_loss"], units = max(self.prices) * self.most, (1.0, 1.0)
-            ends = (1.0, 0.0)
-        else:
-            ends = (1.0, 0.0) if self.lowered else (0.0, 1.0)
-            units = self._units()
-            terms |= {"false_positive": positive, "false_negative": negative}
-            terms["largest_loss"] = units[1] * self.most
-        made = Evidence(*ends, **terms).snapshot()
-        for name, counts, unit in (
-            ("wins", won, units[0]),
-            ("losses", lost, units[1]),
-            ("missing", self.lacking, units[1]),
-        ):
-            weights = sorted(each for each in counts if each > 0)
-            found = [counts[each] for each in weights]
-            made[name] = np.array(weights, float) / unit, np.array(found, np.int64)
-        return Evidence.from_snapshot(made)
+        if self.mixed:
+            return self._priced(self.rows, self.confidence, number)
+        current, candidate = (1.0, 0.0) if self.lowered else (0.0, 1.0)
+        return Evidence.from_counts(
+            self.rows,
+            current=current,
+            candidate=candidate,
+            false_positive=self.prices[0],
+            false_negative=self.prices[1],
+            confidence=self.confidence,
+            largest_loss=self._units()[1] * self.most,
+            number=number,
+        )
+
+    def _priced(
+        self, rows: Iterable[JudgedRow], confidence: float, number: int | None = None
+    ) -> Evidence:
+        """Bet on costs in the place of weights, whichever way answers change."""
+        priced = (
+            (name, now, then, label, weight * self.prices[label if label in (0, 1) else now], many)
+            for name, now, then, label, weight, many in rows
+        )
+        largest = max(self.prices) * self.most
+        return Evidence.from_counts(
+            priced, current=1.0, candidate=0.0, confidence=confidence, largest_loss=largest,
+            number=number,
+        )  # fmt: skip
 
     def interval(self) -> tuple[float | None, float | None]:
         """Return bounds of the saving that hold however often one looks; None for no bound."""
-        counts = {0.0: agreed} if (agreed := self.samples - self.better - self.worse) else {}
-        for sums, sign in ((self.won, 1.0), (self.lost, -1.0)):
-            for cost, many in _added(sums).items():
-                counts[sign * cost] = counts.get(sign * cost, 0) + many
+        counts = dict(self.savings)
+        if agreed := self.samples - self.better - self.worse:
+            counts[0.0] = counts.get(0.0, 0) + agreed
         gain, loss = self._units()
         low, high = bounds(counts, loss * self.most, gain * self.most, self.confidence)
         many = self.samples
@@ -125,38 +127,17 @@ class ShadowResult:
 
     def segments(self) -> list[dict[str, Any]]:
         """Return what each segment says, if there is more than one."""
-        names = sorted({*self.won, *self.lost})
-        if names in ([], [""]):
+        if not self.parts or list(self.parts) == [""]:
             return []
-        sure = 1 - (1 - self.confidence) / len(names)  # each may be wrong by chance
-        rows = []
-        for name in names:
-            won, lost = self.won.get(name, {}), self.lost.get(name, {})
-            better, worse = sum(won.values()), sum(lost.values())
-            against = self._evidence(lost, won, sure) if worse else None
-            rows.append(
-                {
-                    "segment": name,
-                    "different": better + worse,
-                    "better": better,
-                    "worse": worse,
-                    "saving": _total(won) - _total(lost),
-                    "clearly_worse": against is not None and against.decided,
-                }
-            )
-        return rows
-
-
-def _added(sums: dict[str, dict[float, int]]) -> dict[float, int]:
-    total: dict[float, int] = {}
-    for counts in sums.values():
-        for cost, many in counts.items():
-            total[cost] = total.get(cost, 0) + many
-    return total
-
-
-def _total(counts: dict[float, int]) -> float:
-    return sum(cost * many for cost, many in counts.items())
+        sure = 1 - (1 - self.confidence) / len(self.parts)  # each may be wrong by chance
+        shown = []
+        for name, rows in groupby(self.rows, key=itemgetter(0)):
+            if name in self.parts:
+                # The two change places: evidence that what is in effect is cheaper.
+                other = ((name, then, now, *rest) for _, now, then, *rest in rows)
+                worse = self._priced(other, sure).decided
+                shown.append(self.parts[name] | {"clearly_worse": worse})
+        return shown
 
 
 def judged(point: Point) -> ShadowResult | None:
@@ -185,7 +166,7 @@ def demands(
          f"answered differently ({found.better:,} better, {found.worse:,} worse)",
          f"{different:,}", f"at least {change.different:,}"),
         ("confidence", evidence.decided,
-         f"evidence that it saves anything ({_percent(found.confidence)} confidence)",
+         f"evidence that it saves anything ({_sureness(proposal)})",
          _short(evidence.value), f"at least {_short(evidence.enough)}"),
         ("least_saving", cost > 0 and saved >= change.least_saving, "saving, of the cost now",
          _percent(saved), f"at least {_percent(change.least_saving)}"),
@@ -211,6 +192,17 @@ def demands(
          "text": f"{what}: {have} ({need})"}
         for name, met, what, have, need in rows
     ]  # fmt: skip
+
+
+def _sureness(proposal: Proposal) -> str:
+    """Say how sure it must be, and why a later candidate needs more evidence."""
+    sure = f"{_percent(proposal.confidence)} confidence"
+    if proposal.candidate is None:
+        return sure
+    return (
+        f"{sure}; candidate {proposal.candidate} since the last change: each one needs more, as "
+        "each is one more chance to be wrong"
+    )
 
 
 def _short(value: float) -> str:
@@ -293,7 +285,7 @@ def describe(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
         "status": status,
         "samples": found.samples,
         "missing": found.missing,
-        "young": len(shadow.waiting),
+        "young": shadow.judge.waiting,
         "different": found.better + found.worse,
         "better": found.better,
         "worse": found.worse,
@@ -302,6 +294,7 @@ def describe(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
             "worst_value": min(evidence.worst_value, 1e300),
             "enough": evidence.enough,
             "decided": evidence.decided,
+            "candidate": proposal.candidate,
         },
         "table": {"now": found.table[0], "candidate": found.table[1]},
         "saving": None

@@ -125,7 +125,7 @@ class Point:
             assert event.more is not None
             self.ledger.forget(id)
             if self.shadow is not None:
-                self.shadow.forget(id)
+                self.shadow.judge.forget(id)
             # By the horizon that counts now: another one folds the history again.
             until = 2**62 if self.horizon is None else event.at + AHEAD + self.horizon
             self.forgotten[event.more["hash"]] = until
@@ -156,7 +156,7 @@ class Point:
         self.scores += 1
         self.ones += event.answer or 0
         if self.shadow is not None:
-            self.shadow.score(event, id)
+            self.shadow.score(event, id, self._label(id))
 
     def label(self, event: Event, id: Id) -> bool:
         """Record a label; return whether the id has a score."""
@@ -165,9 +165,14 @@ class Point:
             joined = self.ledger.label(id, event.value)
         else:
             joined = self.ledger.label(id, event.value, as_of=event.time)
-        if self.shadow is not None and id in self.shadow.counted:
-            self.shadow.label(id, self.ledger)
+        if self.shadow is not None:
+            self.shadow.judge.label(id, self._label(id))
         return joined
+
+    def _label(self, id: Id) -> int | None:
+        """Return the label that the ledger holds, which may not be the last that came."""
+        known = self.ledger._known(id)
+        return None if known is None else known[2]
 
     def deploy(self, seq: int, event: Event) -> None:
         """Deploy other thresholds, which ends a proposal that is open."""
@@ -199,6 +204,12 @@ class Point:
             more["confidence"],
             more.get("back_to"),
         )
+        if made.back_to is None:
+            made.candidate = 1 + sum(
+                each.judged
+                for each in self.proposals
+                if each.version == made.version and each.back_to is None
+            )
         self.proposals.append(made)
         self.shadow = Shadow(made, self.version, self.direction)
 
@@ -247,7 +258,7 @@ class Point:
     def advance(self, time: int) -> None:
         """Advance the time; samples judge a proposal before the ledger may drop their ids."""
         if self.shadow is not None:
-            self.shadow.advance(time, self.ledger)
+            self.shadow.advance(time)
         self.ledger.advance(time)
         self.lasting.advance(self, time)
         if self.forgotten:
@@ -330,13 +341,13 @@ class Point:
         """Yield the ids that are known by name, some of them twice."""
         yield from self.ledger
         if self.shadow is not None:
-            yield from self.shadow.ids()
+            yield from self.shadow.judge.ids()
 
     def knows(self, id: str) -> bool:
-        """Whether an id is known by name. O(n) in the samples that judge a proposal."""
+        """Whether an id is known by name."""
         if self.ledger._known(id) is not None or id in self.ledger:
             return True
-        return self.shadow is not None and any(each == id for each in self.shadow.ids())
+        return self.shadow is not None and id in self.shadow.judge
 
     def called(self, forgets: dict[bytes, Id], key: bytes) -> dict[Id, str]:
         """Return the names of ids that are forgotten later, by what the log calls them since."""

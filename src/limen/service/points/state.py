@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["State", "Token", "refolded"]
 
-_MAGIC = b"limen snapshot 4"
+_MAGIC = b"limen snapshot 5"
 
 
 class Token(msgspec.Struct):
