@@ -14,7 +14,7 @@ import msgspec
 from limen.service import SCOPES
 from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.log.changes import Changes
-from limen.service.log.names import Names, has
+from limen.service.log.names import Names, with_id
 from limen.service.log.store import Reader
 from limen.service.points.definitions import Definition, reaches, rule_of
 from limen.service.points.events import Event, as_datetime, as_microseconds, renamed
@@ -134,8 +134,8 @@ class Writer(Changes):
         ):
             if queue.events:
                 for at in range(len(queue.names) - 1, -1, -1):
-                    event = queue.events[at]
-                    if event.point == point.name and has(queue.names[at], id):
+                    event = with_id(queue.events[at], queue.names[at], id)
+                    if event is not None and event.point == point.name:
                         yield last - len(queue.events) + 1 + at, event
         yield from self.names.find(point.name, id, self.on_disk)
 

@@ -16,7 +16,7 @@ from limen.memory import Fading
 from limen.memory.base import innermost
 from limen.service.points.alert_timers import AlertTimers
 from limen.service.points.definitions import Definition, Rule, reaches
-from limen.service.points.events import Event, Id, Ids
+from limen.service.points.events import Event, Id, Ids, single_events
 from limen.service.points.proposals import Closed, Proposal, Shadow
 from limen.service.points.rows import UNLABELLED, Rows
 from limen.service.points.versions import Version, tag_of
@@ -177,8 +177,8 @@ class Point:
         self.ledger.score_many(ids, scores, times, weights, answers=answers, groups=groups)
         self._scored(answers, new, beyond)
         if self.shadow is not None:
-            for at, id in enumerate(ids):
-                self.shadow.score(_row(event, at, scores, times, weights, segments), id)
+            for each, id in zip(single_events(event), ids, strict=True):
+                self.shadow.score(each, id)
 
     def _label_rows(self, rows: Rows, event: Event, ids: list[str | int]) -> None:
         self.ledger.label_many(ids, rows.column("labels"), as_of=rows.column("times"))
@@ -554,21 +554,6 @@ _FOLDS: dict[str, Callable[[Point, int, Event, Ids], None]] = {
     "alert": Point._alert,
     "advance": Point._advance,
 }
-
-
-def _row(
-    event: Event,
-    at: int,
-    scores: NDArray[Any],
-    times: NDArray[Any],
-    weights: NDArray[Any] | None,
-    segments: list[str | None] | None,
-) -> Event:
-    """Return one of many scores as an event of its own."""
-    weight = None if weights is None else float(weights[at])
-    segment = None if segments is None else segments[at]
-    return Event("score", event.at, event.point, int(times[at]), float(scores[at]), weight,
-                 segment=segment)  # fmt: skip
 
 
 def _thresholds(event: Event, direction: Direction) -> dict[str, float]:
