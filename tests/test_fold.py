@@ -22,6 +22,7 @@ from limen.service.points.definitions import Definition
 from limen.service.points.events import Event, decode_events, decode_names, encode
 from limen.service.points.rows import UNLABELLED, Rows
 from limen.service.points.state import State
+from limen.service.points.ticks import once_per_tick
 from limen.service.problems import Refused
 
 HOUR = 3_600_000_000
@@ -337,3 +338,41 @@ def test_an_id_of_rows_is_found_repeated_and_forgotten(tmp_path: Path):
     again = Writer(tmp_path, print)
     assert shown == again.state.shown()
     again.release()
+
+
+def test_a_proposal_is_evaluated_once_until_something_changes_it():
+    state, events = begun(change={"age": "2h"})
+    fold(state, events, propose(START, 0.25, "at_least"))
+    calls: list[int] = []
+
+    @once_per_tick
+    def find(point: Any, proposal: Any, now: int) -> int:
+        calls.append(now)
+        return now
+
+    def found() -> int:
+        point = state.points["p"]
+        return find(point, point.proposal, len(events))
+
+    late = START + 3 * HOUR
+    score = Event("score", START, "p", START + 1, 0.3, None, 0)
+    other = msgspec.convert({"change": {"age": "1h"}}, Definition)
+    define = Event("define", late, "p", more=msgspec.to_builtins(other))
+    forget = Event("forget", late, "p", more={"hash": b"h", "reason": ""})
+    happened = [
+        (score, "a", False),
+        (Event("label", START, "p", None, 1.0), "a", False),  # it does not judge yet
+        (Event("advance", late, time=late), None, True),
+        (Event("score", late, "p", late, 0.3, None, 0), "b", False),
+        (Event("label", late, "p", None, 0.0), "a", True),  # a correction
+        (Event("rows", late, "p", rows=Rows.of(labels=[1, 1])), ["a", "b"], True),
+        (forget, "a", True),
+        (define, None, True),
+        (propose(late, 0.2, "at_least"), None, True),
+    ]
+    found()
+    for event, id, changes in happened:
+        before = found()
+        fold(state, events, event, id)
+        assert found() == found() == (len(events) if changes else before), event.kind
+    assert 1 + sum(changes for _, _, changes in happened) == len(calls)

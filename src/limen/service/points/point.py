@@ -68,6 +68,8 @@ class Point:
         self.alerts: dict[str, Note] = {}  # those that go on, by name
         self.lasting = AlertTimers()
         self.defined_by = 0  # the event that gave the definition
+        self.revised = 0  # the last event that may change how a proposal stands
+        self.kept: dict[str, Any] = {}  # what was found since
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
 
@@ -129,6 +131,7 @@ class Point:
     def fold(self, seq: int, event: Event, id: Ids) -> None:
         """Let one event happen."""
         _FOLDS[event.kind](self, seq, event, id)
+        self.revised = seq
 
     def _score(self, seq: int, event: Event, id: Any) -> None:
         """Record a score with the answer that was given to it."""
@@ -153,6 +156,7 @@ class Point:
         self.labels += 1
         if self.shadow is not None and id in self.shadow.counted:
             self.shadow.label(id, self.ledger)
+            self.revised = seq
 
     def _rows(self, seq: int, event: Event, id: Ids) -> None:
         """Record the scores or the labels of ids, or rows that have both and no id."""
@@ -160,11 +164,11 @@ class Point:
         assert rows is not None
         if self.definition.by_id:
             assert isinstance(id, list)
-            (self._score_rows if rows.scores else self._label_rows)(rows, event, id)
+            (self._score_rows if rows.scores else self._label_rows)(seq, rows, event, id)
         else:
             self._complete_rows(rows, event)
 
-    def _score_rows(self, rows: Rows, event: Event, ids: list[str | int]) -> None:
+    def _score_rows(self, seq: int, rows: Rows, event: Event, ids: list[str | int]) -> None:
         scores, answers, weights = map(rows.column, ("scores", "answers", "weights"))
         if scores is None or answers is None:
             raise ValueError("scores need answers")
@@ -180,13 +184,14 @@ class Point:
             for each, id in zip(single_events(event), ids, strict=True):
                 self.shadow.score(each, id)
 
-    def _label_rows(self, rows: Rows, event: Event, ids: list[str | int]) -> None:
+    def _label_rows(self, seq: int, rows: Rows, event: Event, ids: list[str | int]) -> None:
         self.ledger.label_many(ids, rows.column("labels"), as_of=rows.column("times"))
         self.labels += len(rows)
         if self.shadow is not None:
             for id in ids:
                 if id in self.shadow.counted:
                     self.shadow.label(id, self.ledger)
+                    self.revised = seq
 
     def _complete_rows(self, rows: Rows, event: Event) -> None:
         names = ("scores", "labels", "answers", "weights")
@@ -234,6 +239,7 @@ class Point:
         # By the horizon that counts now: another one folds the history again.
         until = 2**62 if self.horizon is None else event.at + AHEAD + self.horizon
         self.forgotten[event.more["hash"]] = until
+        self.revised = seq
 
     def _decide(self, seq: int, event: Event, id: Ids) -> None:
         assert event.more is not None
@@ -312,7 +318,7 @@ class Point:
         more = decided or {"reason": "the definition of the point was replaced"}
         end = Event("define", event.at, by=event.by, more=more)
         self._close(self.redefinition, "superseded" if decided is None else "approved", seq, end)
-        self.defined_by = seq
+        self.defined_by = self.revised = seq
         self.note(Note(seq, event.at, "definition", event.by, text=text, reason=reason))
 
     def _alert(self, seq: int, event: Event, id: Ids) -> None:
