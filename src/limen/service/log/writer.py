@@ -82,8 +82,9 @@ class Writer(Changes):
             segment = self.checked_segment(point, segment)
             threshold, source = in_effect.find(segment)
         version: int | None = in_effect.number
+        direction = point.definition.direction
         if answer is None:
-            answer = 1 if reaches(value, threshold, point.direction) else 0
+            answer = 1 if reaches(value, threshold, direction) else 0
         else:
             version = item.version
         event = Event(
@@ -95,7 +96,7 @@ class Writer(Changes):
             raise Refused("invalid", str(error)) from None
         if known is not None:  # its label was there first
             self._queue.labelled.append(((point.name, answer), 0.0))
-        rule, number = rule_of(threshold, point.direction)
+        rule, number = rule_of(threshold, direction)
         return ScoreAnswer(answer, rule, number, version, source, seq, False)
 
     def _score_again(self, point: Point, item: Score, score: float) -> ScoreAnswer:
@@ -167,7 +168,7 @@ class Writer(Changes):
             changed = not same and (as_of is None or held is None or as_of > held)
         elif point.forgotten:
             self._require_remembered(point, id)
-        event = Event("label", at, point.name, as_of, item.label, by=by)
+        event = Event("label", at, point.name, as_of, item.label, None, None, None, None, by)
         try:
             seq = self._fold(event, id)
         except (ValueError, OverflowError, TypeError) as error:
@@ -175,8 +176,8 @@ class Writer(Changes):
         if known is not None and known[2] is None:  # the first label of a score
             answer, moment = known[1], known[4]
             assert answer is not None
-            late = max(0, (at if as_of is None else as_of) - moment) / 1e6
-            self._queue.labelled.append(((point.name, answer), late))
+            late = (at if as_of is None else as_of) - moment
+            self._queue.labelled.append(((point.name, answer), late / 1e6 if late > 0 else 0.0))
         return LabelAnswer(known is not None and known[0] is not None, changed, seq)
 
     def _refuse_ids(self, point: Point) -> NoReturn:
