@@ -55,10 +55,11 @@ void score(Judge& judge, nb::handle id, bool now, bool candidate, nb::handle tim
     require_held(judge);
 }
 
-void label(Judge& judge, nb::handle id, nb::handle label) {
+bool label(Judge& judge, nb::handle id, nb::handle label) {
     const OneId own(id.ptr());
-    judge.label(own, to_label_known(label));
+    const bool corrected = judge.label(own, to_label_known(label));
     require_held(judge);
+    return corrected;
 }
 
 void forget(Judge& judge, nb::handle id) {

@@ -83,9 +83,11 @@ public:
             }
         });
     }
-    // The label of a sample has come, or is another one.
-    void label(const Id& id, Label label) noexcept {
-        if (label == none || samples_.empty()) return;
+    // The label of a sample has come, or is another one. Returns whether that changed what is
+    // counted: a sample that waits counts when it is old enough.
+    bool label(const Id& id, Label label) noexcept {
+        if (label == none || samples_.empty()) return false;
+        bool corrected = false;
         guarded([&] {
             const auto at = samples_.find(key_of(id));
             if (at == samples_.end()) return;
@@ -94,9 +96,11 @@ public:
                 if (sample.label >= none) return;  // it came too late
                 --sample.cell->second.named[sample.label];
                 ++sample.cell->second.named[label];
+                corrected = sample.label != label;
             }
             sample.label = label;
         });
+        return corrected;
     }
     void forget(const Id& id) noexcept {
         if (samples_.empty()) return;

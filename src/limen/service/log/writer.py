@@ -7,19 +7,19 @@ import asyncio
 import secrets
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
 from limen.service import SCOPES
 from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.log.changes import Changes
-from limen.service.log.names import Names
+from limen.service.log.names import Names, with_id
 from limen.service.log.store import Reader
 from limen.service.points.definitions import Definition, reaches, rule_of
-from limen.service.points.events import Event, as_datetime, as_microseconds
+from limen.service.points.events import Event, as_datetime, as_microseconds, renamed
 from limen.service.points.judging import describe
-from limen.service.points.point import AHEAD, Point
+from limen.service.points.point import AHEAD, OF_SAMPLES, Point
 from limen.service.points.state import Token, refolded
 from limen.service.problems import Refused
 from limen.times import length_of
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from limen.service.bodies import Decision, Forgetting, Label, NewToken, Score
-    from limen.service.points.events import Id
 
 __all__ = ["Writer"]
 
 _EARLIEST = as_microseconds(datetime(1900, 1, 1, tzinfo=UTC))
 _MOST_POINTS = 200
 _LONGEST_ID = 128
+_SURELY_SHORT = _LONGEST_ID // 4  # in characters, of four bytes at most
 _RESERVED = ("limen", "control", "anonymous")  # the server, its socket, callers without a token
 
 
@@ -55,14 +55,18 @@ class Writer(Changes):
     def score(self, point: Point, item: Score, by: str, at: int) -> ScoreAnswer:
         """Check and fold one score; it is on disk after `flushed`."""
         id, value = item.id, float(item.score)
-        _require_short(id)
+        if len(id) > _SURELY_SHORT:
+            _require_short(id)
+        if point.ledger is None:
+            self._refuse_ids(point)
         known = point.ledger._known(id)
         moment = at if item.time is None else as_microseconds(item.time)
         if known is not None and known[0] is not None:
             return self._score_again(point, item, known[0])
         if moment > at + AHEAD and self.clock.would_reach(moment - AHEAD):
             moment = at  # where the clock is not followed, a caller's that agrees with it is not
-        self._require_time(moment, at, "time")
+        if not _EARLIEST <= moment <= at + AHEAD:
+            self._refuse_time(moment, at, "time")
         newest = point.ledger.newest
         if point.horizon is not None and newest is not None and moment <= newest - point.horizon:
             raise Refused(
@@ -72,27 +76,28 @@ class Writer(Changes):
             )
         if point.forgotten:
             self._require_remembered(point, id)
-        segment = item.segment
+        segment, answer, in_effect = item.segment, item.answer, point.versions[-1]
+        threshold, source = in_effect.thresholds[""], ""
         if segment is not None:
             segment = self.checked_segment(point, segment)
-        threshold, source = point.versions[-1].find(segment)
-        version: int | None = point.versions[-1].number
-        answer = item.answer
+            threshold, source = in_effect.find(segment)
+        version: int | None = in_effect.number
+        direction = point.definition.direction
         if answer is None:
-            answer = 1 if reaches(value, threshold, point.direction) else 0
+            answer = 1 if reaches(value, threshold, direction) else 0
         else:
             version = item.version
         event = Event(
             "score", at, point.name, moment, value, item.weight, answer, segment, version, by
         )
         try:
-            point.score(event, id)
+            seq = self._fold(event, id)
         except (ValueError, OverflowError, TypeError) as error:
             raise Refused("invalid", str(error)) from None
         if known is not None:  # its label was there first
             self._queue.labelled.append(((point.name, answer), 0.0))
-        rule, number = rule_of(threshold, point.direction)
-        return ScoreAnswer(answer, rule, number, version, source, self._take(event, id), False)
+        rule, number = rule_of(threshold, direction)
+        return ScoreAnswer(answer, rule, number, version, source, seq, False)
 
     def _score_again(self, point: Point, item: Score, score: float) -> ScoreAnswer:
         """Answer a score that is known as it was answered, or refuse another one."""
@@ -133,19 +138,21 @@ class Writer(Changes):
         ):
             if queue.events:
                 for at in range(len(queue.names) - 1, -1, -1):
-                    event = queue.events[at]
-                    if queue.names[at] == id and event.point == point.name:
+                    event = with_id(queue.events[at], queue.names[at], id)
+                    if event is not None and event.point == point.name:
                         yield last - len(queue.events) + 1 + at, event
         yield from self.names.find(point.name, id, self.on_disk)
 
     def label(self, point: Point, item: Label, by: str, at: int) -> LabelAnswer:
         """Check and fold one label; it is on disk after `flushed`."""
-        _require_short(item.id)
         id, as_of = item.id, None if item.as_of is None else as_microseconds(item.as_of)
-        if as_of is not None:
-            self._require_time(as_of, at, "as_of")
-        known = point.ledger._known(id)
-        changed = True
+        if len(id) > _SURELY_SHORT:
+            _require_short(id)
+        if point.ledger is None:
+            self._refuse_ids(point)
+        if as_of is not None and not _EARLIEST <= as_of <= at + AHEAD:
+            self._refuse_time(as_of, at, "as_of")
+        known, changed = point.ledger._known(id), True
         if known is not None and known[2] is not None:
             same, held = known[2] == item.label, known[3]
             if same and as_of in (None, held):
@@ -161,30 +168,36 @@ class Writer(Changes):
             changed = not same and (as_of is None or held is None or as_of > held)
         elif point.forgotten:
             self._require_remembered(point, id)
-        event = Event("label", at, point.name, as_of, item.label, by=by)
+        event = Event("label", at, point.name, as_of, item.label, None, None, None, None, by)
         try:
-            joined = point.label(event, id)
+            seq = self._fold(event, id)
         except (ValueError, OverflowError, TypeError) as error:
             raise Refused("invalid", str(error)) from None
         if known is not None and known[2] is None:  # the first label of a score
             answer, moment = known[1], known[4]
             assert answer is not None
-            late = max(0, (at if as_of is None else as_of) - moment) / 1e6
-            self._queue.labelled.append(((point.name, answer), late))
-        return LabelAnswer(joined, changed, self._take(event, id))
+            late = (at if as_of is None else as_of) - moment
+            self._queue.labelled.append(((point.name, answer), late / 1e6 if late > 0 else 0.0))
+        return LabelAnswer(known is not None and known[0] is not None, changed, seq)
 
-    def _require_time(self, moment: int, at: int, name: str) -> None:
+    def _refuse_ids(self, point: Point) -> NoReturn:
+        raise Refused(
+            "invalid",
+            f"Point {point.name!r} is defined with by_id: false. It takes complete rows without "
+            "ids, by `limen watch`, and no single scores or labels.",
+        )
+
+    def _refuse_time(self, moment: int, at: int, name: str) -> NoReturn:
         if moment < _EARLIEST:
             raise Refused("invalid", f"{name} must not be before the year 1900 in UTC.")
-        if moment > at + AHEAD:
-            step = "Set the clock."
-            if self.clock.trouble(self.state.at) is not None:
-                step = "The server does not follow its clock: `limen serve clock show` says why."
-            raise Refused(
-                "from-the-future",
-                f"{name} is {as_datetime(moment).isoformat()}, more than 5 minutes after the "
-                f"server's {as_datetime(at).isoformat()}. {step}",
-            )
+        step = "Set the clock."
+        if self.clock.trouble(self.state.at) is not None:
+            step = "The server does not follow its clock: `limen serve clock show` says why."
+        raise Refused(
+            "from-the-future",
+            f"{name} is {as_datetime(moment).isoformat()}, more than 5 minutes after the "
+            f"server's {as_datetime(at).isoformat()}. {step}",
+        )
 
     def _require_remembered(self, point: Point, id: str) -> None:
         if point.hash_of(id, self.key) in point.forgotten:
@@ -206,14 +219,9 @@ class Writer(Changes):
                 continue
             known += 1
             more = {"hash": point.hash_of(id, self.key), "reason": item.reason}
-            event = Event("forget", at, point.name, by=by, more=more)
-            point.fold(0, event, id)
-            # Where retention has deleted all events of the id, its own seq stands for it.
-            seqs = seqs or [self.state.seq + 1]
-            seq = self._take(event, seqs[0])
-            self.state.forgot = seq
-            self._erase(seqs)
-            self._queue.published.append(self.names.clear)
+            event, stands = Event("forget", at, point.name, by=by, more=more), self.state.seq + 1
+            seq = self._fold(event, id, self.names.clear, stored=stands)
+            self._erase(id, [*seqs, seq], seq)
         await self.flushed()
         return seq, known
 
@@ -223,14 +231,14 @@ class Writer(Changes):
             last = reader.end()[0]
             return {id: [seq for seq, _ in names.find(point.name, id, last)] for id in ids}
 
-    def _erase(self, seqs: list[int]) -> None:
-        """Delete a name: where it waits at once, elsewhere with the commit of what waits."""
+    def _erase(self, id: str, seqs: list[int], stands: int) -> None:
+        """Delete an id: where it waits at once, elsewhere with the commit of what waits."""
         queue = self._queue
         first = self.state.seq - len(queue.events) + 1
         for seq in seqs:
             if seq >= first:
-                queue.names[seq - first] = seqs[0]
-        queue.erased.update(dict.fromkeys(seqs, seqs[0]))
+                queue.names[seq - first] = renamed(queue.names[seq - first], {id: stands})
+            queue.erased.setdefault(seq, {})[id] = stands
 
     # Definitions, versions, time and tokens.
 
@@ -269,6 +277,12 @@ class Writer(Changes):
                     "invalid",
                     f"direction is {now.direction} and stays so: the thresholds of all versions "
                     "are meant by it. Make another point.",
+                )
+            if point is not None and now.by_id != definition.by_id:
+                raise Refused(
+                    "invalid",
+                    f"by_id is {str(now.by_id).lower()} and stays so: what came before could not "
+                    "be folded otherwise. Make another point.",
                 )
             if point is not None and now.change.by_two and not now.only_tightened_by(definition):
                 seq = self._propose_definition(point, definition, by, reason)
@@ -333,15 +347,12 @@ class Writer(Changes):
         point, more = self.state.points.get(name), msgspec.to_builtins(definition)
         if decided is not None:
             more["decided"] = decided
-        if point is None or point.definition.counts_alike(definition):
-            event = Event("define", self.now(), name, by=by, more=more)
-            return self._fold(event, None, lambda: self._show(name))
-        made = await self._refolded(point, definition)
-        check()
-        made.take_over_history(point)
-        event = Event("define", self.now(), point.name, by=by, more=more)
-        self.state.replace(self.state.seq + 1, made, event)
-        return self._take(event, None)
+        if point is not None and not point.definition.counts_alike(definition):
+            made = await self._refolded(point, definition)
+            check()
+            self.state.prepared[name] = made
+        event = Event("define", self.now(), name, by=by, more=more)
+        return self._fold(event, None, lambda: self._show(name))
 
     def _require_history(self) -> None:
         if self.base():
@@ -368,16 +379,15 @@ class Writer(Changes):
         later = [
             (seq, event, id)
             for seq, event, id in self._reader.events(upto)
-            if event.kind == "advance"
-            or (event.point == point.name and event.kind in ("score", "label", "forget"))
+            if event.kind == "advance" or (event.point == point.name and event.kind in OF_SAMPLES)
         ]
-        forgets: dict[bytes, Id] = {}
+        forgets: dict[bytes, Any] = {}
         for _, event, id in later:
             if event.kind == "forget" and event.more is not None:
                 forgets.setdefault(event.more["hash"], id)
         names = made.called(forgets, self.key) if forgets else {}
         for seq, event, id in later:
-            made.fold(seq, event, names.get(id, id))
+            made.fold(seq, event, renamed(id, names))
         return made
 
     async def accept_clock(self, by: str) -> None:
@@ -439,5 +449,5 @@ def digest_of(secret: str) -> bytes:
 
 
 def _require_short(id: str) -> None:
-    if len(id) > _LONGEST_ID // 4 and len(id.encode()) > _LONGEST_ID:
+    if len(id.encode()) > _LONGEST_ID:
         raise Refused("invalid", f"id must be at most {_LONGEST_ID} bytes.")
