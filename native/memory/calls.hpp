@@ -122,57 +122,19 @@ private:
 
 // ---- without ids ----
 
-// The common step of a window: all samples weigh 1, one leaves, and the new one takes its place in
-// the tree and in the entries. False where that is not so, and nothing was changed.
-template <class Tree>
-LIMEN_INLINE bool Memory<Tree>::step(double score, bool label, const Amount& amount,
-                                     const Time* time) {
-    if constexpr (std::is_same_v<Tree, CutTree>) {
-        if (!settings_.labelled || !entries_.is_usual(amount)) return false;
-        Place oldest;
-        if (last_n()) {
-            if (entries_.count(EntryState::held) < settings_.n) return false;
-            oldest = line_.front();  // without ids all stand where they came
-        } else {
-            if (!last_period() || !moves(*time) || too_far_ahead(*time)) return false;
-            const Time edge = before(*time, settings_.period);
-            if (!(edge < *time) || !window_.first(entries_, edge, oldest)) return false;
-            window_.reserve(1);
-        }
-        const Entry& entry = entries_[oldest.at];
-        HeldSamples<Tree>& held = *group(0).held;
-        held.reserve(1, false);
-        if (!held.replace_one(entry.score, entry.label, score, label)) return false;
-        entries_.renew(oldest.at);
-        if (last_n()) {
-            line_.pop();
-        } else {
-            window_.pop();
-            tick(*time);
-        }
-        set_sample(oldest.at, score, label, amount, time);
-        warm_next(true);
-        return true;
-    }
-    return false;
-}
-
 template <class Tree>
 Result Memory<Tree>::update(double score, bool label, const Amount& given, const Time* time) {
     const Amount amount = normal(given);
-    if (step(score, label, amount, time)) return {};
     if (has_plain_room(amount, label)) {
         if (last_period() && moves(*time) && !(before(*time, settings_.period) < *time))
             return refused(MemoryRefusal::far_time);
         entries_.reserve_amount(amount);
         reserve({.entries = 1, .entering = 1});
-        group(0).held->reserve(1, amount != normal({}));
+        group(0).held->reserve(1, !entries_.is_usual(amount));
         return put_sample(score, label, amount, time);
     }
-    if (by_number() && !is_empty(amount) && add_faded({score, label, amount, 0, count_, {}})) {
-        ++count_;
+    if (fading() && add_faded({score, label, amount, 0, count_, time ? *time : Time{}}, time))
         return {};
-    }
     return plan_and_put(score, label, amount, time);
 }
 
@@ -252,21 +214,27 @@ Result Memory<Tree>::put_sample(double score, bool label, const Amount& amount, 
 // Let an entry that has left its line be a new one, and its sample be replaced in the tree, which
 // is faster than one after the other. False where that cannot be: nothing was changed.
 template <class Tree>
-bool Memory<Tree>::exchange(std::uint32_t leaving, double score, bool label, const Amount& amount) {
+LIMEN_INLINE bool Memory<Tree>::exchange(std::uint32_t leaving, double score, bool label,
+                                         const Amount& amount) {
+    if (!pending_.empty()) return false;
     const Entry& entry = entries_[leaving];
+    HeldSamples<Tree>& held = *group(0).held;
+    bool replaced = false;
+    if constexpr (std::is_same_v<Tree, CutTree>)
+        replaced = settings_.labelled && entries_.is_usual(amount) &&
+                   held.replace_one(entry.score, entry.label, score, label);
     Losses gone, losses;
-    const bool replaced =
-        pending_.empty() && in_use(entries_.amount(leaving), entry.label, gone) &&
-        in_use(amount, label, losses) &&
-        group(0).held->replace(entry.score, gone, score, losses, settings_.labelled);
+    replaced = replaced || (in_use(entries_.amount(leaving), entry.label, gone) &&
+                            in_use(amount, label, losses) &&
+                            held.replace(entry.score, gone, score, losses, settings_.labelled));
     if (replaced) entries_.renew(leaving);
     return replaced;
 }
 
 // A new entry becomes a sample of a window, in its place in line.
 template <class Tree>
-void Memory<Tree>::set_sample(std::uint32_t at, double score, bool label, const Amount& amount,
-                              const Time* time) {
+LIMEN_INLINE void Memory<Tree>::set_sample(std::uint32_t at, double score, bool label,
+                                           const Amount& amount, const Time* time) {
     Entry& entry = entries_[at];
     entry.score = score + 0.0;
     entry.label = label;

@@ -354,7 +354,7 @@ private:
     void release(const Sample& sample);
     bool hold_faded(const Sample& sample);
     bool hold_faded(std::uint32_t of, const Sample& sample);
-    bool add_faded(const Sample& sample);
+    bool add_faded(const Sample& sample, const Time* time);
     void release_faded(const Sample& sample);
     bool scaled(const Sample& sample, double ahead, double (&numbers)[2]) const;
     Refusal measure(const HeldSamples<Tree>& held, const Sample& sample, const double (&numbers)[2],
@@ -435,7 +435,6 @@ private:
                   std::uint32_t in, NameCopy& name);
     Result put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
                      const Amount& losses, const Time* as_of, NameCopy& name);
-    bool step(double score, bool label, const Amount& amount, const Time* time);
     Result plan_and_put(double score, bool label, const Amount& amount, const Time* time);
     Result put_sample(double score, bool label, const Amount& amount, const Time* time);
     bool exchange(std::uint32_t leaving, double score, bool label, const Amount& amount);

@@ -205,9 +205,11 @@ void Memory<Tree>::line_up(std::uint32_t at) {
     const Time time = entries_[at].moment();
     const Place place{at, entries_[at].turn};
     const bool scored = entries_[at].state != EntryState::waiting;
-    if (younger(time, settings_.time_to_live, ttl_edge_)) open_.add(time, place);
-    if (scored && younger(time, settings_.maturity, maturity_edge_)) young_.add(time, place);
-    if (scored && younger(time, settings_.correctable, final_edge_)) final_.add(time, place);
+    if (younger(time, settings_.time_to_live, ttl_edge_)) open_.add(entries_, time, place);
+    if (scored && younger(time, settings_.maturity, maturity_edge_))
+        young_.add(entries_, time, place);
+    if (scored && younger(time, settings_.correctable, final_edge_))
+        final_.add(entries_, time, place);
 }
 
 // ---- samples ----
@@ -273,13 +275,13 @@ bool Memory<Tree>::admits(const Time& time) const {
 }
 
 template <class Tree>
-void Memory<Tree>::enter_line(std::uint32_t at) {
+LIMEN_INLINE void Memory<Tree>::enter_line(std::uint32_t at) {
     Entry& entry = entries_[at];
     if (last_n()) {
         entry.group = ++places_;
         line_.push({at, places_});
     } else if (last_period() && !entry.placed) {
-        window_.add(entry.moment(), {at, entry.turn});
+        window_.add(entries_, entry.moment(), {at, entry.turn});
     }
     if (!fading()) entry.placed = true;
 }

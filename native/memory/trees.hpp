@@ -273,15 +273,16 @@ bool Memory<Tree>::hold_faded(std::uint32_t of, const Sample& sample) {
     return true;
 }
 
-// The common case of fading by number: nothing is divided and there is room, so that what is added
-// is measured once. False where that is not so, and nothing was changed.
+// The common case of fading: nothing is divided and there is room, so that what is added is
+// measured once. False where that is not so, and nothing was changed.
 template <class Tree>
-bool Memory<Tree>::add_faded(const Sample& sample) {
+bool Memory<Tree>::add_faded(const Sample& sample, const Time* time) {
     HeldSamples<Tree>& held = *group(0).held;
     double ahead, numbers[2];
     int bits = 0;
     Losses losses;
-    if (!group(0).base ||
+    if (!group(0).base || is_empty(sample.amount) ||
+        (time && (!clock_ || !origin_ || too_far_ahead(*time))) ||
         !lives_.position(sample.count, sample.time, origin_, static_cast<double>(*group(0).base),
                          ahead) ||
         ahead >= HalfLives::high || !scaled(sample, ahead, numbers) ||
@@ -289,7 +290,10 @@ bool Memory<Tree>::add_faded(const Sample& sample) {
         !held.has_plain_room(magnitude(losses.below) + magnitude(losses.above)))
         return false;
     held.reserve(1);
-    return held.add(sample.score, losses, bits, settings_.labelled) == Refusal::none;
+    if (held.add(sample.score, losses, bits, settings_.labelled) != Refusal::none) return false;
+    ++count_;
+    if (time && moves(*time)) set_clock(*time);
+    return true;
 }
 
 template <class Tree>
