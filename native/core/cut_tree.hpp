@@ -253,6 +253,9 @@ private:
     template <class K>
     LIMEN_INLINE bool takes(const Leaf* leaf, int& slot, const ScoreSums& held) const {
         slot = K::leaf_rank(leaf->score, held.score);
+        return takes(leaf, slot, held);
+    }
+    LIMEN_INLINE bool takes(const Leaf* leaf, int slot, const ScoreSums& held) const {
         return leaf->used < leaf_capacity_ && is_single(held) && !leaf->holds(slot, held.score);
     }
 
@@ -326,11 +329,21 @@ private:
                                  Seen& seen) {
         if (!root_) return false;
         Path out, in;
-        Leaf *const from = descend<K>(old.score, out), *const to = descend<K>(held.score, in);
+        Leaf *from, *to;
+        descend_both<K>(old.score, held.score, out, in, from, to);
+        const int gone = K::leaf_rank(from->score, old.score);
+        int slot = K::leaf_rank(to->score, held.score);
         const bool keeps_shape = from->used > fewest(leaf_capacity_);
+        if (from != to && keeps_shape && !from->ties && from->holds(gone, old.score) &&
+            takes(to, slot, held) && !to->ties) {
+            if (old.count != 1 || !allows(from->held(gone))) return false;
+            seen(ScoreSums{held.score, 0, 0, 0});
+            exchange<K>(out, in, from, to, gone, slot, old, held);
+            return true;
+        }
         if (!remove_at<K>(out, from, old, allows)) return false;
         if (keeps_shape) {
-            const int slot = K::leaf_rank(to->score, held.score);
+            slot = K::leaf_rank(to->score, held.score);
             if (to->used < leaf_capacity_ || to->holds(slot, held.score)) {
                 add_at<K>(in, to, slot, held, seen);
                 return true;
@@ -338,6 +351,44 @@ private:
         }
         add_by<K>(held, seen);
         return true;
+    }
+
+    // Nodes above both leaves learn of both changes at once, and the parts of the tree that do not
+    // wait for each other are worked on side by side.
+    template <class K>
+    LIMEN_INLINE void exchange(Path& out, Path& in, Leaf* from, Leaf* to, int gone, int slot,
+                               const ScoreSums& old, const ScoreSums& held) {
+        const std::int64_t less = old.below - old.above, more = held.above - held.below;
+        int fork = 0;
+        while (out.child[fork] == in.child[fork]) ++fork;
+        shift<K>(out, less, -1, fork + 1, out.depth);
+        shift<K>(in, more, 1, fork + 1, in.depth);
+        const std::int64_t left = K::leaf_close(from->score, from->prefix, gone, less);
+        const std::int64_t right = K::leaf_open(to->score, to->prefix, slot, more);
+        to->score[slot] = held.score;
+        --from->used;
+        ++to->used;
+        const std::int64_t below[2] = {finished(out, left, fork + 1, out.depth),
+                                       finished(in, right, fork + 1, in.depth)};
+        Node* const node = out.node[fork];
+        const int children[2] = {out.child[fork], in.child[fork]};
+        std::int64_t best = K::node_add_two(node->before, node->best, children[0], less,
+                                            children[1], more, node->used);
+        for (int i = 0; i < 2; ++i) {
+            const std::int64_t own = below[i] + node->before[children[i]];
+            node->best[children[i]] = own;
+            best = std::max(best, own);
+        }
+        node->sum += less + more;
+        --node->count[children[0]];
+        ++node->count[children[1]];
+        shift<K>(out, less + more, 0, 0, fork);
+        best_ = finished(out, best, 0, fork);
+        kept_.lose(old.score);
+        kept_.shift(old.score, less);
+        kept_.shift(held.score, more);
+        kept_.confirm(best_);
+        reserved_ -= reserved_ > 0;
     }
 
     template <class K>
@@ -426,17 +477,32 @@ private:
     LIMEN_INLINE Leaf* descend(double score, Path& path) const {
         void* at = root_;
         path.depth = 0;
-        for (int level = height_; level > 0; --level) {
-            Node* node = static_cast<Node*>(at);
-            const int child = K::node_rank(node->separator, score) - 1;
-            path.node[path.depth] = node;
-            path.child[path.depth++] = child;
-            at = node->child[child];
-            if (height_ <= 2) continue;
-            if (level == 1) prefetch<1>(static_cast<const Leaf*>(at));
-            if (level == 2) prefetch<1>(static_cast<const Node*>(at));
-        }
+        for (int level = height_; level > 0; --level) at = step_down<K>(at, level, score, path);
         return static_cast<Leaf*>(at);
+    }
+    template <class K>
+    LIMEN_INLINE void* step_down(void* at, int level, double score, Path& path) const {
+        Node* node = static_cast<Node*>(at);
+        const int child = K::node_rank(node->separator, score) - 1;
+        path.node[path.depth] = node;
+        path.child[path.depth++] = child;
+        at = node->child[child];
+        if (height_ > 2 && level == 1) prefetch<1>(static_cast<const Leaf*>(at));
+        if (height_ > 3 && level == 2) prefetch<1>(static_cast<const Node*>(at));
+        return at;
+    }
+    // The same for two scores at once, so that the one comes while the other is worked on.
+    template <class K>
+    LIMEN_INLINE void descend_both(double one, double other, Path& path, Path& other_path,
+                                   Leaf*& leaf, Leaf*& other_leaf) const {
+        void *at = root_, *also = root_;
+        path.depth = other_path.depth = 0;
+        for (int level = height_; level > 0; --level) {
+            at = step_down<K>(at, level, one, path);
+            also = step_down<K>(also, level, other, other_path);
+        }
+        leaf = static_cast<Leaf*>(at);
+        other_leaf = static_cast<Leaf*>(also);
     }
 
     // Pass on to the nodes of the path that the leaf below them grows by z and by some samples.
@@ -444,7 +510,12 @@ private:
     // once; finish() then needs one comparison per node.
     template <class K>
     LIMEN_INLINE void shift(Path& path, std::int64_t z, std::int64_t samples) const {
-        for (int i = 0; i < path.depth; ++i) {
+        shift<K>(path, z, samples, 0, path.depth);
+    }
+    template <class K>
+    LIMEN_INLINE void shift(Path& path, std::int64_t z, std::int64_t samples, int from,
+                            int end) const {
+        for (int i = from; i < end; ++i) {
             Node* node = path.node[i];
             node->sum += z;
             node->count_in(path.child[i], samples);
@@ -453,13 +524,18 @@ private:
     }
 
     LIMEN_INLINE void finish(const Path& path, std::int64_t best) {
-        for (int i = path.depth - 1; i >= 0; --i) {
+        best_ = finished(path, best, 0, path.depth);
+    }
+    // The same between two places of the path; the best sum of the node at the first.
+    LIMEN_INLINE static std::int64_t finished(const Path& path, std::int64_t best, int from,
+                                              int end) {
+        for (int i = end - 1; i >= from; --i) {
             const int child = path.child[i];
             best += path.node[i]->before[child];
             path.node[i]->best[child] = best;
             best = std::max(best, path.others[i]);
         }
-        best_ = best;
+        return best;
     }
 
     Isa isa_;

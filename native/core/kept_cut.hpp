@@ -66,17 +66,23 @@ public:
     // whose z grows can overtake a cut below it, and only once they have made up its lead.
     // `best` is that of the tree after the change.
     LIMEN_INLINE void change(double score, std::int64_t z, std::int64_t best) {
+        shift(score, z);
+        confirm(best);
+    }
+    // The same for several changes: a shift for each, and one look at the tree after all of them.
+    LIMEN_INLINE void shift(double score, std::int64_t z) {
         if (!known_) return;
         if (cut_.has_lower && score <= cut_.lower) {
             cut_.best += z;
         } else if (z >= 0) {
             known_ = still_leads(score, z);
-            if (!known_) return;
         } else if (!cut_.has_upper || score < cut_.upper) {
             cut_.has_upper = true;
             cut_.upper = score;
         }
-        known_ = cut_.has_lower ? best == cut_.best && best >= 0 : best < 0;
+    }
+    LIMEN_INLINE void confirm(std::int64_t best) {
+        if (known_) known_ = cut_.has_lower ? best == cut_.best && best >= 0 : best < 0;
     }
 
     // A score goes: the cut is not next to it any more.

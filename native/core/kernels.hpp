@@ -18,6 +18,7 @@
 // node_rank    How many separators are at or below the score. Free slots hold nan and never count.
 // node_add     Child `child` of `used` grows by delta: shift what comes after it; the best sum of
 //              all other children. Free slots of `best` hold `lowest`.
+// node_add_two The same for two different children that each grow by a delta of their own.
 // node_last    As leaf_last.
 
 #pragma once
@@ -98,6 +99,17 @@ struct BaselineKernels {
         for (int i = child + 1; i < used; ++i) before[i] += delta, best[i] += delta;
         std::int64_t others = child ? *std::max_element(best, best + child) : lowest;
         for (int i = child + 1; i < used; ++i) others = std::max(others, best[i]);
+        return others;
+    }
+
+    static std::int64_t node_add_two(std::int64_t* before, std::int64_t* best, int one,
+                                     std::int64_t delta, int other, std::int64_t other_delta,
+                                     int used) {
+        node_add(before, best, one, delta, used);
+        node_add(before, best, other, other_delta, used);
+        std::int64_t others = lowest;
+        for (int i = 0; i < used; ++i)
+            if (i != one && i != other) others = std::max(others, best[i]);
         return others;
     }
 
@@ -220,6 +232,29 @@ struct Avx2Kernels {
             units_at(best + i) = value;
             const Units other = (value & ~here) | (here & lowest);
             others.see(other, i);
+        }
+        return others.get();
+    }
+
+    LIMEN_AVX2 static std::int64_t node_add_two(std::int64_t* before, std::int64_t* best, int one,
+                                                std::int64_t delta, int other,
+                                                std::int64_t other_delta, int used) {
+        Largest others;
+        const std::int64_t *const on = from(one), *const also = from(other);
+        const std::int64_t* const behind = from(used);
+        LIMEN_UNROLL
+        for (int i = 0; i < node_slots; i += lanes) {
+            const Units later = any_units_at(on + i - 1).units;
+            const Units also_later = any_units_at(also + i - 1).units;
+            const Units here = (any_units_at(on + i).units & ~later) |
+                               (any_units_at(also + i).units & ~also_later);
+            const Units shift =
+                ~any_units_at(behind + i).units & ((later & delta) + (also_later & other_delta));
+            units_at(before + i) += shift;
+            const Units value = units_at(best + i) + shift;
+            units_at(best + i) = value;
+            const Units rest = (value & ~here) | (here & lowest);
+            others.see(rest, i);
         }
         return others.get();
     }
@@ -382,6 +417,27 @@ struct Avx512Kernels {
             const __m512i start = _mm512_load_si512(before + i), old = _mm512_load_si512(best + i);
             _mm512_store_si512(before + i, _mm512_mask_add_epi64(start, at(later, i), start, by));
             const __m512i value = _mm512_mask_add_epi64(old, at(later, i), old, by);
+            _mm512_store_si512(best + i, value);
+            found = _mm512_mask_max_epi64(found, at(others, i), found, value);
+        }
+        return largest_of(found);
+    }
+    LIMEN_AVX512 static std::int64_t node_add_two(std::int64_t* before, std::int64_t* best, int one,
+                                                  std::int64_t delta, int other,
+                                                  std::int64_t other_delta, int used) {
+        const __m512i by = _mm512_set1_epi64(delta), also_by = _mm512_set1_epi64(other_delta);
+        const std::uint64_t later = from(one + 1) & ~from(used);
+        const std::uint64_t also_later = from(other + 1) & ~from(used);
+        const std::uint64_t others = ~(std::uint64_t{1} << one | std::uint64_t{1} << other);
+        __m512i found = _mm512_set1_epi64(lowest);
+        LIMEN_UNROLL
+        for (int i = 0; i < node_slots; i += 8) {
+            const __m512i start = _mm512_load_si512(before + i), old = _mm512_load_si512(best + i);
+            const __m512i shift =
+                _mm512_mask_add_epi64(_mm512_maskz_mov_epi64(at(later, i), by), at(also_later, i),
+                                      _mm512_maskz_mov_epi64(at(later, i), by), also_by);
+            _mm512_store_si512(before + i, _mm512_add_epi64(start, shift));
+            const __m512i value = _mm512_add_epi64(old, shift);
             _mm512_store_si512(best + i, value);
             found = _mm512_mask_max_epi64(found, at(others, i), found, value);
         }

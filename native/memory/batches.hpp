@@ -16,32 +16,42 @@ namespace limen {
 
 template <class Tree>
 Result Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted) {
-    forget_demands();
+    placement_.begin_plan();
     Needs needs;
     Amount unusual = normal({});
-    std::optional<Time> newest = clock_;
-    Time edge = window_edge_;
+    std::optional<Time> newest = clock_.now();
+    Time edge = clock_.window_edge();
+    std::vector<std::size_t> coming;  // rows that count and cost something, not over fading
+    std::size_t refusing = 0;
     for (std::size_t i = 0; i < rows.rows; ++i) {
         const Amount amount = normal(rows.amount(i));
+        const bool empty = is_empty(amount);
+        bool counts = true;
         Time time{};
         if (rows.times) {
             time = rows.time(i);
             const bool ahead =
                 settings_.max_ahead && newest && *newest < before(time, *settings_.max_ahead);
-            if (ahead || (last_period() && time <= edge)) continue;
-            if (!newest || *newest < time) {
+            counts = !ahead && !(last_period() && time <= edge);
+            if (counts && (!newest || *newest < time)) {
                 newest = time;
                 edge = before(time, settings_.period);
                 if (last_period() && !(edge < time)) return refused(MemoryRefusal::far_time, i);
             }
         }
-        if (amount != normal({})) unusual = amount;
-        if (is_empty(amount) || needs.copy) continue;
-        if (!want({rows.scores[i], rows.label(i), amount, 0, count_ + i, time})) needs.copy = true;
+        if (counted) counted[i] = counts;
+        refusing += !counts && !empty;
+        if (counts && amount != normal({})) unusual = amount;
+        if (!counts || empty) continue;
+        if (!fading()) coming.push_back(i);
+        if (!needs.copy && !placement_.want({rows.scores[i], rows.label(i), amount, 0,
+                                             placement_.count + i, time}))
+            needs.copy = true;
     }
     if (fading_by_time()) {
         bool far = false;
-        needs.copy = needs.copy || !origin_ || (newest && divides_for(*newest, far)) || far;
+        needs.copy = needs.copy || !placement_.origin ||
+                     (newest && placement_.divides_for(*newest, far)) || far;
     }
     if (!fading()) {
         const std::size_t room =
@@ -51,16 +61,20 @@ Result Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted
         entries_.reserve_amount(unusual);
     }
     constexpr std::size_t many = 64;
-    if (!fading() && !needs.copy && rows.rows >= many && has_room() &&
-        !entries_.full(needs.entries))
-        return update_at_once(rows, needs, newest, edge, counted);
+    if (!fading() && !needs.copy && rows.rows >= many && placement_.has_room() &&
+        !entries_.full(needs.entries)) {
+        if (last_period())
+            std::erase_if(coming, [&](std::size_t i) { return rows.time(i) <= edge; });
+        return update_at_once(rows, needs, coming, refusing, newest);
+    }
     return perform(needs, [&](Memory& in) {
         for (std::size_t i = 0; i < rows.rows; ++i) {
             Time time{};
             if (rows.times) time = rows.time(i);
             const Result done = in.put_sample(rows.scores[i], rows.label(i), normal(rows.amount(i)),
                                               rows.times ? &time : nullptr);
-            if (in.refusal_ != MemoryRefusal::none) return refused(in.refusal_, i);
+            if (in.placement_.refusal != MemoryRefusal::none)
+                return refused(in.placement_.refusal, i);
             if (counted) counted[i] = done.yes;
         }
         return Result{};
@@ -70,29 +84,11 @@ Result Memory<Tree>::update_many(const BatchColumns& rows, std::uint8_t* counted
 // There is room for all rows besides what is held: those that stay go into the tree together.
 template <class Tree>
 Result Memory<Tree>::update_at_once(const BatchColumns& rows, const Needs& needs,
-                                    const std::optional<Time>& newest, const Time& edge,
-                                    std::uint8_t* counted) {
-    std::vector<std::size_t> staying;
-    std::size_t refusing = 0;
-    std::optional<Time> latest = clock_;
-    for (std::size_t i = 0; i < rows.rows; ++i) {
-        const bool empty = is_empty(normal(rows.amount(i)));
-        bool counts = true, stays = !empty;
-        if (last_period()) {
-            const Time time = rows.time(i);
-            const bool ahead =
-                settings_.max_ahead && latest && *latest < before(time, *settings_.max_ahead);
-            counts = !ahead && !(latest && time <= before(*latest, settings_.period));
-            if (counts && (!latest || *latest < time)) latest = time;
-            stays = stays && counts && edge < time;
-        }
-        refusing += !counts && !empty;
-        if (counted) counted[i] = counts;
-        if (stays) staying.push_back(i);
-    }
+                                    std::vector<std::size_t>& staying, std::size_t refusing,
+                                    const std::optional<Time>& newest) {
     if (last_n() && staying.size() > settings_.n)
         staying.erase(staying.begin(), staying.end() - static_cast<std::ptrdiff_t>(settings_.n));
-    HeldSamples<Tree>& held = *group(0).held;
+    HeldSamples<Tree>& held = *placement_.group(0).held;
     int bits = held.bits();
     for (const std::size_t i : staying) bits = std::max(bits, int{normal(rows.amount(i)).bits});
     std::vector<LossRow> coming;
@@ -156,13 +152,13 @@ bool Memory<Tree>::contradicts_itself(const BatchColumns& rows,
     std::size_t size = 8;
     while (size < 2 * rows.rows) size *= 2;
     std::vector<std::uint32_t> slots(size, Entries::none);
-    const auto group = [&](std::size_t i) { return rows.groups ? rows.groups[i] : 0; };
+    const auto group_of_row = [&](std::size_t i) { return rows.groups ? rows.groups[i] : 0; };
     for (std::size_t i = 0; i < rows.rows; ++i) {
         std::size_t slot = hashes[i] & (size - 1);
         for (; slots[slot] != Entries::none; slot = (slot + 1) & (size - 1)) {
             const std::size_t other = slots[slot];
             if (hashes[other] != hashes[i] || compare(rows.ids[other], rows.ids[i]) != 0) continue;
-            if (rows.scores[other] != rows.scores[i] || group(other) != group(i) ||
+            if (rows.scores[other] != rows.scores[i] || group_of_row(other) != group_of_row(i) ||
                 (settings_.labelled && normal(rows.amount(other)) != normal(rows.amount(i))))
                 return true;
             break;
@@ -179,7 +175,7 @@ template <class Tree>
 bool Memory<Tree>::divide_for_scores(const BatchColumns& rows,
                                      const std::vector<std::uint32_t>& found,
                                      FadeRescale& division) {
-    if (!fading_by_time() || !rows.times || !rows.groups || !clock_ || settings_.max_ahead ||
+    if (!fading_by_time() || !rows.times || !rows.groups || !clock_.now() || settings_.max_ahead ||
         settings_.horizon)
         return false;
     const auto is_new = [&](std::size_t i) {
@@ -188,7 +184,7 @@ bool Memory<Tree>::divide_for_scores(const BatchColumns& rows,
     std::optional<Time> moment;
     for (std::size_t i = 0; i < rows.rows; ++i) {
         if (!is_new(i)) continue;
-        if (!moment) moment = moves(rows.time(i)) ? rows.time(i) : *clock_;
+        if (!moment) moment = clock_.moves(rows.time(i)) ? rows.time(i) : *clock_.now();
         if (*moment < rows.time(i)) return false;
     }
     for (std::size_t i = 0; moment && i < rows.rows; ++i)
@@ -201,20 +197,21 @@ template <class Tree>
 void Memory<Tree>::plan_scores(const BatchColumns& rows, const std::vector<std::uint32_t>& hashes,
                                const std::vector<std::uint32_t>& found, Needs& needs,
                                FadeRescale& division) {
-    std::optional<Time> latest = clock_;
+    std::optional<Time> latest = clock_.now();
     const bool one_moment = divide_for_scores(rows, found, division);
     const auto see = [&](const Time& moment) {
         if (!latest || *latest < moment) latest = moment;
-        if (!resolves_periods(moment)) needs.copy = true;
+        if (!clock_.resolves(moment)) needs.copy = true;
     };
     const Amount usual = normal({});
     Amount unusual = usual;
-    if (counts_ == (rows.times != nullptr)) needs.copy = true;
+    if (clock_.counts == (rows.times != nullptr)) needs.copy = true;
     if (!rows.times) {
         const auto steps = static_cast<std::int64_t>(rows.rows);
         Time last = Time::whole(steps);
-        if (clock_ && clock_->real) last = Time::of(clock_->number() + static_cast<double>(steps));
-        if (clock_ && !clock_->real && __builtin_add_overflow(clock_->bits, steps, &last.bits))
+        const std::optional<Time>& now = clock_.now();
+        if (now && now->real) last = Time::of(now->number() + static_cast<double>(steps));
+        if (now && !now->real && __builtin_add_overflow(now->bits, steps, &last.bits))
             needs.copy = true;
         else
             see(last);
@@ -237,14 +234,15 @@ void Memory<Tree>::plan_scores(const BatchColumns& rows, const std::vector<std::
             continue;
         }
         const Amount amount = settings_.labelled ? weight : entries_.amount(found[i]);
-        const Time time = rows.times ? rows.time(i) : clock_.value_or(Time{});
-        if (!want({rows.scores[i], entry.label, amount, group, count_ + rows.rows, time}))
+        const Time time = rows.times ? rows.time(i) : clock_.now().value_or(Time{});
+        if (!placement_.want(
+                {rows.scores[i], entry.label, amount, group, placement_.count + rows.rows, time}))
             needs.copy = true;
         ++needs.entering;
     }
-    if (fading_by_time() && !origin_) needs.copy = true;
+    if (fading_by_time() && !placement_.origin) needs.copy = true;
     for (std::size_t i = 0; fading_by_time() && rows.groups && latest && i < rows.rows; ++i)
-        if (!needs.copy) needs.copy = chain_lags(rows.groups[i], *latest);
+        if (!needs.copy) needs.copy = placement_.chain_lags(rows.groups[i], *latest);
     if (latest &&
         plan_tick(*latest, needs, one_moment ? &division : nullptr) != MemoryRefusal::none)
         needs.copy = true;
@@ -259,15 +257,15 @@ Result Memory<Tree>::score_many(const BatchColumns& rows, std::uint8_t* answers,
                                 std::uint8_t* recorded) {
     std::vector<std::uint32_t> hashes, found;
     look_up(rows, hashes, found);
-    forget_demands();
+    placement_.begin_plan();
     Needs needs;
-    FadeRescale division(*this);
+    FadeRescale division(placement_);
     plan_scores(rows, hashes, found, needs, division);
     std::vector<NameCopy> names = copy_names(rows, found);
     return division.kept_if(perform(needs, [&](Memory& in) {
         for (std::size_t i = 0; i < rows.rows; ++i) {
             Result done = in.score_row(rows, i, hashes[i], names[i]);
-            if (done.refusal == MemoryRefusal::none) done.refusal = in.refusal_;
+            if (done.refusal == MemoryRefusal::none) done.refusal = in.placement_.refusal;
             done.row = i;
             if (done.refusal != MemoryRefusal::none) return done;
             if (answers) answers[i] = static_cast<std::uint8_t>(done.answer);
@@ -289,7 +287,7 @@ Result Memory<Tree>::score_row(const BatchColumns& rows, std::size_t i, std::uin
     Time time{}, moment;
     if (rows.times) time = rows.time(i);
     MemoryRefusal refusal = MemoryRefusal::none;
-    if (!has_moment(rows.times ? &time : nullptr, moment, refusal)) return refused(refusal);
+    if (!clock_.read(rows.times ? &time : nullptr, moment, refusal)) return refused(refusal);
     return record(rows.ids[i], hash, at, score, weight, moment, !rows.times,
                   rows.answers ? rows.answers[i] : -1, group, name);
 }
@@ -298,13 +296,13 @@ template <class Tree>
 Result Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) {
     std::vector<std::uint32_t> hashes, found;
     look_up(rows, hashes, found);
-    forget_demands();
+    placement_.begin_plan();
     Needs needs;
     Amount unusual = normal({});
     const auto losses = [&](std::size_t i) {
         return settings_.labelled ? normal({}) : normal(rows.amount(i));
     };
-    FadeRescale division(*this);
+    FadeRescale division(placement_);
     for (std::size_t i = 0; fading_by_time() && !rows.times && i < rows.rows; ++i)
         if (found[i] != Entries::none && changes(found[i], rows.label(i), losses(i), nullptr))
             division.prepare(sample(found[i]));
@@ -318,30 +316,32 @@ Result Memory<Tree>::label_many(const BatchColumns& rows, std::uint8_t* scored) 
     if (rows.times) entries_.reserve_as_of();
     std::vector<NameCopy> names = copy_names(rows, found);
     // A window that is full lets one go for each that comes, and groups have trees of their own.
-    const bool gathers = !fading() && groups_.size() == 1 &&
+    const bool gathers = !fading() && placement_.groups().size() == 1 &&
                          (!last_n() || entries_.count(EntryState::held) + rows.rows <= settings_.n);
     std::vector<Sample> pending;
     if (gathers) pending.reserve(rows.rows);
     return division.kept_if(perform(needs, [&](Memory& in) {
         constexpr std::size_t ahead = 8;
-        in.pending_.swap(pending);
-        in.gathers_ = gathers && &in == this;  // a copy finds which row is refused
+        // A copy finds which row is refused.
+        in.placement_.begin_gathering(pending, gathers && &in == this);
         for (std::size_t i = 0; i < rows.rows; ++i) {
-            if (!in.gathers_ && i + ahead < rows.rows && found[i + ahead] != Entries::none) {
+            if (!in.placement_.gathers() && i + ahead < rows.rows &&
+                found[i + ahead] != Entries::none) {
                 const Entry& soon = in.entries_[found[i + ahead]];
-                in.group(in.last_n() ? 0 : soon.group).held->warm(soon.score);
+                in.placement_.group(in.last_n() ? 0 : soon.group).held->warm(soon.score);
             }
             Time as_of{};
             if (rows.times) as_of = rows.time(i);
             const Result done =
                 in.put_label(rows.ids[i], hashes[i], in.entries_.find(rows.ids[i], hashes[i]),
                              rows.label(i), losses(i), rows.times ? &as_of : nullptr, names[i]);
-            if (in.refusal_ != MemoryRefusal::none) return refused(in.refusal_, i);
+            if (in.placement_.refusal != MemoryRefusal::none)
+                return refused(in.placement_.refusal, i);
             if (scored) scored[i] = done.yes;
         }
-        in.hold_pending();
-        in.pending_.swap(pending);  // its memory goes with this call
-        return in.refusal_ == MemoryRefusal::none ? Result{} : refused(in.refusal_);
+        in.placement_.end_gathering(pending);  // its memory goes with this call
+        return in.placement_.refusal == MemoryRefusal::none ? Result{}
+                                                            : refused(in.placement_.refusal);
     }));
 }
 

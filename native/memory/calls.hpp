@@ -14,14 +14,12 @@ namespace limen {
 template <class Tree>
 struct Memory<Tree>::Copy {
     explicit Copy(const Memory& of) : memory(first(trees, of), of.settings_, of.options_) {
-        memory.groups_ = of.groups_;
-        memory.touched_.reserve(of.groups_.size());
-        for (std::size_t i = 0; i < trees.size(); ++i) {
-            memory.groups_[i].held = &trees[i];
-            memory.groups_[i].demand = {};
-        }
+        memory.placement_.copy(of.placement_, trees);
         memory.entries_.copy(of.entries_);
-        static_cast<MemoryMarks&>(memory) = of;
+        memory.clock_ = of.clock_;
+        memory.account_ = of.account_;
+        memory.expired_ = of.expired_;
+        memory.refused_ = of.refused_;
     }
 
     std::vector<HeldSamples<Tree>> trees;
@@ -29,21 +27,20 @@ struct Memory<Tree>::Copy {
 
 private:
     static HeldSamples<Tree>& first(std::vector<HeldSamples<Tree>>& trees, const Memory& of) {
-        trees.reserve(of.groups_.size());
-        for (const Group& group : of.groups_) trees.push_back(group.held->copy());
+        trees.reserve(of.placement_.groups().size());
+        for (const Group& group : of.placement_.groups()) trees.push_back(group.held->copy());
         return trees[0];
     }
 };
 
 template <class Tree>
 void Memory<Tree>::swap(Memory& other) noexcept {
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-        if (groups_[i].held != other.groups_[i].held)
-            std::swap(*groups_[i].held, *other.groups_[i].held);
-        std::swap(groups_[i].base, other.groups_[i].base);
-    }
+    placement_.swap(other.placement_);
     entries_.swap(other.entries_);
-    std::swap(static_cast<MemoryMarks&>(*this), static_cast<MemoryMarks&>(other));
+    std::swap(clock_, other.clock_);
+    std::swap(account_, other.account_);
+    std::swap(expired_, other.expired_);
+    std::swap(refused_, other.refused_);
 }
 
 // Let `work` happen to this memory where it cannot fail, else to a copy that is kept if it did not.
@@ -51,126 +48,37 @@ template <class Tree>
 template <class Work>
 Result Memory<Tree>::perform(const Needs& needs, Work&& work) {
     if (entries_.full(needs.entries)) return refused(MemoryRefusal::too_many);
-    if (!needs.copy && has_room()) {
+    if (!needs.copy && placement_.has_room()) {
         reserve(needs);
-        reserve_trees();
+        placement_.reserve();
         return work(*this);
     }
     Copy copy(*this);
     copy.memory.reserve(needs);
     Result done = work(copy.memory);
-    if (done.refusal == MemoryRefusal::none && copy.memory.refusal_ != MemoryRefusal::none)
-        done = refused(copy.memory.refusal_, done.row);
+    if (done.refusal == MemoryRefusal::none &&
+        copy.memory.placement_.refusal != MemoryRefusal::none)
+        done = refused(copy.memory.placement_.refusal, done.row);
     if (done.refusal == MemoryRefusal::none) swap(copy.memory);
     return done;
 }
 
-// Weights are divided ahead of a call, so that it finds them as it needs them; where the call then
-// does not happen, they are what they were.
-template <class Tree>
-class Memory<Tree>::FadeRescale {
-public:
-    explicit FadeRescale(Memory& of) : of_(of) {}
-    ~FadeRescale() {
-        for (Before& before : before_) put(before);
-    }
-    FadeRescale(const FadeRescale&) = delete;
-    FadeRescale& operator=(const FadeRescale&) = delete;
-
-    // For a sample of this place and time. O(n), every ten half-lives.
-    void prepare(const Sample& coming) {
-        if (!of_.fading()) return;
-        const bool late = of_.settings_.by_time && of_.is_late(coming.time);
-        const Time& time = late ? *of_.clock_ : coming.time;
-        for (std::uint32_t in = coming.group; in != no_group; in = of_.group(in).inside) {
-            Group& group = of_.group(in);
-            double ahead;
-            std::int64_t bits;
-            if (of_.has_no_base(in) || !group.base ||
-                !of_.lives_.position(coming.count, time, of_.origin_,
-                                     static_cast<double>(*group.base), ahead))
-                continue;
-            const int divide = HalfLives::to_divide(ahead, bits);
-            if (divide == 0) continue;
-            before_.reserve(before_.size() + 1);
-            HeldSamples<Tree> divided = group.held->copy();
-            divided.fade(divide);
-            before_.push_back({in, *group.base + bits, std::move(divided)});
-            put(before_.back());
-        }
-    }
-    Result kept_if(const Result& done) {
-        if (done.refusal == MemoryRefusal::none) before_.clear();
-        return done;
-    }
-
-private:
-    struct Before {
-        std::uint32_t group;
-        std::int64_t base;
-        HeldSamples<Tree> held;
-    };
-    void put(Before& other) noexcept {
-        Group& group = of_.group(other.group);
-        std::swap(*group.held, other.held);
-        std::swap(*group.base, other.base);
-    }
-
-    Memory& of_;
-    std::vector<Before> before_;
-};
-
 // ---- without ids ----
-
-// The common step of a window: all samples weigh 1, one leaves, and the new one takes its place in
-// the tree and in the entries. False where that is not so, and nothing was changed.
-template <class Tree>
-LIMEN_INLINE bool Memory<Tree>::step(double score, bool label, const Amount& amount,
-                                     const Time* time) {
-    if constexpr (std::is_same_v<Tree, CutTree>) {
-        if (!settings_.labelled || !entries_.is_usual(amount)) return false;
-        Place oldest;
-        if (last_n()) {
-            if (entries_.count(EntryState::held) < settings_.n) return false;
-            oldest = line_.front();  // without ids all stand where they came
-        } else {
-            if (!last_period() || !moves(*time) || too_far_ahead(*time)) return false;
-            const Time edge = before(*time, settings_.period);
-            if (!(edge < *time) || !window_.first(entries_, edge, oldest)) return false;
-            window_.reserve(1);
-        }
-        const Entry& entry = entries_[oldest.at];
-        HeldSamples<Tree>& held = *group(0).held;
-        held.reserve(1, false);
-        if (!held.replace_one(entry.score, entry.label, score, label)) return false;
-        entries_.renew(oldest.at);
-        if (last_n()) {
-            line_.pop();
-        } else {
-            window_.pop();
-            tick(*time);
-        }
-        set_sample(oldest.at, score, label, amount, time);
-        warm_next(true);
-        return true;
-    }
-    return false;
-}
 
 template <class Tree>
 Result Memory<Tree>::update(double score, bool label, const Amount& given, const Time* time) {
     const Amount amount = normal(given);
-    if (step(score, label, amount, time)) return {};
-    if (has_plain_room(amount, label)) {
-        if (last_period() && moves(*time) && !(before(*time, settings_.period) < *time))
+    if (!fading() && placement_.has_plain_room(amount, label) && !entries_.full(1)) {
+        if (last_period() && clock_.moves(*time) && !(before(*time, settings_.period) < *time))
             return refused(MemoryRefusal::far_time);
         entries_.reserve_amount(amount);
         reserve({.entries = 1, .entering = 1});
-        group(0).held->reserve(1, amount != normal({}));
+        placement_.group(0).held->reserve(1, !entries_.is_usual(amount));
         return put_sample(score, label, amount, time);
     }
-    if (by_number() && !is_empty(amount) && add_faded({score, label, amount, 0, count_, {}})) {
-        ++count_;
+    const Sample sample{score, label, amount, 0, placement_.count, time ? *time : Time{}};
+    if (fading() && placement_.add_faded(sample, time)) {
+        if (time && clock_.moves(*time)) clock_.set(*time);
         return {};
     }
     return plan_and_put(score, label, amount, time);
@@ -180,10 +88,10 @@ Result Memory<Tree>::update(double score, bool label, const Amount& given, const
 template <class Tree>
 LIMEN_NOINLINE Result Memory<Tree>::plan_and_put(double score, bool label, const Amount& amount,
                                                  const Time* time) {
-    FadeRescale division(*this);
-    if (fading() && !(time && too_far_ahead(*time)) && (time || !is_empty(amount)))
-        division.prepare({score, label, amount, 0, count_, time ? *time : Time{}});
-    forget_demands();
+    FadeRescale division(placement_);
+    if (fading() && !(time && clock_.too_far_ahead(*time)) && (time || !is_empty(amount)))
+        division.prepare({score, label, amount, 0, placement_.count, time ? *time : Time{}});
+    placement_.begin_plan();
     Needs needs;
     const MemoryRefusal refusal = plan_sample(score, label, amount, time, needs);
     if (refusal != MemoryRefusal::none) return refused(refusal);
@@ -195,14 +103,16 @@ LIMEN_NOINLINE Result Memory<Tree>::plan_and_put(double score, bool label, const
 template <class Tree>
 MemoryRefusal Memory<Tree>::plan_sample(double score, bool label, const Amount& amount,
                                         const Time* time, Needs& needs) {
-    if (time && too_far_ahead(*time)) return MemoryRefusal::none;
-    if (last_period() && !moves(*time) && !(window_edge_ < *time)) return MemoryRefusal::none;
+    if (time && clock_.too_far_ahead(*time)) return MemoryRefusal::none;
+    if (last_period() && !clock_.moves(*time) && !clock_.in_window(*time))
+        return MemoryRefusal::none;
     if (time) {
         const MemoryRefusal refusal = plan_tick(*time, needs);
         if (refusal != MemoryRefusal::none) return refusal;
     }
     if (is_empty(amount)) return MemoryRefusal::none;
-    if (!want({score, label, amount, 0, count_, time ? *time : Time{}})) needs.copy = true;
+    if (!placement_.want({score, label, amount, 0, placement_.count, time ? *time : Time{}}))
+        needs.copy = true;
     if (fading()) return MemoryRefusal::none;
     needs.entries = needs.entering = 1;
     return MemoryRefusal::none;
@@ -211,21 +121,22 @@ MemoryRefusal Memory<Tree>::plan_sample(double score, bool label, const Amount& 
 template <class Tree>
 Result Memory<Tree>::put_sample(double score, bool label, const Amount& amount, const Time* time) {
     const bool empty = is_empty(amount);
-    const bool too_old = last_period() && !moves(*time) && !(window_edge_ < *time);
-    if (too_old || (time && too_far_ahead(*time))) {
+    const bool too_old = last_period() && !clock_.moves(*time) && !clock_.in_window(*time);
+    if (too_old || (time && clock_.too_far_ahead(*time))) {
         refused_ += !empty;  // what weighs nothing is left out anyway
         return {.yes = false};
     }
+    const Sample sample{score, label, amount, 0, placement_.count, time ? *time : Time{}};
     if (fading() && !empty) {
-        const bool late = time && is_late(*time);
-        if (!hold_faded({score, label, amount, 0, count_, time ? *time : Time{}})) {
+        const bool late = time && clock_.is_late(*time);
+        if (!placement_.hold(sample)) {
             ++refused_;
             return {.yes = false};
         }
-        ++count_;
+        ++placement_.count;
         if (time && !late) {
-            set_clock(*time);
-            if (!origin_) origin_ = *time;
+            clock_.set(*time);
+            if (!placement_.origin) placement_.origin = *time;
         }
         return {};
     }
@@ -236,12 +147,11 @@ Result Memory<Tree>::put_sample(double score, bool label, const Amount& amount, 
         return {};
     }
     if (last_n() && entries_.count(EntryState::held) >= settings_.n) {
-        leaving = line_.front().at;  // without ids all stand where they came
-        line_.pop();
+        clock_.take_oldest(entries_, leaving);  // without ids all stand where they came
     }
     if (leaving == Entries::none || !exchange(leaving, score, label, amount)) {
         if (leaving != Entries::none) leave(leaving);
-        hold({score, label, amount, 0, 0, {}});
+        placement_.hold(sample);
         leaving = entries_.make(EntryState::held, nullptr, 0, nullptr);
     }
     set_sample(leaving, score, label, amount, time);
@@ -252,27 +162,25 @@ Result Memory<Tree>::put_sample(double score, bool label, const Amount& amount, 
 // Let an entry that has left its line be a new one, and its sample be replaced in the tree, which
 // is faster than one after the other. False where that cannot be: nothing was changed.
 template <class Tree>
-bool Memory<Tree>::exchange(std::uint32_t leaving, double score, bool label, const Amount& amount) {
+LIMEN_INLINE bool Memory<Tree>::exchange(std::uint32_t leaving, double score, bool label,
+                                         const Amount& amount) {
     const Entry& entry = entries_[leaving];
-    Losses gone, losses;
-    const bool replaced =
-        pending_.empty() && in_use(entries_.amount(leaving), entry.label, gone) &&
-        in_use(amount, label, losses) &&
-        group(0).held->replace(entry.score, gone, score, losses, settings_.labelled);
+    const bool replaced = placement_.replace(entry.score, entry.label, entries_.amount(leaving),
+                                             score, label, amount, entries_.is_usual(amount));
     if (replaced) entries_.renew(leaving);
     return replaced;
 }
 
 // A new entry becomes a sample of a window, in its place in line.
 template <class Tree>
-void Memory<Tree>::set_sample(std::uint32_t at, double score, bool label, const Amount& amount,
-                              const Time* time) {
+LIMEN_INLINE void Memory<Tree>::set_sample(std::uint32_t at, double score, bool label,
+                                           const Amount& amount, const Time* time) {
     Entry& entry = entries_[at];
     entry.score = score + 0.0;
     entry.label = label;
     entries_.set_amount(at, amount);
     entries_.set_time(at, time);
-    enter_line(at);
+    clock_.enter_window(entries_, at);
 }
 
 // ---- with ids ----
@@ -286,13 +194,14 @@ Result Memory<Tree>::score(const Id& id, double score, const Amount& weight, con
         return known_score(at, score + 0.0, amount, in);
     Time moment;
     MemoryRefusal refusal = MemoryRefusal::none;
-    if (!has_moment(time, moment, refusal)) return refused(refusal);
-    FadeRescale division(*this);
-    const bool refuses = too_far_ahead(moment) || too_old(moment);
+    if (!clock_.read(time, moment, refusal)) return refused(refusal);
+    FadeRescale division(placement_);
+    const bool refuses = clock_.too_far_ahead(moment) || clock_.too_old(moment);
     // By number, what matures comes first and in the weights it finds: a copy divides in turn.
     if (fading_by_time())
-        division.prepare({score, false, amount, in, count_, refuses ? *clock_ : moment});
-    forget_demands();
+        division.prepare(
+            {score, false, amount, in, placement_.count, refuses ? *clock_.now() : moment});
+    placement_.begin_plan();
     Needs needs;
     if (!refuses) refusal = plan_tick(moment, needs, &division);
     if (refusal != MemoryRefusal::none) return refused(refusal);
@@ -300,7 +209,9 @@ Result Memory<Tree>::score(const Id& id, double score, const Amount& weight, con
     ++needs.scored;
     if (at != Entries::none && !stays_young(at, amount, moment)) {
         const Amount holds = settings_.labelled ? amount : entries_.amount(at);
-        if (!want({score, entries_[at].label, holds, in, count_ + needs.entering, moment}, &moment))
+        if (!placement_.want(
+                {score, entries_[at].label, holds, in, placement_.count + needs.entering, moment},
+                &moment))
             needs.copy = true;
         ++needs.entering;
     }
@@ -328,12 +239,12 @@ template <class Tree>
 Result Memory<Tree>::record(const Id& id, std::uint32_t hash, std::uint32_t at, double score,
                             const Amount& weight, const Time& moment, bool counts, int answer,
                             std::uint32_t in, NameCopy& name) {
-    const bool refuses = too_far_ahead(moment) || too_old(moment);
+    const bool refuses = clock_.too_far_ahead(moment) || clock_.too_old(moment);
     if (!refuses) {
         tick(moment);
-        counts_ = counts;
+        clock_.counts = counts;
     }
-    if (fading_by_time()) divide_groups(in);
+    if (fading_by_time()) placement_.divide_groups(in);
     if (answer < 0) answer = score >= threshold(answering(in));
     if (refuses) {
         ++refused_;
@@ -352,7 +263,7 @@ Result Memory<Tree>::record(const Id& id, std::uint32_t hash, std::uint32_t at, 
     if (settings_.labelled) entries_.set_amount(at, weight);
     if (waited) change(at, entry.label, entries_.amount(at));
     if (entry.state != EntryState::gone) {  // it may have come too late for the window
-        line_up(at);
+        clock_.line_up(entries_, at);
         settle_one(at);
     }
     if (waited) warm_next();
@@ -363,13 +274,13 @@ template <class Tree>
 Result Memory<Tree>::label(const Id& id, bool label, const Amount& given, const Time* as_of) {
     const Amount losses = settings_.labelled ? normal({}) : normal(given);
     const std::uint32_t hash = entries_.hash_of(id), at = entries_.find(id, hash);
-    FadeRescale division(*this);
+    FadeRescale division(placement_);
     const bool changing = at != Entries::none && changes(at, label, losses, as_of);
     if (changing &&
         (fading_by_time() || (by_number() && !is_young(at, label, losses) &&
                               !is_empty(settings_.labelled ? entries_.amount(at) : losses))))
         division.prepare(sample(at));
-    forget_demands();
+    placement_.begin_plan();
     Needs needs;
     if (at == Entries::none || changing) plan_label(at, label, losses, needs);
     entries_.reserve_amount(losses);
@@ -401,7 +312,7 @@ template <class Tree>
 bool Memory<Tree>::stays_young(std::uint32_t at, const Amount& weight, const Time& moment) const {
     const Amount amount = settings_.labelled ? weight : entries_.amount(at);
     if (is_empty(amount)) return true;
-    const Time clock = moves(moment) ? moment : *clock_;
+    const Time clock = clock_.moves(moment) ? moment : *clock_.now();
     return is_negative(entries_[at].label, amount) && settings_.maturity &&
            before(clock, *settings_.maturity) < moment;
 }
@@ -417,13 +328,13 @@ void Memory<Tree>::plan_label(std::uint32_t at, bool label, const Amount& losses
     const Entry& entry = entries_[at];
     want_back(at);
     if (entry.state == EntryState::waiting) return;
-    if (fading_by_time() && chain_lags(entry.group, *clock_)) needs.copy = true;
+    if (fading_by_time() && placement_.chain_lags(entry.group, *clock_.now())) needs.copy = true;
     if (is_young(at, label, losses)) return;
     Sample coming = sample(at);
     coming.label = label;
     if (!settings_.labelled) coming.amount = losses;
     if (by_number() && !entry.placed) coming.count += needs.entering;
-    if (!want(coming)) needs.copy = true;
+    if (!placement_.want(coming)) needs.copy = true;
     ++needs.entering;
 }
 
@@ -432,9 +343,9 @@ Result Memory<Tree>::put_label(const Id& id, std::uint32_t hash, std::uint32_t a
                                const Amount& losses, const Time* as_of, NameCopy& name) {
     if (at == Entries::none) {
         at = entries_.make(EntryState::waiting, &id, hash, name.release());
-        if (clock_) {
-            entries_.set_time(at, &*clock_);
-            line_up(at);
+        if (clock_.now()) {
+            entries_.set_time(at, &*clock_.now());
+            clock_.line_up(entries_, at);
         }
     }
     const Entry& entry = entries_[at];
@@ -446,7 +357,7 @@ Result Memory<Tree>::put_label(const Id& id, std::uint32_t hash, std::uint32_t a
         return {.yes = false};
     }
     if (!has_outcome(at, label, losses)) {
-        if (fading_by_time()) divide_groups(entry.group);
+        if (fading_by_time()) placement_.divide_groups(entry.group);
         change(at, label, losses);
         settle_one(at);
         warm_next();
@@ -458,13 +369,13 @@ template <class Tree>
 Result Memory<Tree>::forget(const Id& id) {
     const std::uint32_t at = entries_.find(id, entries_.hash_of(id));
     if (at == Entries::none) return {.yes = false};
-    forget_demands();
+    placement_.begin_plan();
     want_back(at);
-    reserve_trees();
+    placement_.reserve();
     if (entries_[at].state == EntryState::held) {
-        release_entry(at);
+        placement_.release(sample(at));
         count_cost(at, -price(at));
-        leave_place(at);
+        if (last_n()) clock_.leave_place(entries_, at);
     }
     entries_.drop(at);
     return {};
@@ -472,9 +383,9 @@ Result Memory<Tree>::forget(const Id& id) {
 
 template <class Tree>
 Result Memory<Tree>::advance(const Time& time) {
-    FadeRescale division(*this);
+    FadeRescale division(placement_);
     if (fading_by_time()) division.prepare({0, false, {}, 0, 0, time});
-    forget_demands();
+    placement_.begin_plan();
     Needs needs;
     const MemoryRefusal refusal = plan_tick(time, needs, &division);
     if (refusal != MemoryRefusal::none) return refused(refusal);

@@ -17,14 +17,14 @@ namespace limen {
 // The samples that each group holds by the entries; false when one is too large.
 template <class Tree>
 bool Memory<Tree>::held_rows(std::vector<HeldRows>& of_groups) const {
-    of_groups.assign(groups_.size(), {});
-    for (std::size_t of = 0; of < groups_.size(); ++of)
-        of_groups[of].bits = groups_[of].held->bits();
+    of_groups.assign(placement_.groups().size(), {});
+    for (std::size_t of = 0; of < placement_.groups().size(); ++of)
+        of_groups[of].bits = placement_.groups()[of].held->bits();
     const auto each = [&](auto&& visit) {
         for (std::uint32_t at = 0; at < entries_.made(); ++at) {
             if (entries_[at].state != EntryState::held) continue;
             std::uint32_t of = last_n() ? 0 : entries_[at].group;
-            for (; of != no_group; of = group(of).inside) visit(at, of_groups[of]);
+            for (; of != no_group; of = placement_.group(of).inside) visit(at, of_groups[of]);
         }
     };
     each([&](std::uint32_t at, HeldRows& held) {
@@ -47,10 +47,10 @@ template <class Tree>
 bool Memory<Tree>::trees_hold_entries() const {
     std::vector<HeldRows> of_groups;
     if (!held_rows(of_groups)) return false;
-    for (std::size_t of = 0; of < groups_.size(); ++of) {
+    for (std::size_t of = 0; of < placement_.groups().size(); ++of) {
         HeldRows& own = of_groups[of];
         double missing;
-        HeldSamples<Tree> rest = groups_[of].held->copy();
+        HeldSamples<Tree> rest = placement_.groups()[of].held->copy();
         if (rest.remove_many(own.rows, own.bits, settings_.labelled, missing) != Refusal::none)
             return false;
         if (rest.samples() != 0 && all_have_entries()) return false;
@@ -100,18 +100,19 @@ bool Memory<Tree>::trees_are_entries() const {
         Wide total = 0;
         int bits = 0;
     };
-    std::vector<Sums> expected(groups_.size(), Sums{Fingerprint(options_.key)});
+    std::vector<Sums> expected(placement_.groups().size(), Sums{Fingerprint(options_.key)});
     const auto each = [&](auto&& visit) {
         for (std::uint32_t at = 0; at < entries_.made(); ++at)
             if (entries_[at].state == EntryState::held)
-                for (std::uint32_t of = entries_[at].group; of != no_group; of = group(of).inside)
+                for (std::uint32_t of = entries_[at].group; of != no_group;
+                     of = placement_.group(of).inside)
                     visit(at, expected[of]);
     };
     each([&](std::uint32_t at, Sums& sums) {
         sums.bits = std::max(sums.bits, int{entries_[at].bits});
     });
-    for (std::size_t of = 0; of < groups_.size(); ++of)
-        expected[of].bits = std::max(expected[of].bits, groups_[of].held->bits());
+    for (std::size_t of = 0; of < placement_.groups().size(); ++of)
+        expected[of].bits = std::max(expected[of].bits, placement_.groups()[of].held->bits());
     bool fits = true;
     each([&](std::uint32_t at, Sums& sums) {
         const Amount amount = entries_.amount(at);
@@ -122,8 +123,8 @@ bool Memory<Tree>::trees_are_entries() const {
         const auto size = [](std::int64_t loss) { return Wide{loss < 0 ? -loss : loss}; };
         sums.total += (size(losses.below) + size(losses.above)) << finer;
     });
-    for (std::size_t of = 0; fits && of < groups_.size(); ++of) {
-        const HeldSamples<Tree>& held = *groups_[of].held;
+    for (std::size_t of = 0; fits && of < placement_.groups().size(); ++of) {
+        const HeldSamples<Tree>& held = *placement_.groups()[of].held;
         const int finer = expected[of].bits - held.bits();
         Fingerprint print(options_.key);
         if constexpr (!bounded)
@@ -147,19 +148,19 @@ const char* Memory<Tree>::fault_of(std::uint32_t at) const {
         return "a label is there, or not, against the state";
     if (!entry.timed && scored && !window) return "a score without a time";
     if (!entry.named() && !held && !young) return "an entry that nobody can ask for";
-    if (!last_n() && entry.group >= groups_.size()) return "a group that does not exist";
+    if (!last_n() && entry.group >= placement_.groups().size())
+        return "a group that does not exist";
     if (state == EntryState::empty && !is_empty(amount))
         return "an empty sample that costs something";
     if (held && is_empty(amount)) return "a sample is held that costs nothing";
     if (young && !is_young(at, entry.label, amount)) return "a negative is too old";
     if (!entry.timed) return nullptr;
     const Time time = entry.moment();
-    if (!clock_ || *clock_ < time) return "an entry from the future";
-    if (held && last_period() && time <= window_edge_) return "a sample is too old";
+    if (clock_.moves(time)) return "an entry from the future";
+    if (held && last_period() && !clock_.in_window(time)) return "a sample is too old";
     const bool waits = !scored || state == EntryState::open || state == EntryState::empty;
-    if (waits && settings_.time_to_live && time <= ttl_edge_) return "an entry has run out";
-    if (scored && state != EntryState::open && entry.named() && settings_.correctable &&
-        time <= final_edge_)
+    if (waits && clock_.has_expired(time)) return "an entry has run out";
+    if (scored && state != EntryState::open && entry.named() && clock_.is_final(time))
         return "an id is known too long";
     return nullptr;
 }
@@ -179,36 +180,13 @@ void Memory<Tree>::check() const {
         if (!holds) throw std::logic_error(std::string("broken memory: ") + otherwise);
     };
     entries_.check();
-    for (const Group& group : groups_) group.held->check();
-    for (const Timeline* line : {&window_, &open_, &young_, &final_}) line->check(entries_);
-    std::size_t in_lines[4] = {};
+    for (const Group& group : placement_.groups()) group.held->check();
     for (std::uint32_t at = 0; at < entries_.made(); ++at) {
-        const Entry& entry = entries_[at];
-        if (entry.state == EntryState::gone) continue;
-        const char* fault = fault_of(at);
+        const char* fault = entries_[at].state == EntryState::gone ? nullptr : fault_of(at);
         require(!fault, fault);
-        const bool window = !entry.labelled && entry.state == EntryState::held;
-        const bool scored = entry.state != EntryState::waiting;
-        const Time time = entry.moment();
-        require(entry.state != EntryState::held || !last_period() || entry.placed,
-                "a sample stands in no line");
-        in_lines[0] += last_period() && entry.placed;
-        if (!entry.timed || window) continue;
-        in_lines[1] += younger(time, settings_.time_to_live, ttl_edge_);
-        in_lines[2] += scored && younger(time, settings_.maturity, maturity_edge_);
-        in_lines[3] += scored && younger(time, settings_.correctable, final_edge_);
     }
-    const Timeline* lines[4] = {&window_, &open_, &young_, &final_};
-    for (int i = 0; i < 4; ++i)
-        require(lines[i]->in_order(entries_).size() == in_lines[i],
-                "an entry stands in no line, or in one too many");
-    if (last_n()) {
-        std::size_t placed = 0;
-        for (std::size_t i = 0; i < line_.size(); ++i) placed += in_line(line_[i]);
-        require(placed == entries_.count(EntryState::held) && placed <= settings_.n,
-                "a sample has no place in line");
-    }
-    require(!all_have_entries() || cost_of_held() == cost_, "the cost is wrong");
+    clock_.check(entries_);
+    require(!all_have_entries() || cost_of_held() == cost(), "the cost is wrong");
     require(fading() || trees_hold_entries(), "a tree holds other samples than the entries");
 }
 

@@ -16,20 +16,20 @@ namespace limen {
 template <class Tree>
 bool Memory<Tree>::used(const std::vector<std::uint32_t>& order,
                         std::vector<std::uint32_t>& found) const {
-    std::vector<bool> is_used(groups_.size(), false);
+    std::vector<bool> is_used(placement_.groups().size(), false);
     const auto use = [&](std::uint32_t of) {
-        for (; of != no_group && !is_used[of]; of = group(of).inside) is_used[of] = true;
+        for (; of != no_group && !is_used[of]; of = placement_.group(of).inside) is_used[of] = true;
     };
     use(0);
-    for (std::uint32_t of = 0; of < groups_.size(); ++of)
-        if (group(of).held->samples() > 0) use(of);
+    for (std::uint32_t of = 0; of < placement_.groups().size(); ++of)
+        if (placement_.group(of).held->samples() > 0) use(of);
     for (std::uint32_t at = 0; at < entries_.made(); ++at)
         if (entries_[at].state != EntryState::gone && !last_n()) use(entries_[at].group);
     std::size_t missing = 0;
     for (const bool is : is_used) missing += is;
     found.clear();
     for (const std::uint32_t of : order)
-        if (of < groups_.size() && is_used[of]) {
+        if (of < placement_.groups().size() && is_used[of]) {
             found.push_back(of);
             is_used[of] = false;
             --missing;
@@ -49,9 +49,10 @@ std::vector<std::uint32_t> Memory<Tree>::ordered(const std::vector<std::uint32_t
     });
     const std::size_t known = order.size();
     if (last_n()) {  // those in line by their places, then the young by their turns
-        for (std::size_t i = 0; i < line_.size(); ++i)
-            if (in_line(line_[i]) && !entries_[line_[i].at].named()) order.push_back(line_[i].at);
-        for (const std::uint32_t at : young_.in_order(entries_))
+        clock_.each_in_line(entries_, [&](std::uint32_t at) {
+            if (!entries_[at].named()) order.push_back(at);
+        });
+        for (const std::uint32_t at : clock_.by_maturity(entries_))
             if (entries_[at].state == EntryState::young && !entries_[at].named())
                 order.push_back(at);
         return order;
@@ -75,8 +76,8 @@ std::vector<std::uint32_t> Memory<Tree>::ordered(const std::vector<std::uint32_t
 template <class Tree>
 MemoryColumns Memory<Tree>::columns(const std::vector<std::uint32_t>& group_order) const {
     MemoryColumns out;
-    std::vector<std::uint32_t> numbers = group_order, places(groups_.size());
-    for (std::uint32_t of = 0; group_order.empty() && of < groups_.size(); ++of)
+    std::vector<std::uint32_t> numbers = group_order, places(placement_.groups().size());
+    for (std::uint32_t of = 0; group_order.empty() && of < placement_.groups().size(); ++of)
         numbers.push_back(of);
     for (std::uint32_t i = 0; i < numbers.size(); ++i) places[numbers[i]] = i;
     const std::vector<std::uint32_t> order = ordered(places);
@@ -113,20 +114,18 @@ MemoryColumns Memory<Tree>::columns(const std::vector<std::uint32_t>& group_orde
     if (!as_of) out.as_of = {}, out.as_of_kinds = {};
     if (!groups) out.groups = {};
     put_places(order, out);
-    out.newest = clock_;
-    out.origin = origin_;
-    out.dropped = dropped_;
-    out.counts = counts_;
+    out.newest = clock_.now();
+    out.origin = placement_.origin;
+    out.dropped = clock_.dropped;
+    out.counts = clock_.counts;
     out.expired = expired_;
     out.refused = refused_;
-    out.count = count_;
-    out.cost = cost_;
-    out.ever = lifetime_cost_;
-    out.spent = spent_;
-    out.spent_at = spent_at_;
+    out.count = placement_.count;
+    account_.put(out);
     if (fading())
         for (const std::uint32_t of : numbers)
-            out.bases.push_back(has_no_base(of) ? std::nullopt : group(of).base);
+            out.bases.push_back(placement_.has_no_base(of) ? std::nullopt
+                                                           : placement_.group(of).base);
     return out;
 }
 
@@ -136,11 +135,9 @@ void Memory<Tree>::put_places(const std::vector<std::uint32_t>& order, MemoryCol
     if (!last_n() && !by_number()) return;
     std::vector<std::int64_t> place(entries_.made(), -1), turn(entries_.made(), -1);
     std::int64_t next = 0;
-    if (last_n())
-        for (std::size_t i = 0; i < line_.size(); ++i)
-            if (in_line(line_[i])) place[line_[i].at] = next++;
+    if (last_n()) clock_.each_in_line(entries_, [&](std::uint32_t at) { place[at] = next++; });
     next = 0;
-    for (const std::uint32_t at : young_.in_order(entries_)) turn[at] = next++;
+    for (const std::uint32_t at : clock_.by_maturity(entries_)) turn[at] = next++;
     for (const std::uint32_t at : order) {
         if (by_number())
             out.places.push_back(entries_[at].placed ? entries_.place(at) : -1);
@@ -166,7 +163,7 @@ bool Memory<Tree>::has_shape(const MemoryColumns& in) const {
         !(last_n() || by_number() ? is(in.places.size()) : in.places.empty()) ||
         !((last_n() || by_number()) && settings_.maturity ? is(in.turns.size())
                                                           : in.turns.empty()) ||
-        in.bases.size() != (fading() ? groups_.size() : 0) ||
+        in.bases.size() != (fading() ? placement_.groups().size() : 0) ||
         in.origin.has_value() > fading_by_time())
         return false;
     std::uint64_t end = 0;
@@ -200,7 +197,7 @@ bool Memory<Tree>::is_possible(const MemoryColumns& in, std::size_t i) const {
         if (time.real && !std::isfinite(time.number())) return false;
         if (!in.newest || *in.newest < time) return false;
     }
-    if (!in.groups.empty() && in.groups[i] >= groups_.size()) return false;
+    if (!in.groups.empty() && in.groups[i] >= placement_.groups().size()) return false;
     if (!in.as_of.empty() && in.as_of_kinds[i] > 2) return false;
     if (!in.firsts.empty()) {
         const Amount amount{in.firsts[i], in.seconds[i], in.bits[i]};
@@ -223,24 +220,19 @@ bool Memory<Tree>::is_possible(const MemoryColumns& in, std::size_t i) const {
 
 template <class Tree>
 bool Memory<Tree>::take(const MemoryColumns& in) {
-    clock_ = {};
     if (in.newest) {
         if (in.newest->real && !std::isfinite(in.newest->number())) return false;
-        set_clock(*in.newest);
-        if (last_period() && !(window_edge_ < *in.newest)) return false;
+        clock_.set(*in.newest);
+        if (last_period() && !clock_.in_window(*in.newest)) return false;
     }
-    origin_ = in.origin;
-    dropped_ = in.dropped;
-    counts_ = in.counts;
+    placement_.origin = in.origin;
+    clock_.dropped = in.dropped;
+    clock_.counts = in.counts;
     expired_ = in.expired;
     refused_ = in.refused;
-    count_ = in.count;
-    cost_ = in.cost;
-    lifetime_cost_ = in.ever;
-    spent_ = in.spent;
-    spent_at_ = in.spent_at;
-    if (fading() && !(std::isfinite(spent_) && std::isfinite(spent_at_))) return false;
-    for (std::size_t i = 0; i < in.bases.size(); ++i) groups_[i].base = in.bases[i];
+    placement_.count = in.count;
+    if (!account_.take(in) && fading()) return false;
+    for (std::size_t i = 0; i < in.bases.size(); ++i) placement_.groups()[i].base = in.bases[i];
     entries_.reserve(in.rows(), in.known());
     if (!in.firsts.empty()) entries_.reserve_amount({2, 0, 0});
     if (!in.as_of.empty()) entries_.reserve_as_of();
@@ -319,7 +311,7 @@ void Memory<Tree>::take_lines(const MemoryColumns& in) {
             return std::tuple(in.places[a], a) < std::tuple(in.places[b], b);
         });
         for (const std::uint32_t at : order)
-            if (entries_[at].state == EntryState::held) enter_line(at);
+            if (entries_[at].state == EntryState::held) clock_.enter_window(entries_, at);
     }
     if (!last_period() && !settings_.time_to_live && !settings_.maturity && !settings_.correctable)
         return;
@@ -329,9 +321,10 @@ void Memory<Tree>::take_lines(const MemoryColumns& in) {
         return !in.turns.empty() && in.turns[a] != in.turns[b] ? in.turns[a] < in.turns[b] : a < b;
     });
     for (const std::uint32_t at : order) {
-        if (last_period() && entries_[at].state == EntryState::held) enter_line(at);
+        if (last_period() && entries_[at].state == EntryState::held)
+            clock_.enter_window(entries_, at);
         if (entries_[at].timed && (entries_[at].labelled || entries_[at].state == EntryState::open))
-            line_up(at);
+            clock_.line_up(entries_, at);
     }
 }
 
@@ -340,9 +333,9 @@ template <class Tree>
 bool Memory<Tree>::fill_trees() {
     std::vector<HeldRows> of_groups;
     if (!held_rows(of_groups)) return false;
-    for (std::size_t of = 0; of < groups_.size(); ++of) {
+    for (std::size_t of = 0; of < placement_.groups().size(); ++of) {
         HeldRows& own = of_groups[of];
-        HeldSamples<Tree>& held = *groups_[of].held;
+        HeldSamples<Tree>& held = *placement_.groups()[of].held;
         if (held.add_many(own.rows, own.bits) != Refusal::none) return false;
     }
     return true;
@@ -356,10 +349,10 @@ bool Memory<Tree>::restore(const MemoryColumns& in, bool empty) {
     const bool fills = last_n() || last_period() || (empty && settings_.keep == Keep::all);
     if (fills && !all_have_entries()) return false;
     std::vector<HeldSamples<Tree>> trees;
-    Memory memory(*groups_[0].held, settings_, options_);
-    memory.groups_ = groups_;
-    if (fills) trees.reserve(groups_.size());
-    for (Group& group : memory.groups_) {
+    Memory memory(*placement_.groups()[0].held, settings_, options_);
+    memory.placement_.groups() = placement_.groups();
+    if (fills) trees.reserve(placement_.groups().size());
+    for (Group& group : memory.placement_.groups()) {
         if (!fills) break;
         if (group.held->samples() != 0) return false;
         trees.push_back(group.held->copy());
@@ -369,7 +362,7 @@ bool Memory<Tree>::restore(const MemoryColumns& in, bool empty) {
     if (fills && !memory.fill_trees()) return false;
     // What entries are by themselves was looked at; now whether trees and sums are theirs.
     if (last_n() && memory.entries_.count(EntryState::held) > settings_.n) return false;
-    if (all_have_entries() && memory.cost_of_held() != memory.cost_) return false;
+    if (all_have_entries() && memory.cost_of_held() != memory.cost()) return false;
     if (settings_.keep == Keep::all && !fills &&
         !(all_have_entries() ? memory.trees_are_entries() : memory.trees_hold_entries()))
         return false;

@@ -2,7 +2,7 @@
 //
 // Entries that come up in the order of their times, whatever order they came in.
 //
-// add      O(1) for one that is not older than all before, else O(log n)
+// add      O(1) for one that is older than a few before at most, else O(log n)
 // first    O(1), and O(1) for each that was dropped since
 // memory   8 bytes each, 32 for those that come late
 //
@@ -48,6 +48,12 @@ public:
         head_ = (head_ + 1) & mask();
         --size_;
     }
+    // Push a value before the last `behind` ones.
+    void insert(std::size_t behind, const T& value) {
+        const std::size_t at = size_++ - behind;
+        for (std::size_t i = size_ - 1; i > at; --i) (*this)[i] = (*this)[i - 1];
+        (*this)[at] = value;
+    }
     template <class Keep>
     void keep_if(Keep&& keep) {
         std::size_t kept = 0;
@@ -85,17 +91,21 @@ public:
         if (late_.capacity() < late_.size() + more)
             late_.reserve(std::max(late_.size() + more, 2 * late_.capacity()));
     }
-    void add(const Time& time, const Place& place) {
+    template <class Entries>
+    void add(const Entries& entries, const Time& time, const Place& place) {
         // Where the line was emptied but some are late, those of the same time came before: the
         // last time stays.
         if (size() == 0 || last_ <= time) {
             last_ = time;
-            line_.push(place);
-        } else {
-            late_.push_back({time, place, ++added_});
-            std::push_heap(late_.begin(), late_.end());
-            if (time < head_.time) head_known_ = false;
+            return line_.push(place);
         }
+        if (time < head_.time) head_known_ = false;
+        if (late_.empty() || latest_late_ < time) {
+            if (insert(entries, time, place)) return;
+            latest_late_ = time;
+        }
+        late_.push_back({time, place, ++added_});
+        std::push_heap(late_.begin(), late_.end());
     }
 
     // The first entry, where its time is not after the edge; passes over what was dropped.
@@ -199,6 +209,20 @@ private:
         }
     };
 
+    // Put one into the line that comes up before a few others only; no late one has its time.
+    template <class Entries>
+    bool insert(const Entries& entries, const Time& time, const Place& place) {
+        constexpr std::size_t few = 16;
+        for (std::size_t behind = 0; behind < few; ++behind) {
+            const std::size_t left = line_.size() - behind;
+            if (left == 0 || (entries.turn(line_[left - 1].at) == line_[left - 1].turn &&
+                              entries.time(line_[left - 1].at) <= time)) {
+                line_.insert(behind, place);
+                return true;
+            }
+        }
+        return false;
+    }
     template <class Entries>
     LIMEN_INLINE void pass_over(const Entries& entries) {
         while (!line_.empty() && entries.turn(line_.front().at) != line_.front().turn) line_.pop();
@@ -235,7 +259,8 @@ private:
 
     Ring<Place> line_;
     std::vector<Late> late_;
-    Time last_{};  // of what was added to the line last
+    Time last_{};         // of what was added to the end of the line last
+    Time latest_late_{};  // of those that came late, while there are any
     // Found once for the look that sees it is too young and the one that takes it. It is known
     // until it is taken out or another one comes before it, and it may be dropped meanwhile.
     Head head_{};

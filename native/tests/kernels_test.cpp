@@ -40,6 +40,8 @@ struct Contender {
     int (*leaf_last)(const std::int64_t*, std::int64_t);
     int (*node_rank)(const double*, double);
     std::int64_t (*node_add)(std::int64_t*, std::int64_t*, int, std::int64_t, int);
+    std::int64_t (*node_add_two)(std::int64_t*, std::int64_t*, int, std::int64_t, int, std::int64_t,
+                                 int);
     int (*node_last)(const std::int64_t*, std::int64_t);
 };
 
@@ -57,7 +59,7 @@ const std::vector<Contender>& contenders() {
             with_kernels(isa, [&]<class K>(K) {
                 made.push_back({isa_name(isa), K::leaf_rank, K::leaf_add, K::leaf_open,
                                 K::leaf_close, K::leaf_last, K::node_rank, K::node_add,
-                                K::node_last});
+                                K::node_add_two, K::node_last});
             });
         return made;
     }();
@@ -434,6 +436,42 @@ TEST_CASE("a node shifts what follows a child and returns the best of the other 
                                    others,
                                note(kernels.name, seed, child, used));
                     CHECK_NOTE(expected == actual, note(kernels.name, seed, child, used));
+                }
+            }
+}
+
+TEST_CASE("a node shifts what follows two children as it does for one after the other") {
+    for (int round = 0; round < rounds; ++round)
+        for (int used = 2; used <= node_slots; ++used)
+            for (int one = 0; one < used; ++one) {
+                const auto seed =
+                    static_cast<std::uint64_t>((1000 * round + used) * node_slots + one);
+                Random random(seed);
+                const int other = static_cast<int>((one + 1 + random() % (used - 1)) % used);
+                Children start;
+                for (std::int64_t& number : start.guard) number = draw(random);
+                for (std::int64_t& number : start.behind) number = draw(random);
+                for (int i = 0; i < node_slots; ++i) {
+                    start.before[i] = i < used ? draw(random) : 0;
+                    start.best[i] = i < used ? draw(random) : lowest;
+                }
+                const std::int64_t deltas[] = {draw(random, limit / 2), draw(random, limit / 2)};
+                Children expected = start;
+                std::int64_t others = lowest;
+                for (int i = 0; i < used; ++i) {
+                    const std::int64_t more =
+                        (i > one ? deltas[0] : 0) + (i > other ? deltas[1] : 0);
+                    expected.before[i] += more;
+                    expected.best[i] += more;
+                    if (i != one && i != other) others = std::max(others, expected.best[i]);
+                }
+                for (const Contender& kernels : contenders()) {
+                    Children actual = start;
+
+                    CHECK_NOTE(kernels.node_add_two(actual.before, actual.best, one, deltas[0],
+                                                    other, deltas[1], used) == others,
+                               note(kernels.name, seed, one, used));
+                    CHECK_NOTE(expected == actual, note(kernels.name, seed, one, used));
                 }
             }
 }
