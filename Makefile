@@ -245,11 +245,15 @@ $(OUT)/$(1)/%.o: native/tests/%.cpp $(HEADERS)
 	@mkdir -p $$(@D)
 	@echo "$$@"
 	@$(2) $(CXXFLAGS) $(3) -c $$< -o $$@
+$(OUT)/$(1)/map_average.o: native/samples/map_average.cpp $(HEADERS)
+	@mkdir -p $$(@D)
+	@echo "$$@"
+	@$(2) $(CXXFLAGS) $(3) -c $$< -o $$@
 $(OUT)/$(1)/instances.o: native/instances.cpp $(HEADERS)
 	@mkdir -p $$(@D)
 	@echo "$$@"
 	@$(2) $(CXXFLAGS) $(3) -c $$< -o $$@
-$(OUT)/$(1)/%: $(OUT)/$(1)/%.o $(OUT)/$(1)/instances.o
+$(OUT)/$(1)/%: $(OUT)/$(1)/%.o $(OUT)/$(1)/instances.o $(OUT)/$(1)/map_average.o
 	@$(2) $(3) $$^ -o $$@
 endef
 $(eval $(call built,native,$(CXX),-O2 $(USUAL)))

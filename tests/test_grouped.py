@@ -729,9 +729,8 @@ def test_recommended_thresholds_are_those_of_the_same_arrays(
     grouped = Grouped(make(), at_least=at_least)
     times = {"times": range(3_000)} if isinstance(make(), LastPeriod) else {}
     grouped.update_many(groups, scores, labels, **times)
-    expected = limen.by_group(
-        groups, scores, labels, false_negative=3, at_least=at_least, shrink=True
-    )
+    known: Any = {"false_negative": 3, "scores_are": "ranks"}
+    expected = limen.by_group(groups, scores, labels, **known, at_least=at_least, shrink=True)
     found = grouped.recommended(**given)
 
     assert set(expected) == set(found)
@@ -746,8 +745,9 @@ def test_recommended_thresholds_of_weights_are_those_of_the_same_arrays() -> Non
     weights = np.random.default_rng(4).choice([0.5, 1, 2, 7], len(scores))
     grouped = Grouped(OnlineThreshold(false_negative=3), at_least=5)
     grouped.update_many(groups, scores, labels, weights)
+    known: Any = {"false_negative": 3, "scores_are": "ranks"}
     expected = limen.by_group(
-        groups, scores, labels, weights=weights, false_negative=3, at_least=5, shrink=True
+        groups, scores, labels, weights=weights, **known, at_least=5, shrink=True
     )
     found = grouped.recommended()
     for path in expected:
@@ -759,7 +759,9 @@ def test_recommended_thresholds_know_what_has_faded() -> None:
     grouped = Grouped(Fading(OnlineThreshold(), 100, by="time"))
     grouped.update_many(groups, scores, labels, times=range(400))
     weights = [2.0 ** ((at - 399) / 100) for at in range(400)]
-    expected = limen.by_group(groups, scores, labels, weights=weights, shrink=True)
+    expected = limen.by_group(
+        groups, scores, labels, weights=weights, shrink=True, scores_are="ranks"
+    )
     found = grouped.recommended()
     for path in expected:
         one, other = expected.recommendation(path), found.recommendation(path)

@@ -33,6 +33,7 @@ LAYERS = (
         "optimum",
         "review",
         "samples",
+        "score_kind",
         "times",
     ),
     # samples held, answers out

@@ -45,6 +45,7 @@ def expected(held: list[Sample], fp: int, fn: int) -> tuple[Any, ...]:
                 false_positive=fp,
                 false_negative=fn,
                 confidence=level,
+                scores_are="ranks",
             )
         except ValueError:
             return (None, (-math.inf, math.inf)) * 2
@@ -139,7 +140,8 @@ def test_more_scores_than_bins_give_the_same_bins() -> None:
     scores = np.round(random.normal(size=20_000), 4)
     labels = (random.random(20_000) < 1 / (1 + np.exp(-2 * scores))).astype(int)
     for fp, fn in COSTS:
-        wanted = limen.recommend(scores, labels, false_positive=fp, false_negative=fn)
+        given: Any = {"false_positive": fp, "false_negative": fn, "scores_are": "ranks"}
+        wanted = limen.recommend(scores, labels, **given)
         costs = {"false_positive": fp, "false_negative": fn}
         cut, calibrator = limen.OnlineThreshold(**costs), limen.OnlineCalibrator()
         cut.update_many(scores, labels)
@@ -233,6 +235,7 @@ def test_what_fades_is_worth_as_much_as_its_weights() -> None:
             [y for _, y, _ in samples],
             weights=weights,
             false_negative=2,
+            scores_are="ranks",
         )
         assert fading.recommended == told.threshold
         assert fading.interval() == told.interval

@@ -26,7 +26,8 @@ def test_every_line_says_what_whole_arrays_say() -> None:
     assert code == 0
     for line in lines:
         n = line["rows"]
-        told = limen.recommend(SCORES[:n], LABELS[:n], false_negative=5, current=0.9)
+        given = {"false_negative": 5, "current": 0.9, "scores_are": "ranks"}
+        told = limen.recommend(SCORES[:n], LABELS[:n], **given)
         assert line["recommended"] == told.threshold
         assert line["keep"] == told.keep
         assert [float(line["low"]), float(line["high"])] == list(told.interval)

@@ -17,6 +17,7 @@
 #include "bindings/refusals.hpp"
 #include "instances.hpp"
 #include "samples/class_grid.hpp"
+#include "samples/map_average.hpp"
 
 namespace limen::bindings {
 
@@ -207,6 +208,8 @@ public:
               std::int64_t loss_denominator, int leaf_capacity, int node_capacity)
         : Labelled({false_positive, false_negative}, unit_of(unit_numerator, unit_denominator),
                    LossScale{loss_numerator, loss_denominator}, leaf_capacity, node_capacity) {}
+
+    KeptMap map;
 };
 
 // Its weights are losses at costs of 1; what costs make of them is asked for later.
@@ -216,6 +219,8 @@ public:
                std::int64_t weight_numerator, std::int64_t weight_denominator, int leaf_capacity)
         : Labelled({1, 1}, unit_of(unit_numerator, unit_denominator),
                    LossScale{weight_numerator, weight_denominator}, leaf_capacity) {}
+
+    KeptMap map;
 };
 
 // A model of samples that cost anything on either side.

@@ -20,7 +20,25 @@ namespace limen::bindings {
 
 namespace {
 
+// What scores are, by the name that users give it; "auto" is for whole arrays.
+ScoreKind kind_of(nb::handle name) {
+    if (nb::str("probabilities").equal(name)) return ScoreKind::probabilities;
+    return nb::str("raw").equal(name) ? ScoreKind::raw : ScoreKind::ranks;
+}
+
+const char* name_of(ScoreKind kind) {
+    if (kind == ScoreKind::probabilities) return "probabilities";
+    return kind == ScoreKind::raw ? "raw" : "ranks";
+}
+
 // ---- of a model ----
+
+template <class T>
+ScoreScale scale_of(const T& model) {
+    ScoreScale scale{ScoreKind::ranks, model.direction.lower_is_positive()};
+    if (model.given.contains("scores")) scale.kind = kind_of(model.given["scores"]);
+    return scale;
+}
 
 // What to answer, or how many samples of one weight those of label 0 and of label 1 are worth,
 // where they are too few.
@@ -30,19 +48,20 @@ struct Sure {
     double worth[2] = {0, 0};
 };
 
-// `ask` is given the cuts of a model while it is locked.
+// `ask` is given the cuts of a model while it is locked, what its scores are and the map it keeps.
 template <class T, class Ask>
 auto asked(T& model, const WholeCosts& costs, double least, Ask&& ask) {
+    const ScoreScale scale = scale_of(model);
     ObjectLock::Guard guard(model.lock);
     return seen(model.held, costs, [&](const auto& parts, const auto& best) {
         const NearCuts cuts(parts, costs, best);
-        Sure<decltype(ask(cuts))> found;
+        Sure<decltype(ask(cuts, scale, model.map))> found;
         bool enough = true;
         for (int label : {0, 1}) {
             found.worth[label] = cuts.effective_of(label);
             enough &= found.worth[label] >= least;
         }
-        if (enough) found.answer = ask(cuts);
+        if (enough) found.answer = ask(cuts, scale, model.map);
         return found;
     });
 }
@@ -61,7 +80,9 @@ auto asked(nb::handle model, std::int64_t false_positive, std::int64_t false_neg
 Any recommended(nb::handle model, std::int64_t false_positive, std::int64_t false_negative,
                 double least) {
     const auto found = asked(model, false_positive, false_negative, least,
-                             [](const auto& cuts) { return threshold_of(cuts.recommended()); });
+                             [](const auto& cuts, const auto& scale, auto& map) {
+                                 return cuts.recommended(scale, map);
+                             });
     if (found.answer) return nb::float_(*found.answer);
     return nb::make_tuple(found.worth[0], found.worth[1]);
 }
@@ -69,23 +90,35 @@ Any recommended(nb::handle model, std::int64_t false_positive, std::int64_t fals
 // Three numbers where there are too few samples, to distinguish them from an interval.
 nb::tuple interval(nb::handle model, std::int64_t false_positive, std::int64_t false_negative,
                    double least, double reach) {
-    const auto found = asked(model, false_positive, false_negative, least, [=](const auto& cuts) {
-        const auto [low, high] = cuts.ends(reach);
-        return std::pair(threshold_of(low), threshold_of(high));
-    });
+    const auto found =
+        asked(model, false_positive, false_negative, least, [=](const auto& cuts, auto&&...) {
+            const auto [low, high] = cuts.ends(reach);
+            return std::pair(threshold_of(low), threshold_of(high));
+        });
     if (found.answer) return nb::make_tuple(found.answer->first, found.answer->second);
     return nb::make_tuple(found.worth[0], found.worth[1], nb::none());
 }
 
 Any keeps(nb::handle model, std::int64_t false_positive, std::int64_t false_negative, double least,
           double reach, double threshold) {
-    const auto found = asked(model, false_positive, false_negative, least,
-                             [=](const auto& cuts) { return cuts.keeps(threshold, reach); });
+    const auto found =
+        asked(model, false_positive, false_negative, least,
+              [=](const auto& cuts, auto&&...) { return cuts.keeps(threshold, reach); });
     if (found.answer) return nb::bool_(*found.answer);
     return nb::make_tuple(found.worth[0], found.worth[1]);
 }
 
 // ---- of whole arrays ----
+
+// What the scores of arrays are; automatic where the scores are to say it.
+struct Scores {
+    ScoreKind kind;
+    bool lower_is_positive, automatic;
+
+    Scores(nb::handle name, bool lower_is_positive)
+        : kind(kind_of(name)), lower_is_positive(lower_is_positive),
+          automatic(nb::str("auto").equal(name)) {}
+};
 
 // Arrays in order of score at some costs, and their cheapest cut. Nothing ever changes, so there is
 // no lock.
@@ -94,11 +127,23 @@ struct RankedArrays {
 
     Either held;
     WholeCosts costs;
+    ScoreScale scale;
     std::size_t best;
 
-    RankedArrays(Either&& given, const WholeCosts& at)
-        : held(std::move(given)), costs(at),
-          best(std::visit([](const auto& samples) { return samples.parts().best(); }, held)) {}
+    RankedArrays(Either&& given, const WholeCosts& at, const Scores& scores)
+        : held(std::move(given)), costs(at), scale{scores.kind, scores.lower_is_positive},
+          best(std::visit([](const auto& samples) { return samples.parts().best(); }, held)) {
+        if (scores.automatic) scale.kind = seems();
+    }
+
+    // Probabilities where all scores could be; one score alone says nothing.
+    ScoreKind seems() const {
+        const auto& scores = std::visit(
+            [](const auto& samples) -> auto& { return samples.parts().scores(); }, held);
+        const bool inside = scores.size() > 1 && scale.chance(scores.front()) >= 0 &&
+                            scale.chance(scores.back()) <= 1;
+        return inside ? ScoreKind::probabilities : ScoreKind::raw;
+    }
 
     // Let `look` see the samples, without the interpreter.
     template <class Look>
@@ -116,8 +161,10 @@ struct RankedArrays {
 };
 
 void rank(RankedArrays* self, Array<double> scores, Array<std::uint8_t> labels, nb::object weights,
-          std::int64_t false_positive, std::int64_t false_negative) {
+          std::int64_t false_positive, std::int64_t false_negative, nb::str kind,
+          bool lower_is_positive) {
     const WholeCosts costs{false_positive, false_negative};
+    const Scores are(kind, lower_is_positive);
     const OwnedColumn owned(weights, "weights");
     const std::size_t n = scores.shape(0);
     Trouble trouble;
@@ -125,13 +172,13 @@ void rank(RankedArrays* self, Array<double> scores, Array<std::uint8_t> labels, 
         nb::gil_scoped_release released;
         if (owned.column.ones())
             if (auto given = labelled_scores(scores.data(), labels.data(), n))
-                return RankedArrays(Ranked<Counts>(*given, costs), costs);
+                return RankedArrays(Ranked<Counts>(*given, costs), costs, are);
         int bits = 0;
         std::vector<SignedRow> rows;
         trouble = labelled_rows(scores.data(), labels.data(), n, owned.column, {1, 1},
                                 Measure(Unit{}), bits, rows);
         if (trouble) return {};
-        return RankedArrays(Ranked<RankedSums>(std::move(rows), costs), costs);
+        return RankedArrays(Ranked<RankedSums>(std::move(rows), costs), costs, are);
     };
     std::optional<RankedArrays> made = make();
     if (trouble) refuse(trouble, Unit{}, "");
@@ -140,10 +187,11 @@ void rank(RankedArrays* self, Array<double> scores, Array<std::uint8_t> labels, 
 
 // Scores in ascending order, and how many samples of each label have them.
 RankedArrays rank_counted(Array<double> scores, Array<std::int64_t> ones, Array<std::int64_t> zeros,
-                          std::int64_t false_positive, std::int64_t false_negative) {
+                          std::int64_t false_positive, std::int64_t false_negative, nb::str kind,
+                          bool lower_is_positive) {
     const WholeCosts costs{false_positive, false_negative};
-    return {Ranked<Counts>(scores.data(), ones.data(), zeros.data(), scores.shape(0), costs),
-            costs};
+    return {Ranked<Counts>(scores.data(), ones.data(), zeros.data(), scores.shape(0), costs), costs,
+            Scores(kind, lower_is_positive)};
 }
 
 // Of label 0 and label 1: how many samples there are, and how many of one weight would be worth as
@@ -169,9 +217,10 @@ nb::typed<nb::tuple, double, double, double, double> recommend(const RankedArray
     struct Answer {
         double threshold, low, high, regret;
     };
-    const Answer found = self.asked([=](const auto& cuts, const auto&) {
+    const Answer found = self.asked([&](const auto& cuts, const auto&) {
+        KeptMap map;
         const auto [low, high] = cuts.ends(reach);
-        return Answer{threshold_of(cuts.recommended()), threshold_of(low), threshold_of(high),
+        return Answer{cuts.recommended(self.scale, map), threshold_of(low), threshold_of(high),
                       cuts.regret()};
     });
     return nb::make_tuple(found.threshold, found.low, found.high, found.regret);
@@ -207,7 +256,8 @@ nb::typed<nb::list, nb::typed<nb::tuple, WrongRows, WrongRows>> cross_fit(const 
         for (std::int64_t fold = 0; fold < folds; ++fold)
             found.push_back(tested(samples, self.costs, fold, folds, [&](const auto& others) {
                 const NearCuts cuts(others, self.costs, others.below()[others.best()]);
-                return threshold_of(cuts.recommended());
+                KeptMap map;
+                return cuts.recommended(self.scale, map);
             }));
     });
     const auto shown = [](const Wrong& wrong) {
@@ -243,19 +293,23 @@ nb::tuple ranked_state(const RankedArrays& self) {
         even ? nb::cast(array_of(std::move(ones))) : nb::cast(array_of(std::move(labels)));
     return nb::make_tuple(array_of(std::move(scores)), second,
                           array_of(even ? std::move(zeros) : std::move(weights)),
-                          self.costs.false_positive, self.costs.false_negative);
+                          self.costs.false_positive, self.costs.false_negative,
+                          name_of(self.scale.kind), self.scale.lower_is_positive);
 }
 
 void restore_ranked(RankedArrays* self, nb::tuple state) {
     const auto scores = nb::cast<Array<double>>(state[0]);
     const auto positive = nb::cast<std::int64_t>(state[3]);
     const auto negative = nb::cast<std::int64_t>(state[4]);
+    const auto kind = nb::cast<nb::str>(state[5]);
+    const auto lower_is_positive = nb::cast<bool>(state[6]);
     Array<std::uint8_t> labels;
     if (nb::try_cast(state[1], labels, false))
-        return rank(self, scores, labels, state[2], positive, negative);
+        return rank(self, scores, labels, state[2], positive, negative, kind, lower_is_positive);
     const auto ones = nb::cast<Array<std::int64_t>>(state[1]);
     const auto zeros = nb::cast<Array<std::int64_t>>(state[2]);
-    new (self) RankedArrays(rank_counted(scores, ones, zeros, positive, negative));
+    new (self) RankedArrays(
+        rank_counted(scores, ones, zeros, positive, negative, kind, lower_is_positive));
 }
 
 }  // namespace
@@ -265,8 +319,10 @@ void bind_recommended(nb::module_& module) {
     module.def("interval", &interval);
     module.def("keeps", &keeps);
     nb::class_<RankedArrays>(module, "Ranked")
-        .def("__init__", &rank, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
+        .def("__init__", &rank, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg())
         .def_static("counted", &rank_counted)
+        .def_prop_ro("kind", [](const RankedArrays& self) { return name_of(self.scale.kind); })
         .def("worth", &worth_of)
         .def("recommend", &recommend)
         .def("keeps", &ranked_keeps)

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "core/cut.hpp"
@@ -27,10 +26,27 @@ struct WeighedGap {
     double below = 0, lower_middle = 0, upper_middle = 0;
 };
 
+// What scores are. Where lower ones mean positive, the core has a score s as -s; as a probability
+// it is that of label 0.
+struct ScoreScale {
+    ScoreKind kind = ScoreKind::ranks;
+    bool lower_is_positive = false;
+
+    // The chance of label 1 that a score says, and back.
+    double chance(double score) const { return lower_is_positive ? 1 + score : score; }
+    double score(double chance) const { return lower_is_positive ? chance - 1 : chance; }
+    WeighedGap chances(WeighedGap gap) const {
+        gap.cut.lower = chance(gap.cut.lower);
+        gap.cut.upper = chance(gap.cut.upper);
+        return gap;
+    }
+};
+
 class MapDecision {
 public:
-    MapDecision(AveragedMap map, double false_positive, double false_negative)
-        : map_(std::move(map)), odds_(portable::log(false_positive / false_negative)) {
+    // Looks at the map, which has to live as long.
+    MapDecision(const AveragedMap& map, double false_positive, double false_negative)
+        : map_(map), odds_(portable::log(false_positive / false_negative)) {
         const auto& bins = map_.bins();
         const double chance = false_positive / (false_positive + false_negative);
         double below = 0, cost = 0, least = 0, all = 0;
@@ -116,7 +132,7 @@ private:
         return odds[i - 1] + share * (odds[i] - odds[i - 1]);
     }
 
-    AveragedMap map_;
+    const AveragedMap& map_;
     double odds_;  // above which it pays to answer 1
     std::vector<double> middle_;
     std::size_t cut_ = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which cuts the samples do not distinguish from the best one, and the one to recommend: of these
-// the one nearest to where a model of ranks would cut.
+// the one nearest to where averaged calibration maps would cut.
 //
-// ends, recommended  O(log n) where the loss is not flat: a part is left out where even its
-//                    cheapest cut costs too much for its farthest
-// rank_bins          as in rank_bins.hpp
+// ends           O(log n) where the loss is not flat: a part is left out where even its cheapest
+//                cut costs too much for its farthest
+// recommended    the same besides 192 bins, O(192 log n), and the maps over them
 //
 // A cut is within reach of the best when it costs at most `reach` standard errors more. Near the
 // minimum the scale of the loss cancels, so that the reach of a confidence is one number for all
@@ -22,9 +22,10 @@
 #include <utility>
 
 #include "core/cut.hpp"
+#include "samples/map_average.hpp"
+#include "samples/map_decision.hpp"
 #include "samples/parts.hpp"
-#include "samples/rank_bins.hpp"
-#include "samples/rank_model.hpp"
+#include "samples/score_bins.hpp"
 
 namespace limen {
 
@@ -57,7 +58,7 @@ public:
     // The lowest and the highest cut within reach of the best one.
     std::pair<Gap, Gap> ends(double reach) const {
         const auto [low, high] = found_ends(reach);
-        return {gap(low), gap(high)};
+        return {gap(low).cut, gap(high).cut};
     }
     // Whether a threshold lies between them: it answers as one of these cuts or one between.
     bool keeps(double threshold, double reach) const {
@@ -82,37 +83,42 @@ public:
         return 0.24 * std::sqrt(costs * squares) / real(whole_.to.weight());
     }
 
-    // Of the cuts within reach the one nearest to where the model of ranks would cut; of two as
-    // near the cheaper, then the lower. The reach is 0.75 up to 300 samples and slowly less beyond,
-    // so that the answer becomes the exact optimum as samples come in.
-    Gap recommended() const {
-        const double samples = effective_samples(), weight = real(whole_.to.weight());
-        const double reach = 0.75 * std::min(1.0, std::pow(300 / samples, 0.25));
-        const RankModel model = fit_ranks(rank_bins());
-        const double goal = weight * model.share_below(positive_, negative_);
+    // Of the cuts within reach the one nearest to where the maps would cut; of two as near the
+    // cheaper, then the lower. The reach is 2 up to 300 samples, of ranks 0.75, and slowly less
+    // beyond, so that the answer becomes the exact optimum as samples come in. Inside its gap, the
+    // threshold lies where the maps say that it begins to pay to answer 1, if they know what scores
+    // mean that nobody has seen.
+    double recommended(const ScoreScale& scale, KeptMap& kept) const {
+        const auto& counted = parts_.counts();
+        const BinnedScores binned(counted);
+        const AveragedMap& map = averaged(binned, scale, kept);
+        const double reach = (map.kind() == ScoreKind::ranks ? 0.75 : 2) *
+                             std::min(1.0, std::sqrt(std::sqrt(300 / effective_samples())));
+        const MapDecision decision(map, positive_, negative_);
+        const double goal =
+            binned.is_whole() ? decision.below_cut() : binned.below_middle(decision.rank_of_cut());
         Found over, under;
         const bool none = near({}, reach);  // the cut below all scores
         const bool up =
-            (goal <= 0 && none && take({}, 0, over)) || lowest(whole_, goal, reach, over);
-        const bool down = highest(whole_, goal, reach, under) || (none && take({}, 0, under));
-        if (!up) return gap(under);
-        if (!down) return gap(over);
-        const double above = std::fabs(real(over.sums.weight()) - goal);
-        const double below = std::fabs(real(under.sums.weight()) - goal);
-        const double nearest = std::min(above, below) + 1e-9 * weight / samples;
-        if (above > nearest) return gap(under);
-        if (below > nearest) return gap(over);
-        return gap(costs_.between(under.sums, over.sums) < 0 ? over : under);
+            (goal <= 0 && none && take_lowest(over)) || lowest(whole_, goal, reach, over);
+        const bool down = highest(whole_, goal, reach, under) || (none && take_lowest(under));
+        const WeighedGap chosen = gap(!up ? under : !down ? over : nearer(under, over, goal));
+        if (map.kind() != ScoreKind::probabilities) return threshold_of(chosen.cut);
+        const double found = scale.score(decision.inside(scale.chances(chosen)));
+        const bool inside = (!chosen.cut.has_lower || found > chosen.cut.lower) &&
+                            (!chosen.cut.has_upper || found <= chosen.cut.upper);
+        return inside ? found : threshold_of(chosen.cut);
     }
 
-    // The weights of both labels in bins of ascending score, in samples of one weight.
-    RankBins rank_bins() const {
-        return BinnedParts(parts_.counts()).bins(effective_samples() / real(whole_.to.weight()));
+    // The maps of the samples.
+    const AveragedMap& averaged(const ScoreScale& scale, KeptMap& kept) const {
+        const auto& counted = parts_.counts();
+        return averaged(BinnedScores(counted), scale, kept);
     }
 
 private:
     struct Found {
-        Sums sums;
+        Sums sums, before;  // below the cut, and below the score under it
         double lower = 0;
         bool has_lower = false;
     };
@@ -122,8 +128,8 @@ private:
     std::pair<Found, Found> found_ends(double reach) const {
         Found low, high;
         const double all = real(whole_.to.weight());
-        if (!near({}, reach) || !take({}, 0, low)) lowest(whole_, 0, reach, low);
-        if (!highest(whole_, all, reach, high)) take({}, 0, high);
+        if (!near({}, reach) || !take_lowest(low)) lowest(whole_, 0, reach, low);
+        if (!highest(whole_, all, reach, high)) take_lowest(high);
         return {low, high};
     }
 
@@ -145,12 +151,14 @@ private:
                reach * std::max(error(part.from), error(part.to));
     }
 
-    static bool take(const Sums& sums, double lower, Found& found) {
-        found = {sums, lower, sums.weight() > 0};
+    // The cut below all scores.
+    static bool take_lowest(Found& found) {
+        found = {};
         return true;
     }
     bool take(const Part& leaf, int k, const Sums& sums, Found& found) const {
-        return take(sums, parts_.score(leaf, k - 1), found);
+        found = {sums, parts_.at(leaf, k - 1), parts_.score(leaf, k - 1), true};
+        return true;
     }
 
     // The lowest cut of a part within reach that has at least so much weight below it.
@@ -189,17 +197,30 @@ private:
         return false;
     }
 
-    Gap gap(const Found& found) const {
-        Gap cut;
-        cut.has_lower = found.has_lower;
-        cut.lower = found.lower;
-        cut.has_upper = found.sums.weight() < whole_.to.weight();
-        if (cut.has_upper) cut.upper = score_above(found.sums.weight());
-        return cut;
+    // Of two cuts the one whose weight below is nearer to the goal; of two as near the cheaper.
+    const Found& nearer(const Found& under, const Found& over, double goal) const {
+        const double above = std::fabs(real(over.sums.weight()) - goal);
+        const double below = std::fabs(real(under.sums.weight()) - goal);
+        const double slack = 1e-9 * real(whole_.to.weight()) / effective_samples();
+        const double nearest = std::min(above, below) + slack;
+        if (above > nearest) return under;
+        if (below > nearest) return over;
+        return costs_.between(under.sums, over.sums) < 0 ? over : under;
+    }
+
+    WeighedGap gap(const Found& found) const {
+        WeighedGap gap;
+        gap.below = real(found.sums.weight());
+        gap.cut.has_lower = found.has_lower;
+        gap.cut.lower = found.lower;
+        gap.lower_middle = (real(found.before.weight()) + gap.below) / 2;
+        gap.cut.has_upper = found.sums.weight() < whole_.to.weight();
+        if (gap.cut.has_upper) find_above(found.sums.weight(), gap);
+        return gap;
     }
 
     // The first score above a cut with so much weight below it.
-    double score_above(std::int64_t weight) const {
+    void find_above(std::int64_t weight, WeighedGap& gap) const {
         Part part = whole_, inside[Parts::most];
         while (!parts_.is_leaf(part)) {
             const int n = parts_.split(part, inside);
@@ -215,7 +236,32 @@ private:
             else
                 high = middle - 1;
         }
-        return parts_.score(part, low);
+        gap.cut.upper = parts_.score(part, low);
+        gap.upper_middle = real(weight + parts_.at(part, low + 1).weight()) / 2;
+    }
+
+    template <class Binned>
+    const AveragedMap& averaged(const Binned& binned, const ScoreScale& scale,
+                                KeptMap& kept) const {
+        ScoreBins bins = binned.bins();
+        bins.worth = effective_samples() / real(whole_.to.weight());
+        bins.kind = scale.kind;
+        if (scale.kind == ScoreKind::probabilities)
+            for (auto& bin : bins.bins) bin.score = scale.chance(bin.score);
+        if (scale.kind == ScoreKind::raw) measure(binned, bins);
+        return kept.of(std::move(bins));
+    }
+
+    // Where the middle of raw scores lies and how wide it is, by which they are measured. Where
+    // that is not finite, nothing but the order of the scores is used.
+    template <class Binned>
+    static void measure(const Binned& binned, ScoreBins& bins) {
+        const std::vector<double> at = binned.quantiles({0.16, 0.5, 0.84});
+        bins.middle = at[1];
+        bins.half = (at[2] - at[0]) / 2;
+        if (!(bins.half > 0)) bins.half = (bins.bins.back().score - bins.bins.front().score) / 2;
+        if (!(bins.half > 0)) bins.half = 1;
+        if (!std::isfinite(bins.middle) || !std::isfinite(bins.half)) bins.kind = ScoreKind::ranks;
     }
 
     const Parts& parts_;

@@ -15,11 +15,11 @@
 
 #include "core/portable_math.hpp"
 #include "samples/map_average.hpp"
-#include "samples/rank_model.hpp"
 
 namespace limen {
 
-// Parts are those of parts.hpp, of which only the sums of weights are asked for.
+// Parts are those of parts.hpp, of which only the sums of weights are asked for; they have to live as
+// long.
 template <class Parts>
 class BinnedScores {
 public:
@@ -28,6 +28,7 @@ public:
 
     static constexpr std::size_t most_bins = 192;
 
+    explicit BinnedScores(Parts&&) = delete;
     explicit BinnedScores(const Parts& parts) : parts_(parts), whole_(parts.whole()) {}
 
     // Whether each score has a bin of its own.
@@ -113,8 +114,8 @@ private:
         const double least = real(parts_.at(first, 1).weight());
         const double most =
             real(whole_.to.weight() + parts_.at(last, parts_.scores(last) - 1).weight());
-        const double low = normal_quantile(least / (2 * weight));
-        const double high = normal_quantile(std::min(most / (2 * weight), 1 - 1e-16));
+        const double low = portable::normal_quantile(least / (2 * weight));
+        const double high = portable::normal_quantile(std::min(most / (2 * weight), 1 - 1e-16));
         std::vector<double> found;
         for (int i = 1; i < half; ++i) {
             found.push_back(2 * weight * i / half);

@@ -228,8 +228,9 @@ TEST_CASE("a map does not depend on where the search begins") {
 TEST_CASE("a place at a bin has the log odds of the bin") {
     Random random{std::mt19937(4)};
     for (const ScoreKind kind : {ScoreKind::probabilities, ScoreKind::raw, ScoreKind::ranks}) {
-        const ScoreBins given = drawn_bins(random, kind == ScoreKind::probabilities);
-        const AveragedMap map(given, kind);
+        ScoreBins given = drawn_bins(random, kind == ScoreKind::probabilities);
+        given.kind = kind;
+        const AveragedMap map(given);
         std::vector<ScorePlace> places;
         std::vector<double> expected;
         double below = 0;
@@ -248,9 +249,9 @@ TEST_CASE("a place at a bin has the log odds of the bin") {
 TEST_CASE("maps of ranks see no scale") {
     Random random{std::mt19937(5)};
     ScoreBins given = drawn_bins(random, false);
-    const AveragedMap before(given, ScoreKind::ranks);
+    const AveragedMap before(given);
     for (auto& bin : given.bins) bin.score = std::exp(bin.score) * 1e6;
-    CHECK(AveragedMap(given, ScoreKind::ranks).log_odds() == before.log_odds());
+    CHECK(AveragedMap(given).log_odds() == before.log_odds());
 }
 
 TEST_CASE("scores that are probabilities are taken as they are, and others are not") {
@@ -260,8 +261,9 @@ TEST_CASE("scores that are probabilities are taken as they are, and others are n
         calibrated.bins.push_back({20 * score, 20 * (1 - score), score});
         reversed.bins.push_back({20 * (1 - score), 20 * score, score});
     }
-    const AveragedMap close(calibrated, ScoreKind::probabilities);
-    const AveragedMap far(reversed, ScoreKind::probabilities);
+    calibrated.kind = reversed.kind = ScoreKind::probabilities;
+    const AveragedMap close(calibrated);
+    const AveragedMap far(reversed);
     CHECK(close.shares()[0] + close.shares()[1] > 0.5);
     CHECK(far.shares()[0] + far.shares()[1] < 1e-6);
     CHECK(std::fabs(close.log_odds()[24]) < 0.05);

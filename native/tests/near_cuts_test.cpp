@@ -87,29 +87,24 @@ public:
         const double weight = static_cast<double>(all.weight());
         return weight * weight / (all.ones_squared() + all.zeros_squared());
     }
-    // Each score belongs to the bin that the middle of its weight falls into.
-    RankBins bins() const {
-        const double all = static_cast<double>(places_.back().sums.weight());
-        const double share = worth() / all;
-        std::map<std::size_t, WeightSums> bins;
-        for (std::size_t i = 1; i < places_.size(); ++i) {
-            const double twice =
-                static_cast<double>(places_[i - 1].sums.weight() + places_[i].sums.weight());
-            std::size_t bin = i;
-            if (places_.size() - 1 > 1024)
-                for (bin = 0; bin < 1023 && twice >= double(bin + 1) * (2 * all / 1024);) ++bin;
-            bins[bin] = bins[bin] + (places_[i].sums - places_[i - 1].sums);
-        }
-        RankBins made;
-        for (const auto& [bin, own] : bins)
-            made.add(static_cast<double>(own.ones) * share, static_cast<double>(own.zeros) * share);
-        return made;
-    }
-    Gap recommended() const {
+    // Of the cuts within reach the one nearest to where the map would cut; bins and maps have tests
+    // of their own.
+    Gap recommended(const AveragedMap& map) const {
         const double weight = static_cast<double>(places_.back().sums.weight());
         const double reach = 0.75 * std::min(1.0, std::pow(300 / worth(), 0.25));
-        const double goal = weight * fit_ranks(bins()).share_below(double(costs_.false_positive),
-                                                                   double(costs_.false_negative));
+        const MapDecision decision(map, double(costs_.false_positive),
+                                   double(costs_.false_negative));
+        double goal = decision.below_cut();
+        if (places_.size() - 1 > map.bins().size()) {
+            goal = weight;
+            for (std::size_t i = 1; i < places_.size(); ++i) {
+                const double before = static_cast<double>(places_[i - 1].sums.weight());
+                const double after = static_cast<double>(places_[i].sums.weight());
+                if (before + after < 2 * decision.rank_of_cut()) continue;
+                goal = before;
+                break;
+            }
+        }
         double nearest = inf;
         const auto away = [&](const Place& place) {
             return std::fabs(static_cast<double>(place.sums.weight()) - goal);
@@ -134,6 +129,21 @@ bool same(const Gap& a, const Gap& b) {
            (!a.has_lower || a.lower == b.lower) && (!a.has_upper || a.upper == b.upper);
 }
 
+bool same_bits(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// A map that was kept gives the same answer as one that is made again, whatever scores are.
+template <class Cuts>
+void check_kinds(const Cuts& cuts, const std::string& note) {
+    for (const ScoreKind kind : {ScoreKind::probabilities, ScoreKind::raw})
+        for (const bool lower_is_positive : {false, true}) {
+            const ScoreScale scale{kind, lower_is_positive};
+            KeptMap kept, fresh;
+            const double first = cuts.recommended(scale, kept);
+            CHECK_NOTE(same_bits(cuts.recommended(scale, kept), first), note);
+            CHECK_NOTE(same_bits(cuts.recommended(scale, fresh), first), note);
+        }
+}
+
 template <class Parts, class Best>
 void check_cuts(const Parts& parts, const WholeCosts& costs, const Best& best,
                 const Definition& wanted, const std::string& note) {
@@ -143,9 +153,14 @@ void check_cuts(const Parts& parts, const WholeCosts& costs, const Best& best,
         const auto found = cuts.ends(reach), ends = wanted.ends(reach);
         CHECK_NOTE(same(found.first, ends.first) && same(found.second, ends.second), note);
     }
-    const RankBins bins = cuts.rank_bins(), by_hand = wanted.bins();
-    CHECK_NOTE(bins.ones == by_hand.ones && bins.zeros == by_hand.zeros, note);
-    CHECK_NOTE(same(cuts.recommended(), wanted.recommended()), note);
+    KeptMap kept;
+    const ScoreScale ranks;
+    const Gap chosen = wanted.recommended(cuts.averaged(ranks, kept));
+    const double threshold = cuts.recommended(ranks, kept);
+    CHECK_NOTE(threshold == threshold_of(chosen) || std::isnan(threshold_of(chosen)), note);
+    KeptMap other;
+    CHECK_NOTE(same_bits(cuts.recommended(ranks, other), threshold), note);
+    if (wanted.places().size() % 8 == 0) check_kinds(cuts, note);
 }
 
 // The same samples as arrays in order of score.

@@ -60,8 +60,8 @@ std::vector<int> bin_of_each(const Drawn& given) {
         middle.push_back(2 * below + own);
         below += own;
     }
-    const double low = normal_quantile(middle.front() / (2 * all));
-    const double high = normal_quantile(middle.back() / (2 * all));
+    const double low = portable::normal_quantile(middle.front() / (2 * all));
+    const double high = portable::normal_quantile(middle.back() / (2 * all));
     std::vector<double> edges;
     for (int i = 1; i < half; ++i) {
         edges.push_back(2 * all * i / half);
@@ -155,7 +155,8 @@ TEST_CASE("a tree has the bins of the array") {
 TEST_CASE("maps cut where the chance of label 1 crosses the ratio of the costs") {
     ScoreBins calibrated;
     for (int i = 1; i < 100; ++i) calibrated.bins.push_back({2.0 * i, 2.0 * (100 - i), i / 100.0});
-    const AveragedMap map(calibrated, ScoreKind::probabilities);
+    calibrated.kind = ScoreKind::probabilities;
+    const AveragedMap map(calibrated);
     for (const double ratio : {0.05, 0.25, 1.0, 4.0, 20.0}) {
         const MapDecision decision(map, ratio, 1);
         const double score = decision.below_cut() / 200;  // each score has 200 samples
@@ -167,7 +168,8 @@ TEST_CASE("inside a gap the threshold lies where the maps cross, and never outsi
     ScoreBins calibrated;
     for (const int percent : {5, 10, 90, 95})
         calibrated.bins.push_back({1.0 * percent, 100.0 - percent, percent / 100.0});
-    const AveragedMap map(calibrated, ScoreKind::probabilities);
+    calibrated.kind = ScoreKind::probabilities;
+    const AveragedMap map(calibrated);
     WeighedGap gap;
     gap.cut.has_lower = gap.cut.has_upper = true;
     gap.cut.lower = 0.1;

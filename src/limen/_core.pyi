@@ -508,6 +508,8 @@ class Ranked:
         arg2: object | None,
         arg3: int,
         arg4: int,
+        arg5: str,
+        arg6: bool,
         /,
     ) -> None: ...
     @staticmethod
@@ -517,8 +519,12 @@ class Ranked:
         arg2: NDArray[numpy.int64],
         arg3: int,
         arg4: int,
+        arg5: str,
+        arg6: bool,
         /,
     ) -> Ranked: ...
+    @property
+    def kind(self) -> str: ...
     def worth(self) -> tuple[tuple[int, float], tuple[int, float]]: ...
     def recommend(self, arg: float, /) -> tuple[float, float, float, float]: ...
     def keeps(self, arg0: float, arg1: float, /) -> bool: ...

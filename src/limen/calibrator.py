@@ -20,6 +20,7 @@ from limen.metrics import BestCut, Confusion, Metric, as_metric
 from limen.model import Labelled
 from limen.optimum import LossCurve, Optimum, answer
 from limen.review import ReviewBand, band_of, band_within, exact_asking
+from limen.score_kind import ScoreKind, kind_setting
 from limen.units import Cost, exact_bound, exact_costs, exact_positive, exact_unit, unit_parts
 
 if TYPE_CHECKING:
@@ -39,11 +40,16 @@ class _WithUnit(Labelled, Calibrated):
     __slots__ = ()
 
     def __init__(
-        self, *, unit: Cost | None = None, direction: Direction = ">=", capacity: None = None
+        self,
+        *,
+        unit: Cost | None = None,
+        direction: Direction = ">=",
+        scores: ScoreKind = "ranks",
+        capacity: None = None,
     ) -> None:
         parts = unit_parts(exact_unit(unit), Fraction(1))
         self._native.__init__(self, *parts, self._capacities[0])
-        self._given = {"unit": unit, **setting(direction)}
+        self._given = {"unit": unit, **setting(direction), **kind_setting(scores)}
 
 
 class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
@@ -58,6 +64,8 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         Each weight is held as a whole number of units, as in `limen.OnlineThreshold`.
     direction
         As for `limen.OnlineThreshold`. With ``"<="`` the probability falls as the score rises.
+    scores
+        What scores are, for `recommended`: as for `limen.OnlineThreshold`.
     capacity
         With a number, a `limen.BoundedCalibrator` is made: it holds no more than so many buckets of
         scores, and has an upper bound on the excess loss of its threshold for any costs.
@@ -95,7 +103,12 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
 
         @overload
         def __new__(
-            cls, *, unit: Cost | None = ..., direction: Direction = ..., capacity: None = ...
+            cls,
+            *,
+            unit: Cost | None = ...,
+            direction: Direction = ...,
+            scores: ScoreKind = ...,
+            capacity: None = ...,
         ) -> Self: ...
         @overload
         def __new__(  # type: ignore[misc]
@@ -140,14 +153,14 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
     def recommended(self, *, false_positive: Cost = 1, false_negative: Cost = 1) -> float | None:
         """Return the threshold to use on new rows, as `limen.recommend` finds it.
 
-        O(log n) for 1,024 bins; where weights differ, as for `OnlineThreshold.recommended`. None
-        below five samples of either label.
+        Takes what `OnlineThreshold.recommended` takes; for other costs than at the last read a
+        fifth of it. None below five samples of either label.
 
         >>> calibrator = OnlineCalibrator()
         >>> labels = [int(i * i % 64 < i) for i in range(64)]
         >>> calibrator.update_many([i / 64 for i in range(64)], labels)
         >>> calibrator.recommended(), calibrator.recommended(false_negative=2)
-        (0.3046875, 0.1953125)
+        (0.3046875, 0.2109375)
         """
         return self._recommended(*exact_costs(false_positive, false_negative)[:2])
 

@@ -199,9 +199,7 @@ class ModelBase(Storable):
                 )
             for name, value in self._terms().items():
                 if value != other._terms()[name]:
-                    here, there = (
-                        {"direction": each.direction, **each._given}[name] for each in (self, other)
-                    )
+                    here, there = ({**each._terms(), **each._given}[name] for each in (self, other))
                     raise ValueError(
                         f"cannot merge: {name} is {here!r} here and {there!r} there. Losses add up "
                         "only when they are measured alike. Nothing was changed."
@@ -213,9 +211,9 @@ class ModelBase(Storable):
         exact = {
             name: value if value is None else exact_positive(value, name)
             for name, value in self._given.items()
-            if name != "direction"
+            if name not in ("direction", "scores")
         }
-        return {**exact, "direction": self.direction}
+        return {**exact, "direction": self.direction, "scores": self._given.get("scores", "ranks")}
 
     def _turned(self, found: Any) -> Any:
         """Return an answer of the core in the scores as they are, and these as the core has them.
@@ -226,7 +224,9 @@ class ModelBase(Storable):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The costs and the unit, by name, as they were given; the direction where it is ``"<="``.
+        """The costs and the unit, by name, as they were given.
+
+        The direction and what scores are, where they are not those that a model has without.
 
         >>> from limen import OnlineThreshold
         >>> OnlineThreshold(false_negative=5).settings

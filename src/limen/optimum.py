@@ -111,6 +111,19 @@ class Gap(Deciding):
         lower, upper = (None if end is None else -end for end in (self.upper, self.lower))
         return 0.0 - _core.threshold_of(lower, upper)
 
+    def answers_as(self, threshold: float) -> bool:
+        """Whether a threshold lies in the gap, and so gives the samples the same answers. O(1).
+
+        >>> gap = Gap(0.25, 0.75)
+        >>> gap.answers_as(0.3), gap.answers_as(0.75), gap.answers_as(0.25)
+        (True, True, False)
+        """
+        zero, one = self.lower, self.upper  # the scores answered 0 and 1 next to the cut
+        if self.direction == "<=":
+            zero, one = one, zero
+        below = zero is None or not answer(zero, threshold, self.direction)
+        return below and (one is None or bool(answer(one, threshold, self.direction)))
+
     def __repr__(self) -> str:
         names = [each.name for each in fields(self) if each.name != "direction"]
         listed = ", ".join(f"{name} {getattr(self, name)!r}" for name in names)

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from limen import _core
 from limen.columns import Numbers, samples_with_labels
 from limen.direction import is_falling, mirrored
+from limen.score_kind import require_kind
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from limen.optimum import Direction
+    from limen.score_kind import BatchScoreKind
 
 __all__ = ["Samples"]
 
@@ -39,6 +42,8 @@ class Samples:
         int64 or float64; None where each sample counts 1.
     direction
         Which way round the scores were given. What is found goes back through `present`.
+    kind
+        What scores are; ``"auto"``: probabilities where all lie between 0 and 1, else raw numbers.
 
     Examples
     --------
@@ -53,6 +58,7 @@ class Samples:
     labels: NDArray[np.uint8]
     weights: Numbers | None = None
     direction: Direction = ">="
+    kind: BatchScoreKind = field(default="auto", kw_only=True)
 
     @classmethod
     def of(
@@ -61,14 +67,16 @@ class Samples:
         labels: ArrayLike,
         weights: ArrayLike | None = None,
         direction: Direction = ">=",
+        kind: BatchScoreKind = "auto",
     ) -> Samples:
         """Read columns of any kind, or raise an error with the argument, the place and the value.
 
         O(n). Arrays of the right types are not copied.
         """
+        require_kind(kind, "scores_are", auto=True)
         given, ys, ws = samples_with_labels(scores, labels, weights)
         falling = direction != ">=" and is_falling(direction)
-        return cls(0.0 - given if falling else given, ys, ws, direction)
+        return cls(0.0 - given if falling else given, ys, ws, direction, kind=kind)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -77,6 +85,20 @@ class Samples:
     def columns(self) -> tuple[NDArray[np.float64], NDArray[np.uint8], Numbers | None]:
         """Scores, labels and weights, in the order in which models and the core take them."""
         return self.scores, self.labels, self.weights
+
+    def of_one_kind(self) -> Samples:
+        """Return the same where "auto" is decided by all of the scores, not by parts. O(n)."""
+        if self.kind != "auto":
+            return self
+        scores = self.scores if self.weights is None else self.scores[self.weights > 0]
+        lowest = 0.0 if self.direction == ">=" else -1.0
+        inside = len(scores) > 0 and lowest <= scores.min() < scores.max() <= lowest + 1
+        return replace(self, kind="probabilities" if inside else "raw")
+
+    def ranked(self, positive: int, negative: int) -> _core.Ranked:
+        """Put the samples in order of score, at whole costs. O(n log n)."""
+        falling = self.direction == "<="
+        return _core.Ranked(*self.columns, positive, negative, self.kind, falling)
 
     @property
     def held(self) -> int:
@@ -106,7 +128,8 @@ class Samples:
     def rows(self, chosen: Any) -> Samples:
         """Return some of the samples, by their places, a slice or a mask. O(chosen)."""
         weights = None if self.weights is None else self.weights[chosen]
-        return Samples(self.scores[chosen], self.labels[chosen], weights, self.direction)
+        columns = self.scores[chosen], self.labels[chosen], weights
+        return Samples(*columns, self.direction, kind=self.kind)
 
     def answers(self, threshold: Any) -> NDArray[np.bool_]:
         """Return which samples are answered 1 by a threshold, or by one for each sample. O(n).

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from limen.optimum import Direction, Optimum
+    from limen.score_kind import BatchScoreKind
     from limen.units import Cost
 
 __all__ = ["GroupOptima", "GroupThreshold", "GroupThresholds", "Own", "by_group", "shrunk"]
@@ -185,6 +186,7 @@ def by_group(
     at_least: int = ...,
     shrink: Literal[False] = ...,
     direction: Direction = ...,
+    scores_are: BatchScoreKind = ...,
 ) -> GroupOptima: ...
 
 
@@ -201,6 +203,7 @@ def by_group(
     at_least: int = ...,
     shrink: Literal[True],
     direction: Direction = ...,
+    scores_are: BatchScoreKind = ...,
 ) -> GroupThresholds: ...
 
 
@@ -216,6 +219,7 @@ def by_group(
     at_least: int = 1,
     shrink: bool = False,
     direction: Direction = ">=",
+    scores_are: BatchScoreKind = "auto",
 ) -> GroupOptima | GroupThresholds:
     """Find the cheapest threshold of every group, exactly. O(n) for each depth of the groups.
 
@@ -236,6 +240,8 @@ def by_group(
         mistake.
     direction
         ``"<="`` where a lower score means more positive, as for `limen.optimal_threshold`.
+    scores_are
+        As for `limen.recommend`, which is asked with `shrink`; ``"auto"`` is decided by all scores.
 
     Notes
     -----
@@ -255,7 +261,7 @@ def by_group(
     """
     require_count(at_least)
     aim = Aim.of(false_positive=false_positive, false_negative=false_negative, unit=unit)
-    samples = Samples.of(scores, labels, weights, direction)
+    samples = Samples.of(scores, labels, weights, direction, scores_are)
     require_same_length(scores=samples.scores, **{name: aim.costs[name] for name in aim.by_row})
     each = dict(rows_by_group(*coded(groups, len(samples))))
     rows_of = {EVERYTHING: np.arange(len(samples)), **each}
@@ -267,10 +273,10 @@ def by_group(
                 f"{next(iter(aim.by_row))} is an array, and shrink takes one cost of each mistake. "
                 "Give one number, or leave shrink out."
             )
-        rising = replace(samples, direction=">=")  # thresholds are turned round once all are found
+        alike = samples.of_one_kind()
 
         def own_of(path: Path) -> Own:
-            return _own(rising.rows(rows_of[path]), aim, path == EVERYTHING)
+            return _own(alike.rows(rows_of[path]), aim, path == EVERYTHING)
 
         return samples.present(shrunk(rows_of, own_of, at_least))
     optima, counts = {}, {}
@@ -320,13 +326,14 @@ def shrunk(paths: Iterable[Path], own_of: Callable[[Path], Own], at_least: int) 
 
 
 def _own(samples: Samples, aim: Aim, required: bool) -> Own:
-    """Return what the samples of a group say. O(n log n)."""
+    """Return what the samples of a group say, in the scores of the core. O(n log n)."""
     ones = samples.positives
     try:
         if required or min(ones, len(samples) - ones) >= LEAST:
             own = recommended(samples, aim)
-            return (own.threshold, own.interval), own.optimum, samples.held
+            sure = samples.present(own.threshold), samples.present(own.interval)
+            return sure, samples.present(own.optimum), samples.held
     except ValueError:  # weights that say too little; all else was found sound with all rows
         if required:
             raise
-    return None, aim.best(samples), samples.held
+    return None, samples.present(aim.best(samples)), samples.held

@@ -14,6 +14,7 @@ from limen.narrowing.answers import represented
 from limen.narrowing.rules import cheapest_cuts
 from limen.narrowing.search import MOST, search
 from limen.optimum import as_threshold
+from limen.score_kind import require_kind
 from limen.trust.recommended import Recommendation
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from limen.narrowing.buckets import Buckets
     from limen.narrowing.search import Narrowed, Source
+    from limen.score_kind import BatchScoreKind
     from limen.units import Cost
 
 __all__ = ["CountedRecommendation", "recommend"]
@@ -53,6 +55,7 @@ def recommend(
     false_negative: Cost = 1,
     current: float | None = None,
     confidence: float = 0.95,
+    scores_are: BatchScoreKind = "auto",
     most: int = MOST,
     **tuning: Any,
 ) -> Recommendation:
@@ -66,7 +69,7 @@ def recommend(
     ----------
     source
         The rows, without weights.
-    false_positive, false_negative, current, confidence
+    false_positive, false_negative, current, confidence, scores_are
         As for `limen.recommend`.
     most, tuning
         As for `search`.
@@ -81,26 +84,27 @@ def recommend(
         return cheapest_cuts(found, positive, negative)
 
     narrowed = search(source, rule, most=most, **tuning)
+    require_kind(scores_are, "scores_are", auto=True)
     given: dict[str, Any] = {"current": current, "confidence": confidence}
     samples = represented(narrowed)
     if narrowed.rows <= most:
         units: Any = samples.weights
         rows, ones = np.repeat(samples.scores, units), np.repeat(samples.labels, units)
-        return trust.recommend(rows, ones, **aim.mistakes, **given)
+        return trust.recommend(rows, ones, **aim.mistakes, **given, scores_are=scores_are)
     if current is not None:
         current = as_threshold(current, "current")
     optimum = aim.best(samples)
-    ranked = _ranked(narrowed, positive, negative)
+    ranked = _ranked(narrowed, positive, negative, scores_are)
     return CountedRecommendation._of(
         ranked, (positive, negative), scale, optimum, confidence, current
     )
 
 
-def _ranked(narrowed: Narrowed, positive: int, negative: int) -> _core.Ranked:
+def _ranked(narrowed: Narrowed, positive: int, negative: int, kind: str) -> _core.Ranked:
     """Rank the rows and the buckets; what lies below a cut is known where a cut is."""
     near, rest = narrowed.near, narrowed.rest
     scores = np.concatenate([near.scores, rest.last])
     order = np.argsort(scores, kind="stable")
     ones = np.concatenate([near.ones, rest.ones])[order].astype(np.int64, copy=False)
     zeros = np.concatenate([near.zeros, rest.zeros])[order].astype(np.int64, copy=False)
-    return _core.Ranked.counted(scores[order], ones, zeros, positive, negative)
+    return _core.Ranked.counted(scores[order], ones, zeros, positive, negative, kind, False)

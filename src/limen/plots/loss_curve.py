@@ -56,7 +56,7 @@ class LossCurveDisplay(Display):
     >>> scores, labels = load_phishing()
     >>> display = LossCurveDisplay.from_predictions(labels, scores, false_negative=5)
     >>> round(display.recommendation.threshold, 4)
-    0.3286
+    0.3458
     """
 
     def __init__(
@@ -172,17 +172,19 @@ class LossCurveDisplay(Display):
             return
         found = self.recommendation
         low, place, high = (
-            min(int(np.searchsorted(self.thresholds, threshold)), len(xs) - 1)
+            self._cut(threshold)
             for threshold in (found.interval[0], found.threshold, found.interval[1])
         )
-        ax.axvline(xs[place], color=GREEN, linewidth=1)
+        chosen = found.threshold  # anywhere in its gap
+        x = chosen if np.isfinite(chosen) else xs[place]
+        ax.axvline(x, color=GREEN, linewidth=1)
         ax.plot(
-            xs[place],
+            x,
             self.losses[place],
             "D",
             color=GREEN,
             markersize=7,
-            label=f"recommended: {number(self.losses[place])} at {self._threshold(place)}",
+            label=f"recommended: {number(self.losses[place])} at {self._threshold(place, chosen)}",
         )
         ends = f"{self._threshold(low)} to {self._threshold(high)}"
         self.band_ = ax.axvspan(
@@ -194,14 +196,27 @@ class LossCurveDisplay(Display):
             label=f"{found.confidence * 100:g} % interval: {ends}",
         )
 
-    def _threshold(self, place: int) -> str:
-        """Write the threshold of a cut so that it lies between the scores beside it."""
-        known, ends = self.thresholds, self.scores
-        if ends is None:
-            ends = (known[1:] + known[:-1]) / 2
+    @property
+    def _turns(self) -> NDArray[np.float64]:
+        """Where the loss changes: the scores, or halfway between thresholds."""
+        known = self.thresholds
+        return (known[1:] + known[:-1]) / 2 if self.scores is None else self.scores
+
+    def _cut(self, threshold: float) -> int:
+        """Return the place of the cut that answers as a threshold does."""
+        if np.isnan(threshold):  # none is answered 1
+            return 0 if self.direction == "<=" else len(self.thresholds) - 1
+        return int(
+            np.searchsorted(self._turns, threshold, "left" if self.direction == ">=" else "right")
+        )
+
+    def _threshold(self, place: int, threshold: float | None = None) -> str:
+        """Write a threshold of a cut so that it lies between the scores beside it."""
+        ends = self._turns
         lower = float(ends[place - 1]) if place > 0 else None
         upper = float(ends[place]) if place < len(ends) else None
-        return number(float(known[place]), lower, upper, self.direction)
+        chosen = self.thresholds[place] if threshold is None else threshold
+        return number(float(chosen), lower, upper, self.direction)
 
     def _placed(self) -> NDArray[np.float64]:
         """Give thresholds places on the axis: infinite ones a little beyond the others."""

@@ -148,7 +148,7 @@ def report(
     >>> scores, labels = load_phishing()
     >>> page = limen.report(scores, labels, false_negative=5, positive="phishing", title="sites")
     >>> page
-    <Report: threshold 0.328567 for new rows (95 % interval 0.1971 to 0.4909); cheapest on these \
+    <Report: threshold 0.345809 for new rows (95 % interval 0.1971 to 0.4909); cheapest on these \
 rows 0.385269, cost 280 of 1,250 samples>
     >>> page.save("report.html")  # doctest: +SKIP
     """

@@ -166,7 +166,7 @@ class ThresholdClassifier(Aimed):
 
     >>> model = model.set_params(recommended=True).fit(X, y)
     >>> round(model.best_threshold_, 2), round(model.optimum_.threshold, 2)
-    (0.5, 0.59)
+    (0.51, 0.59)
     >>> [round(end, 2) for end in model.best_threshold_interval_]
     [-inf, 0.9]
     >>> model.fold_thresholds_.round(2)

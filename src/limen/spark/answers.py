@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from limen.hull import Blocks
     from limen.optimum import Optimum
+    from limen.score_kind import BatchScoreKind
     from limen.trust.recommended import Recommendation
     from limen.units import Cost
 
@@ -124,6 +125,7 @@ def recommend(
     false_negative: Cost = 1,
     current: float | None = None,
     confidence: float = 0.95,
+    scores_are: BatchScoreKind = "auto",
     **tuning: Any,
 ) -> Recommendation:
     """Recommend a threshold for new rows from a Spark frame, with its interval.
@@ -137,12 +139,12 @@ def recommend(
     ----------
     frame, score, label, positive, tuning
         As for `optimal_threshold`.
-    false_positive, false_negative, current, confidence
+    false_positive, false_negative, current, confidence, scores_are
         As for `limen.recommend`.
     """
     rows = prepared(frame, score=score, label=label, positive=positive, unchecked=True)
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
-    given: dict[str, Any] = {"current": current, "confidence": confidence}
+    given: dict[str, Any] = {"current": current, "confidence": confidence, "scores_are": scores_are}
     return narrowing.recommend(SparkSource(rows), **costs, **given, **tuning)
 
 

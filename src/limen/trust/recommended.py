@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from limen.score_kind import BatchScoreKind
     from limen.units import Cost
 
 __all__ = ["Recommendation", "recommend", "recommended", "where_best"]
@@ -39,7 +40,7 @@ class Recommendation:
     ----------
     threshold
         The recommended one: of the cuts that the samples cannot distinguish from the cheapest, the
-        one nearest to what a simple model of ranks expects.
+        one nearest to what an average of calibration maps expects.
     optimum
         The exact optimum of the samples, as `limen.optimal_threshold` finds it.
     interval
@@ -74,7 +75,7 @@ class Recommendation:
     >>> labels = [int(i * i % 64 < i) for i in range(64)]
     >>> found = limen.recommend(scores, labels, false_negative=2, current=0.875)
     >>> found
-    <Recommendation: threshold 0.1953125, interval (-inf, 0.5078125), confidence 0.95, \
+    <Recommendation: threshold 0.23013349430753074, interval (-inf, 0.5078125), confidence 0.95, \
 optimum 0.2109375, current 0.875, keep False>
     >>> print(found)
     Change 0.875 to 0.1953: with 95 % confidence the best threshold lies at 0.5078 or below.
@@ -208,6 +209,7 @@ def recommend(
     confidence: float = 0.95,
     direction: Direction = ">=",
     prevalence: Cost | None = None,
+    scores_are: BatchScoreKind = "auto",
 ) -> Recommendation:
     """Recommend a threshold for new rows, and say how sure it is. O(n log n).
 
@@ -228,6 +230,11 @@ def recommend(
     prevalence
         The share of label 1 among the rows to come, where that of the samples is another, as for
         `limen.optimal_threshold`. The interval takes this share as known.
+    scores_are
+        ``"probabilities"`` of label 1 (with the direction ``"<="`` of label 0; one outside of 0 to
+        1 is taken as the nearest of these), ``"raw"`` numbers on a scale of their own, or
+        ``"ranks"``, of which only the order counts. ``"auto"`` takes scores that all lie between 0
+        and 1 as probabilities, and others as raw.
 
     Raises
     ------
@@ -237,8 +244,8 @@ def recommend(
     Notes
     -----
     The samples must be like the rows to come, and not those that the classifier was trained on.
-    The answer does not depend on the order of rows, nor on the scale of the scores. With very many
-    samples it becomes the exact optimum. See docs/trust.md.
+    The answer does not depend on the order of rows, and with ``scores_are="ranks"`` on nothing but
+    the order of the scores. With very many samples it becomes the exact optimum. See docs/trust.md.
 
     Examples
     --------
@@ -246,7 +253,7 @@ def recommend(
     >>> scores = [i / 64 for i in range(64)]
     >>> labels = [int(i * i % 64 < i) for i in range(64)]
     >>> limen.recommend(scores, labels).reason
-    'Use 0.3047, which 64 samples do not distinguish from their exact optimum 0.4141: with 95 % \
+    'Use 0.3534, which 64 samples do not distinguish from their exact optimum 0.4141: with 95 % \
 confidence the best threshold lies between 0.02344 and 0.4922.'
     """
     critical_value(confidence)  # refuses what is no confidence before it reads anything
@@ -254,7 +261,7 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
         current = as_threshold(current, "current")
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
     aim = Aim.of(**costs, prevalence=prevalence, confidence=confidence)
-    return recommended(Samples.of(scores, labels, weights, direction), aim, current)
+    return recommended(Samples.of(scores, labels, weights, direction, scores_are), aim, current)
 
 
 def recommended(samples: Samples, aim: Aim, current: float | None = None) -> Recommendation:
@@ -271,7 +278,7 @@ def recommended(samples: Samples, aim: Aim, current: float | None = None) -> Rec
     positive, negative, scale = aim.on(samples).exact
     parts = unit_parts(None, scale)
     optimum = Optimum(*_core.select_threshold(*samples.columns, positive, negative, *parts))
-    ranked = _core.Ranked(*samples.columns, positive, negative)
+    ranked = samples.ranked(positive, negative)
     _require_enough(ranked, current)
     if current is not None and samples.direction != ">=":
         current = 0.0 - current
@@ -359,7 +366,7 @@ def _reason(found: Recommendation) -> str:
         return f"{kept}: {best}, and {held} do not rule this one out{alike}."
     if found.current is not None:
         return f"Change {found.current:.{digits}g} to {number}: {best}."
-    if found.threshold == found.optimum.threshold:
+    if found.optimum.answers_as(found.threshold):
         return f"Use {number}, the exact optimum of {held}: {best}."
     exact = f"{found.optimum.threshold:.{digits}g}"
     alike = f"which {held} do not distinguish from their exact optimum {exact}"

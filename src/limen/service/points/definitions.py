@@ -13,6 +13,7 @@ from limen.groups import Grouped
 from limen.memory import Fading, LastN, LastPeriod, Ledger
 from limen.online import OnlineThreshold
 from limen.optimum import Direction
+from limen.score_kind import ScoreKind
 from limen.times import LENGTH, length_of
 
 __all__ = [
@@ -224,6 +225,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     false_negative: int | float = 1
     unit: int | float | None = None
     direction: Direction = ">="  # "<=": lower scores mean positive; it stays for good
+    scores: ScoreKind = "ranks"  # what they are, for the recommended threshold
     capacity: int | None = None  # how many scores and runs of them are held at most
     by_id: bool = True  # scores and labels are joined by id; false: rows have both, and no id
     memory: Keep = msgspec.field(default_factory=Keep)
@@ -279,7 +281,11 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         ValueError where these settings do not fit together.
         """
         costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
-        given: Any = {"unit": self.unit, "direction": self.direction, "capacity": self.capacity}
+        given: Any = {"unit": self.unit, "direction": self.direction}
+        if self.capacity is None:
+            given["scores"] = self.scores
+        else:  # which recommends nothing
+            given["capacity"] = self.capacity
         model: Any = self.memory.around(OnlineThreshold(**costs, **given))
         if self.segments is not None:
             model = Grouped(model, at_least=self.segments.at_least)
