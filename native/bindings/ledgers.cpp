@@ -398,10 +398,11 @@ std::uint32_t add_group(nb::handle self, nb::handle model, std::uint32_t inside)
 // ---- the trials of candidate thresholds ----
 
 // Terms and trial change in one call, between which no handler of a signal runs.
-void begin_trial(LedgerObject& ledger, std::uint32_t group, double current, double candidate,
+void begin_trial(nb::handle self, std::uint32_t group, double current, double candidate,
                  nb::handle age, nb::dict terms) {
     std::optional<Time> period;
     set_periods(nb::make_tuple(age), {&period});
+    LedgerObject& ledger = checked<LedgerObject>(self);
     MemoryHandle& keeper = keeper_of(ledger);
     ledger.trial_terms[nb::int_(group)] = terms;
     ObjectLock::Guard guard(keeper.lock());
@@ -410,7 +411,8 @@ void begin_trial(LedgerObject& ledger, std::uint32_t group, double current, doub
         group, Trial{current, candidate, Judge(period.value_or(Time{}), since)});
 }
 
-void end_trial(LedgerObject& ledger, std::uint32_t group, nb::dict terms) {
+void end_trial(nb::handle self, std::uint32_t group, nb::dict terms) {
+    LedgerObject& ledger = checked<LedgerObject>(self);
     MemoryHandle& keeper = keeper_of(ledger);
     ledger.trial_terms[nb::int_(group)] = terms;
     ObjectLock::Guard guard(keeper.lock());
@@ -419,7 +421,8 @@ void end_trial(LedgerObject& ledger, std::uint32_t group, nb::dict terms) {
 
 // What `body` makes of the judge of a group at the time of the clock; none where there is none.
 template <class Body>
-auto looked_at(LedgerObject& ledger, std::uint32_t group, Body&& body) {
+auto looked_at(nb::handle self, std::uint32_t group, Body&& body) {
+    LedgerObject& ledger = checked<LedgerObject>(self);
     MemoryHandle& keeper = keeper_of(ledger);
     ObjectLock::Guard guard(keeper.lock());
     std::optional<decltype(body(std::declval<const Judge&>()))> found;
@@ -433,9 +436,9 @@ auto looked_at(LedgerObject& ledger, std::uint32_t group, Body&& body) {
 
 // What the samples of a group count, how many are too young, and whether some were lost.
 using TrialCounts = nb::typed<nb::tuple, JudgeRows, int, bool>;
-nb::typed<nb::object, std::optional<TrialCounts>> trial_counts(LedgerObject& ledger,
+nb::typed<nb::object, std::optional<TrialCounts>> trial_counts(nb::handle self,
                                                                std::uint32_t group) {
-    const auto found = looked_at(ledger, group, [](const Judge& judge) {
+    const auto found = looked_at(self, group, [](const Judge& judge) {
         return std::tuple(judge.counts(), judge.waiting(), judge.lost());
     });
     if (!found) return nb::none();
@@ -443,14 +446,14 @@ nb::typed<nb::object, std::optional<TrialCounts>> trial_counts(LedgerObject& led
     return nb::make_tuple(from_rows(rows), waiting, lost);
 }
 
-nb::typed<nb::object, std::optional<nb::bytes>> trial_state(LedgerObject& ledger,
-                                                            std::uint32_t group) {
-    const auto state = looked_at(ledger, group, [](const Judge& judge) { return judge.state(); });
+nb::typed<nb::object, std::optional<nb::bytes>> trial_state(nb::handle self, std::uint32_t group) {
+    const auto state = looked_at(self, group, [](const Judge& judge) { return judge.state(); });
     if (!state) return nb::none();
     return nb::bytes(state->data(), state->size());
 }
 
-void restore_trial(LedgerObject& ledger, std::uint32_t group, nb::bytes state) {
+void restore_trial(nb::handle self, std::uint32_t group, nb::bytes state) {
+    LedgerObject& ledger = checked<LedgerObject>(self);
     Judge judge = restored_judge(state);
     ObjectLock::Guard guard(keeper_of(ledger).lock());
     ledger.trials.at(group).judge = std::move(judge);
@@ -466,27 +469,11 @@ nb::class_<LedgerObject, Window> bind_ledger(nb::module_& module) {
         .def("__init__", &begin_ledger, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
              nb::arg())
         .def("_add_group", &add_group)
-        .def("_begin_trial",
-             [](nb::handle self, std::uint32_t group, double current, double candidate,
-                nb::handle age, nb::dict terms) {
-                 begin_trial(checked<LedgerObject>(self), group, current, candidate, age, terms);
-             })
-        .def("_end_trial",
-             [](nb::handle self, std::uint32_t group, nb::dict terms) {
-                 end_trial(checked<LedgerObject>(self), group, terms);
-             })
-        .def("_trial_counts",
-             [](nb::handle self, std::uint32_t group) {
-                 return trial_counts(checked<LedgerObject>(self), group);
-             })
-        .def("_trial_state",
-             [](nb::handle self, std::uint32_t group) {
-                 return trial_state(checked<LedgerObject>(self), group);
-             })
-        .def("_restore_trial",
-             [](nb::handle self, std::uint32_t group, nb::bytes state) {
-                 restore_trial(checked<LedgerObject>(self), group, state);
-             })
+        .def("_begin_trial", &begin_trial)
+        .def("_end_trial", &end_trial)
+        .def("_trial_counts", &trial_counts)
+        .def("_trial_state", &trial_state)
+        .def("_restore_trial", &restore_trial)
         .def_prop_ro("_trial_terms",
                      method<LedgerObject>([](LedgerObject& ledger) { return ledger.trial_terms; }))
         .def_prop_ro("cost", method<LedgerObject>(&answers_cost),

@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/words.hpp"
 #include "memory/moment.hpp"
 #include "memory/terms.hpp"
 
@@ -63,10 +64,7 @@ public:
                std::string_view segment = {}, Label label = none) noexcept {
         if (moment < since_) return;
         guarded([&] {
-            Cell& cell = *cells_
-                              .try_emplace({std::string(segment), now, candidate,
-                                            now == candidate ? 0 : weight})
-                              .first;
+            Cell& cell = cell_of({std::string(segment), now, candidate, weight});
             const auto [at, made] = samples_.try_emplace(key_of(id));
             if (!made) {
                 Sample& before = at->second;
@@ -167,8 +165,8 @@ public:
     // for a float; 1 where samples were lost; how many counts of samples without an id there are.
     // Of each of these where it counts, and for each label how many and, where the rules agree, the
     // sum of their weights; then of each sample with an id the length of that, its kind and bytes,
-    // where it counts, when it was scored, its weight, its label, and 1 where it waits. Where a
-    // sample counts is the length of the segment, the segment, both answers and the weight, 0 where
+    // where it counts, when it was scored, its label, and 1 where it waits. Where a sample counts
+    // is the length of the segment, the segment, both answers and the weight, of counts 0 where
     // they agree.
     std::string state() const {
         std::string bytes, cells;
@@ -187,10 +185,11 @@ public:
         put(bytes, many);
         bytes += cells;
         for (const auto& [key, sample] : samples_) {
+            Answers own = sample.cell->first;
+            std::get<3>(own) = sample.weight;
             put(bytes, key);
-            put(bytes, sample.cell->first);
+            put(bytes, own);
             put(bytes, sample.moment);
-            put(bytes, sample.weight);
             put(bytes, std::uint64_t{sample.label});
             put(bytes, std::uint64_t{sample.waits});
         }
@@ -213,17 +212,17 @@ public:
         }
         while (from.sound && !from.rest.empty()) {
             std::string key = from.text();
-            Cell& cell = *made.cells_.try_emplace(from.answers()).first;
+            const Answers own = from.answers();
             const Time moment = from.time();
-            const double weight = from.weight();
             const auto label = static_cast<Label>(from.at_most(hidden));
             const bool waits = from.at_most(1);
-            const bool enters = waits || differ(cell.first);
-            from.require(enters && is_key(key) && cell.second.named[label] < most_units &&
+            from.require((waits || differ(own)) && is_key(key) &&
                          (made.samples_.empty() || made.samples_.rbegin()->first < key));
             if (!from.sound) break;
-            const auto at = made.samples_.emplace_hint(made.samples_.end(), std::move(key),
-                                                       Sample{moment, &cell, weight, label, waits});
+            Cell& cell = made.cell_of(own);
+            const auto at =
+                made.samples_.emplace_hint(made.samples_.end(), std::move(key),
+                                           Sample{moment, &cell, std::get<3>(own), label, waits});
             if (waits)
                 made.waiting_.insert(&*at);
             else
@@ -275,6 +274,10 @@ private:
     static bool differ(const Answers& answers) {
         return std::get<1>(answers) != std::get<2>(answers);
     }
+    Cell& cell_of(Answers answers) {
+        if (!differ(answers)) std::get<3>(answers) = 0;
+        return *cells_.try_emplace(std::move(answers)).first;
+    }
 
     template <class Work>
     void guarded(Work&& work) noexcept {
@@ -295,9 +298,7 @@ private:
                (key[0] != Id::number_kind || key.size() == 9);
     }
 
-    static void put(std::string& bytes, std::uint64_t word) {
-        for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(word >> (8 * i) & 255));
-    }
+    static void put(std::string& bytes, std::uint64_t word) { put_word(bytes, word); }
     static void put(std::string& bytes, double number) {
         put(bytes, std::bit_cast<std::uint64_t>(number));
     }
