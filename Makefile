@@ -21,7 +21,7 @@ QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo serve-demo test native-test python-check sanitize clang-test aarch64-test x86-test \
         python-sanitize thread-sanitize lint types stubs lowest api-check check thorough docs coverage bench \
-        bench-native bench-spark trust-laws study-trust study wheels clean
+        bench-native bench-spark trust-laws study-trust study wheels audit clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -201,6 +201,13 @@ study: $(VENV)/study
 wheels: $(VENV)/wheels
 	$(BIN)/python tools/wheels.py
 
+## Known vulnerabilities of the newest versions of all that pyproject.toml names; asks the index.
+audit: $(VENV)/audit
+	@mkdir -p build
+	$(BIN)/uv pip compile -q pyproject.toml --all-extras $(audit_GROUPS:%=--group %) -o build/audited.txt
+	$(BIN)/pip-audit --requirement build/audited.txt --no-deps --disable-pip
+audit_GROUPS := test docs coverage check bench study wheels
+
 clean:
 	rm -rf build $(VENV)
 
@@ -236,6 +243,7 @@ docs_NEEDS := docs
 serve_NEEDS := serve
 coverage_NEEDS := $(check_NEEDS) coverage
 wheels_NEEDS := wheels
+audit_NEEDS := audit
 bench_NEEDS := bench cli
 study_NEEDS := study plots
 bench-spark_NEEDS := spark
@@ -244,8 +252,8 @@ $(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/serve $(VENV)/coverage $(VENV)/b
 	$(call install,$($*_NEEDS))
 	@touch $@
 
-$(VENV)/wheels: $(VENV)/tools
-	$(call install,$(wheels_NEEDS))
+$(VENV)/wheels $(VENV)/audit: $(VENV)/%: $(VENV)/tools
+	$(call install,$($*_NEEDS))
 	@touch $@
 
 # The ways to build the C++ tests: a name, a compiler and its flags. What many of them use is compiled

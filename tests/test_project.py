@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -101,12 +102,30 @@ def test_classifiers_name_every_python_that_is_tested() -> None:
     assert f">={named[0]}" == PROJECT["project"]["requires-python"]
 
 
-def test_a_build_that_fails_says_what_to_install() -> None:
-    said = PROJECT["tool"]["scikit-build"]["messages"]["after-failure"]
+def test_a_build_without_a_compiler_says_in_its_last_lines_what_to_install(tmp_path: Path) -> None:
+    pytest.importorskip("scikit_build_core")
+    pytest.importorskip("nanobind")
+    for tool in ("cmake", "ninja"):  # beside Python, or on PATH
+        found = shutil.which(tool) or shutil.which(tool, path=str(Path(sys.executable).parent))
+        if found is None:
+            pytest.skip(f"{tool} cannot be found")
+        (tmp_path / tool).symlink_to(found)
+    settings = {"build-dir": str(tmp_path / "build")}
+    call = f"build_wheel({str(tmp_path)!r}, {settings!r})"
+    program = f"from scikit_build_core.build import build_wheel; {call}"
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-c", program]
+    both = subprocess.STDOUT
+    done = subprocess.run(
+        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=both, text=True
+    )
+    last = done.stdout.strip()[-900:]
 
-    assert "apt-get install g++" in said
-    assert "dnf install gcc-c++" in said
-    assert "xcode-select --install" in said
+    assert 0 != done.returncode
+    assert "limen's core is written in C++20, and it could not be compiled here." in last
+    assert "apt-get install g++" in last
+    assert "dnf install gcc-c++" in last
+    assert "xcode-select --install" in last
 
 
 def test_what_is_linked_in_has_its_licence() -> None:
@@ -140,7 +159,7 @@ def test_workflows_run_the_targets_of_the_makefile() -> None:
     run = set(re.findall(r"run: make (?:--[\w-]+(?:=\d+)? )*([a-z][\w-]*)", text))
 
     assert run <= targets
-    assert {"test", "demo", "check", "lowest", "wheels"} == run
+    assert {"test", "demo", "check", "lowest", "audit", "wheels"} == run
 
 
 def test_nothing_is_published_but_what_was_built_for_a_tag_of_a_known_repository() -> None:
