@@ -228,7 +228,7 @@ $(VENV)/tools: $(BIN)/python pyproject.toml
 
 # The package is installed as a user would install it, and again whenever a source changes; what did
 # not change is not compiled again.
-$(VENV)/installed: $(VENV)/tools $(SOURCES) README.md tools/index_page.py
+$(VENV)/installed: $(VENV)/tools $(SOURCES) README.md tools/index_page.py native/sbom.cdx.json.in
 	@mkdir -p build
 	@echo "Compiling limen's core (its trees and memories, its bindings, nanobind) and installing limen into $(VENV) ..."
 	@$(BIN)/python native/progress.py build/installing.txt $(BIN)/python -m pip install -v \

@@ -214,15 +214,12 @@ def try_it(wheel: Path, version: str, architecture: str) -> None:
 
 
 def import_time(python: Path, env: dict[str, str]) -> float:
-    """Return how much longer `import limen` takes than `import numpy`, in seconds of CPU."""
+    """Return by how many seconds of CPU limen, with its core in use, takes longer than NumPy."""
     measure = "import time; import {}; print(time.process_time())"
-    pairs = [
-        [float(run(python, "-c", measure.format(name), env=env)) for name in ("numpy", "limen")]
-        for _ in range(15)
-    ]
-    return statistics.median(limen for _, limen in pairs) - statistics.median(
-        numpy for numpy, _ in pairs
-    )
+    programs = [measure.format(each) for each in ("numpy", "limen; limen.OnlineThreshold()")]
+    pairs = [[float(run(python, "-c", each, env=env)) for each in programs] for _ in range(15)]
+    numpy, limen = (statistics.median(column) for column in zip(*pairs, strict=True))
+    return limen - numpy
 
 
 def main() -> int:
