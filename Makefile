@@ -21,7 +21,7 @@ QUICK := $(if $(LIMEN_THOROUGH),,-DLIMEN_QUICK)
 
 .PHONY: demo serve-demo test native-test python-check sanitize clang-test aarch64-test x86-test \
         python-sanitize thread-sanitize lint types stubs lowest api-check check thorough docs coverage bench \
-        bench-native bench-spark trust-laws study-trust study clean
+        bench-native bench-spark trust-laws study-trust study wheels audit clean
 
 ## The main job on a small real data set.
 demo: $(VENV)/installed
@@ -122,14 +122,14 @@ lowest: $(if $(shell $(PYTHON) -c "import sys; sys.exit(sys.version_info[:2] != 
 	$(if $^,$(call at_lowest,lowest) && $(call at_lowest,lowest-river),@$(skip))
 
 at_lowest = OMP_NUM_THREADS=1 build/$(1)/bin/python -m pytest -o filterwarnings=default $(call tests_of,$($(1)_TESTS))
-lowest_EXTRAS := sklearn boosting plots frames cli serve test
+lowest_EXTRAS := sklearn boosting plots frames cli serve
 lowest_TESTS := cli columns console duckdb frames narrowing plots recipes saved_elsewhere serve_http sklearn_calibration sklearn_scoring venn_abers
-lowest-river_EXTRAS := river sklearn frames test
+lowest-river_EXTRAS := river sklearn frames
 lowest-river_TESTS := river
 
 build/lowest/installed build/lowest-river/installed: build/%/installed: $(VENV)/check
 	$(PYTHON) -m venv --clear $(@D)
-	$(BIN)/uv pip install -q --python $(@D)/bin/python --resolution lowest-direct -r pyproject.toml $($*_EXTRAS:%=--extra %)
+	$(BIN)/uv pip install -q --python $(@D)/bin/python --resolution lowest-direct -r pyproject.toml $($*_EXTRAS:%=--extra %) --group test
 	cp -r $(VENV)/lib/python3.11/site-packages/limen $(VENV)/lib/python3.11/site-packages/limen-*.dist-info $(@D)/lib/python3.11/site-packages
 	@touch $@
 
@@ -197,11 +197,23 @@ study-trust: $(VENV)/bench
 study: $(VENV)/study
 	$(BIN)/python -m benchmarks.study $(PARTS)
 
+## Wheels for Linux on x86_64 and aarch64, in dist/, checked and tried; needs debootstrap, qemu-user
+## and, for those who are not root, fakeroot.
+wheels: $(VENV)/wheels
+	$(BIN)/python tools/wheels.py
+
+## Known vulnerabilities of the newest versions of all that pyproject.toml names; asks the index.
+audit: $(VENV)/audit
+	@mkdir -p build
+	$(BIN)/uv pip compile -q pyproject.toml --all-extras $(audit_GROUPS:%=--group %) -o build/audited.txt
+	$(BIN)/pip-audit --requirement build/audited.txt --no-deps --disable-pip
+audit_GROUPS := test docs coverage check bench study wheels
+
 clean:
 	rm -rf build $(VENV)
 
-# What pyproject.toml says that these of its extras need, and `build` and `limen` themselves.
-needs_of = $$($(BIN)/python -c "import sys, tomllib; given = tomllib.load(open('pyproject.toml', 'rb')); needs = given['project']['optional-dependencies'] | {'build': given['build-system']['requires'], 'limen': given['project']['dependencies']}; print(*(need for name in sys.argv[1:] for need in needs[name]))" $(1))
+# What pyproject.toml says that these of its extras and groups need, and `build` and `limen`.
+needs_of = $$($(BIN)/python -c "import sys, tomllib; given = tomllib.load(open('pyproject.toml', 'rb')); needs = given['project']['optional-dependencies'] | given['dependency-groups'] | {'build': given['build-system']['requires'], 'limen': given['project']['dependencies']}; print(*(need for name in sys.argv[1:] for need in needs[name]))" $(1))
 # uv installs in seconds what takes pip a minute; where it cannot be had, pip does it.
 install = @echo "Installing into $(VENV): $(1) ..."; set -- $(call needs_of,$(1)) $(2); \
           $(BIN)/uv pip install -q --python $(BIN)/python "$$@" || $(PIP) install "$$@"
@@ -217,25 +229,32 @@ $(VENV)/tools: $(BIN)/python pyproject.toml
 
 # The package is installed as a user would install it, and again whenever a source changes; what did
 # not change is not compiled again.
-$(VENV)/installed: $(VENV)/tools $(SOURCES) README.md
+$(VENV)/installed: $(VENV)/tools $(SOURCES) README.md tools/index_page.py native/sbom.cdx.json.in
 	@mkdir -p build
 	@echo "Compiling limen's core (its trees and memories, its bindings, nanobind) and installing limen into $(VENV) ..."
 	@$(BIN)/python native/progress.py build/installing.txt $(BIN)/python -m pip install -v \
 	    --no-build-isolation --no-deps -Cbuild-dir=build/core .
 	@touch $@
 
-# The extras of pyproject.toml that each job needs; test and check use every library limen meets.
-test_EXTRAS := test sklearn river plots frames cli serve
-check_EXTRAS := $(test_EXTRAS) check boosting spark-connect docs study
-docs_EXTRAS := docs
-serve_EXTRAS := serve
-coverage_EXTRAS := $(check_EXTRAS) coverage
-bench_EXTRAS := bench cli
-study_EXTRAS := study plots
-bench-spark_EXTRAS := spark
+# The extras and groups of pyproject.toml that each job needs; test and check use every library that
+# limen meets.
+test_NEEDS := test sklearn river plots frames cli serve
+check_NEEDS := $(test_NEEDS) check boosting spark-connect docs study
+docs_NEEDS := docs
+serve_NEEDS := serve
+coverage_NEEDS := $(check_NEEDS) coverage
+wheels_NEEDS := wheels
+audit_NEEDS := audit
+bench_NEEDS := bench cli
+study_NEEDS := study plots
+bench-spark_NEEDS := spark
 
 $(VENV)/test $(VENV)/check $(VENV)/docs $(VENV)/serve $(VENV)/coverage $(VENV)/bench $(VENV)/study $(VENV)/bench-spark: $(VENV)/%: $(VENV)/installed
-	$(call install,$($*_EXTRAS))
+	$(call install,$($*_NEEDS))
+	@touch $@
+
+$(VENV)/wheels $(VENV)/audit: $(VENV)/%: $(VENV)/tools
+	$(call install,$($*_NEEDS))
 	@touch $@
 
 # The ways to build the C++ tests: a name, a compiler and its flags. What many of them use is compiled

@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -19,6 +20,7 @@
 #define LIMEN_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define LIMEN_AVX512 \
     __attribute__((target("avx2,bmi,bmi2,popcnt,avx512f,avx512dq,avx512vl,avx512bw")))
+#include <cpuid.h>
 #else
 #define LIMEN_X86 0
 #endif
@@ -46,17 +48,34 @@ inline const char* isa_name(Isa isa) {
 #endif
 }
 
+#if LIMEN_X86
+// What the processor has, and the registers that the operating system saves when it changes
+// threads. Asked here and not by __builtin_cpu_supports, which not every C++ runtime has for
+// shared libraries.
+inline bool x86_supported(Isa isa) {
+    constexpr std::uint32_t osxsave = 1u << 27, avx = 1u << 28, popcnt = 1u << 23;
+    constexpr std::uint32_t bmi = 1u << 3, avx2 = 1u << 5, bmi2 = 1u << 8;
+    constexpr std::uint32_t avx512f = 1u << 16, avx512dq = 1u << 17, avx512bw = 1u << 30,
+                            avx512vl = 1u << 31;
+    constexpr std::uint32_t xmm_and_ymm = 0x06, and_zmm = 0xe6;  // of the register XCR0
+    const auto all = [](std::uint32_t wanted, std::uint32_t given) {
+        return (given & wanted) == wanted;
+    };
+
+    std::uint32_t a = 0, b = 0, c = 0, d = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !all(osxsave | avx | popcnt, c)) return false;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !all(avx2 | bmi | bmi2, b)) return false;
+    std::uint32_t saved = 0, high = 0;
+    __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    if (isa == Isa::avx2) return all(xmm_and_ymm, saved);
+    return all(avx512f | avx512dq | avx512bw | avx512vl, b) && all(and_zmm, saved);
+}
+#endif
+
+// Whether this processor has every instruction that the target attributes above allow.
 inline bool isa_supported(Isa isa) {
 #if LIMEN_X86
-    __builtin_cpu_init();
-    // Every instruction set that the target attributes above allow the compiler to use.
-    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                          __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
-    if (isa == Isa::avx512)
-        return has_avx2 && __builtin_cpu_supports("avx512f") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512bw");
-    if (isa == Isa::avx2) return has_avx2;
+    if (isa != Isa::baseline) return x86_supported(isa);
 #endif
     return isa == Isa::baseline;
 }

@@ -157,6 +157,21 @@ std::vector<double> probes(const std::vector<double>& scores, Random& random) {
 
 }  // namespace
 
+#if LIMEN_X86 && defined(__GNUC__) && !defined(__APPLE__)
+TEST_CASE("what the processor is asked is what the compiler's own runtime answers") {
+    __builtin_cpu_init();
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                      __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                        __builtin_cpu_supports("avx512bw");
+
+    CHECK(isa_supported(Isa::baseline));
+    CHECK(avx2 == isa_supported(Isa::avx2));
+    CHECK(avx512 == isa_supported(Isa::avx512));
+}
+#endif
+
 TEST_CASE("the baseline is supported everywhere, and what is chosen is supported") {
     CHECK(isa_supported(Isa::baseline));
     CHECK(isa_supported(active_isa()));
