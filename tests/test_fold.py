@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-import serving  # noqa: F401  skips where the libraries of the service are missing
+from serving import Server, folder
 
 from limen import from_bytes
 from limen.service.bodies import Forgetting, Score
 from limen.service.http.overview import tiles
 from limen.service.log import snapshots
+from limen.service.log.snapshots import verified
 from limen.service.log.store import Log
 from limen.service.log.writer import Writer
 from limen.service.points.definitions import Definition
@@ -394,3 +396,41 @@ def test_a_point_without_ids_is_folded_again_under_other_costs():
 
     assert (3, 3, 2, 3) == (point.samples(), point.scores, point.ones, point.labels)
     assert 7 == point.held.settings["false_negative"]
+
+
+def test_a_server_adopts_a_folder_of_complete_rows():
+    with folder() as made:
+        log = Log(made / "d", create=True)
+        now = time.time_ns() // 1000
+        definition = msgspec.convert({"by_id": False, "segments": {"at_least": 2}}, Definition)
+        define = Event("define", now, "p", more=msgspec.to_builtins(definition))
+        rows = Rows.of(
+            scores=[0.25, 0.75, float("inf")], labels=[0, 1, 1], answers=[0, 0, 0],
+            segments=["a", "a", None],
+        )  # fmt: skip
+        log.append([define, Event("rows", now, "p", rows=rows)], [None, None])
+        log.close()
+        server = Server(made / "d")
+        try:
+            status, shown, _ = server.ask("GET", "/v1/points/p")
+            assert (200, 3, 3, 0, 2.0) == (
+                status, shown["scores"], shown["samples"], shown["ids"], shown["cost"],
+            )  # fmt: skip
+            for path in ("overview", "curve", "thresholds", "proposals", "changes"):
+                assert 200 == server.ask("GET", f"/v1/points/p/{path}")[0], path
+            assert 200 == server.ask("GET", "/metrics")[0]
+            assert ["define", "rows"] == [each["kind"] for each in server.log()]
+            assert [0.25, 0.75, "inf"] == server.log()[1]["rows"]["scores"]
+            item = {"id": "a", "score": 0.5}
+            status, refused, _ = server.ask("POST", "/v1/points/p/scores", item)
+            assert (422, True) == (status, "by_id" in refused["detail"])
+            item = {"thresholds": {"": {"rule": "at_least", "threshold": 0.5}}, "reason": "r"}
+            assert 422 == server.ask("POST", "/v1/points/p/proposals", item)[0]
+            assert 200 == server.ask("POST", "/v1/points/p/deploy", item)[0]
+            assert 0.0 == server.ask("GET", "/v1/points/p")[1]["cost"]
+            assert 422 == server.ask("PUT", "/v1/points/p", {"false_negative": 5})[0]
+            again = {"by_id": False, "segments": {"at_least": 2}, "false_negative": 5}
+            assert 200 == server.ask("PUT", "/v1/points/p", again)[0]
+        finally:
+            server.stop()
+        assert verified(made / "d")

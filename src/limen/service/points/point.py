@@ -515,7 +515,7 @@ class Point:
         if self.definition.segments is None:
             return _loss_at(grouped, find(None)[0])
         total, paths = 0.0, list(grouped)
-        held = {path: grouped._models.held[key_of(path)] for path in paths}
+        held = {path: grouped._models.seen(key_of(path)) for path in paths}
         for path in paths:  # its own samples are all but those of the groups inside
             threshold = find("/".join(path))[0]
             total += _loss_at(held[path], threshold)
