@@ -90,7 +90,7 @@ def test_the_headline_is_the_recommended_threshold_with_its_interval(page) -> No
     found = recommended(false_negative=5)
     low, high = found.interval
 
-    assert [repr(found.threshold), "0.328567"] == shown(page, "threshold", "data-exact")
+    assert [repr(found.threshold), "0.345809"] == shown(page, "threshold", "data-exact")
     assert [repr(low), repr(high), "0.1971 to 0.4909"] == shown(
         page, "interval", "data-low", "data-high"
     )
@@ -229,7 +229,7 @@ def test_a_group_without_a_threshold_of_its_own_saves_nothing(tmp_path) -> None:
     page = written(tmp_path, "score,label,g\n" + "\n".join(rows), *given)
 
     for row in Tables(page).tables[2][1:]:
-        assert ["0.328567", "too few to say", "too few samples"] == row[3:6]
+        assert ["0.345809", "too few to say", "too few samples"] == row[3:6]
         assert [row[7], ""] == [row[6], row[8]]
 
 
@@ -510,7 +510,7 @@ def test_keys_read_the_charts_too(page, tmp_path) -> None:
     dom, console = browse(page.replace("<head>", "<head>" + WATCH) + KEYS, tmp_path)
 
     assert "" == console
-    said = re.search(r'aria-valuetext="(Threshold 0.328567 costs 288, 8 above the [^"]*)"', dom)
+    said = re.search(r'aria-valuetext="(Threshold 0.345809 costs 294, 14 above the [^"]*)"', dom)
     assert said[1].endswith("answered 1. Inside the 95 % interval.")
     assert re.search(r'aria-valuetext="Flag nobody: 0.00 % of labels 1', dom)
     assert re.search(r'class="readout">How many of the samples', dom)
@@ -536,7 +536,7 @@ def test_a_browser_draws_the_band_where_the_interval_is(page, tmp_path) -> None:
     assert start + pixels * (found.optimum.threshold - low) == pytest.approx(cheapest)
     assert 2 == len(legends)
     for text in (
-        "recommended for new rows: 0.328567",
+        "recommended for new rows: 0.345809",
         "cheapest on these rows: 0.385269",
         "95 % interval of the best threshold: 0.1971 to 0.4909",
     ):
