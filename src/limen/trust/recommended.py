@@ -83,7 +83,7 @@ optimum 0.2109375, current 0.875, keep False>
     >>> found.predict([0.05, 0.7])
     array([0, 1])
     >>> print(found.cost())
-    0.2031 per row (0.09546 to 0.3108)
+    0.2031 per row (0.08708 to 0.3192)
     """
 
     threshold: float
