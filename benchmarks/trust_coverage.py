@@ -31,7 +31,7 @@ def coverage(law: Law, n: int, redraws: int, seed: int) -> dict[str, float]:
             continue  # refused: nothing is said
         used += 1
         columns = Samples.of(scores, labels, weights).columns
-        ranked = _core.Ranked(*columns, 1, law.false_negative)
+        ranked = _core.Ranked(*columns, 1, law.false_negative, "auto", False)
         counted = np.sort(scores if weights is None else scores[weights > 0])
         for level in held:
             held[level] += ranked.keeps(law.best, SAFE[level])

@@ -279,7 +279,7 @@ class Maps:
         self.middles = (self.below[1:] + self.below[:-1]) / 2
         distinct = ranked.scores[cuts[:-1]]
         in_middle = np.searchsorted(2 * below[1:], self.below[1:] + self.below[:-1])
-        scores = distinct[in_middle]
+        scores = self.scores = distinct[in_middle]
         if kind == "raw":
             at = distinct[
                 np.searchsorted(2 * below[1:], 2 * np.array([0.16, 0.5, 0.84]) * below[-1])

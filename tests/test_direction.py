@@ -148,7 +148,7 @@ def test_a_demand_that_no_cut_meets_names_the_scores_of_the_user() -> None:
 
 def test_recommendations_and_groups_are_those_of_negating_by_hand() -> None:
     scores, labels = (np.asarray(column)[:400] for column in load_phishing())
-    costs: Any = {"false_negative": 5}
+    costs: Any = {"false_negative": 5, "scores_are": "raw"}
     found = limen.recommend(1 - scores, labels, current=0.3, direction="<=", **costs)
     hand = limen.recommend(scores - 1, labels, current=-0.3, **costs)
 
@@ -169,6 +169,23 @@ def test_recommendations_and_groups_are_those_of_negating_by_hand() -> None:
         assert answers == by_hand.predict(names, scores - 1).tolist()
 
 
+def test_low_scores_that_mean_positive_are_probabilities_of_label_0() -> None:
+    scores, labels = (np.asarray(column)[:400] for column in load_phishing())
+    low = 1 - scores
+    for costs in ({}, {"false_negative": 5}, {"false_positive": 20}):
+        given: Any = {**costs, "direction": "<="}
+        found, rising = (
+            limen.recommend(low, labels, **given),
+            limen.recommend(scores, labels, **costs),
+        )
+        model = OnlineThreshold(**given, scores="probabilities")
+        model.update_many(low, labels)
+
+        assert 1 - rising.threshold == pytest.approx(found.threshold, abs=1e-9)
+        assert found.threshold == model.recommended
+        assert found.predict(low).tolist() == rising.predict(scores).tolist()
+
+
 # ---- the command line ------------------------------------------------------------------------
 
 
@@ -176,7 +193,7 @@ def write_both() -> None:
     scores, labels = load_phishing()
     for name, sign in (("low.csv", -1), ("high.csv", 1)):
         rows = (
-            f"{sign * (score - 1)!r},{label},{'ab'[at % 2]}\n"
+            f"{sign * 1.25 * (score - 1)!r},{label},{'ab'[at % 2]}\n"
             for at, (score, label) in enumerate(zip(scores, labels, strict=True))
         )
         Path(name).write_text("score,label,team\n" + "".join(rows))

@@ -198,8 +198,9 @@ def test_a_review_band_that_nothing_is_known_about_says_so(given) -> None:
 
 def test_the_bands_of_falling_scores_are_those_of_rising_ones_turned_round() -> None:
     given = {"false_positive": 3, "false_negative": 5, "asking": 0.5}
-    rising = limen.report(SCORES, LABELS, **given).html()
-    falling = limen.report(-SCORES, LABELS, direction="<=", **given).html()
+    raw = 7 * np.asarray(SCORES)  # which are no probabilities
+    rising = limen.report(raw, LABELS, **given).html()
+    falling = limen.report(-raw, LABELS, direction="<=", **given).html()
     exact = [
         [float(end) for end in re.findall(r'recommended is <b data-exact="([^"]+)"', page)]
         for page in (rising, falling)

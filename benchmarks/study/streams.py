@@ -170,7 +170,9 @@ def keys() -> Iterable[tuple[str, int, int]]:
             yield from ((name, delay, seed) for seed in range(RULES["drift_seeds"]))
 
 
-def cell(name: str, delay: int, seed: int, rows: int | None = None) -> dict[str, Any]:
+def cell(
+    name: str, delay: int, seed: int, rows: int | None = None, only: Iterable[str] = ()
+) -> dict[str, Any]:
     """What every method costs from the first answered row on, for each cost."""
     if name in PLAN["sets"]:
         scores, labels = data.read(name)
@@ -178,8 +180,8 @@ def cell(name: str, delay: int, seed: int, rows: int | None = None) -> dict[str,
     else:
         scores, labels = drifting(name, rows or RULES["drift_rows"], seed)
     methods = {}
-    for each, method in METHODS.items():
-        answers = method(Stream(scores, labels, delay))
+    for each in only or METHODS:
+        answers = METHODS[each](Stream(scores, labels, delay))
         methods[each] = {
             named(costs): rounded(
                 measures.cost(answers[costs][FIRST:], labels[FIRST:].astype(float), *costs)

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -105,6 +106,32 @@ Any keeps(nb::handle model, std::int64_t false_positive, std::int64_t false_nega
         asked(model, false_positive, false_negative, least,
               [=](const auto& cuts, auto&&...) { return cuts.keeps(threshold, reach); });
     if (found.answer) return nb::bool_(*found.answer);
+    return nb::make_tuple(found.worth[0], found.worth[1]);
+}
+
+// The averaged chance of label 1 at ascending scores as the core has them, in parts that memory
+// holds many of.
+std::vector<double> chances_at(const AveragedMap& map, const ScoreScale& scale,
+                               const Array<double>& scores) {
+    constexpr std::size_t most = 4096;
+    std::vector<double> given(scores.data(), scores.data() + scores.shape(0)), found;
+    if (map.kind() == ScoreKind::probabilities)
+        for (double& each : given) each = scale.chance(each);
+    for (std::size_t first = 0; first < given.size(); first += most) {
+        const std::size_t size = std::min(most, given.size() - first);
+        const auto part = map.chances_at({given.data() + first, size});
+        found.insert(found.end(), part.begin(), part.end());
+    }
+    return found;
+}
+
+// Of a calibrator with enough samples.
+Any calibrated(nb::handle model, double least, Array<double> scores) {
+    const auto found = asked(checked<Calibrator>(model), {1, 1}, least,
+                             [&](const auto& cuts, const auto& scale, auto& map) {
+                                 return chances_at(cuts.averaged(scale, map), scale, scores);
+                             });
+    if (found.answer) return nb::cast(array_of(std::vector<double>(*found.answer)));
     return nb::make_tuple(found.worth[0], found.worth[1]);
 }
 
@@ -226,6 +253,18 @@ nb::typed<nb::tuple, double, double, double, double> recommend(const RankedArray
     return nb::make_tuple(found.threshold, found.low, found.high, found.regret);
 }
 
+// The chance of label 1 at ascending scores as the core has them, and the weight of each map.
+nb::tuple ranked_maps(const RankedArrays& self, Array<double> scores) {
+    KeptMap kept;
+    std::vector<double> chances, shares;
+    self.asked([&](const auto& cuts, const auto&) {
+        const AveragedMap& map = cuts.averaged(self.scale, kept);
+        chances = chances_at(map, self.scale, scores);
+        shares = map.shares();
+    });
+    return nb::make_tuple(array_of(std::move(chances)), array_of(std::move(shares)));
+}
+
 bool ranked_keeps(const RankedArrays& self, double threshold, double reach) {
     return self.asked([=](const auto& cuts, const auto&) { return cuts.keeps(threshold, reach); });
 }
@@ -317,6 +356,7 @@ void restore_ranked(RankedArrays* self, nb::tuple state) {
 void bind_recommended(nb::module_& module) {
     module.def("recommended", &recommended);
     module.def("interval", &interval);
+    module.def("calibrated", &calibrated);
     module.def("keeps", &keeps);
     nb::class_<RankedArrays>(module, "Ranked")
         .def("__init__", &rank, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
@@ -325,6 +365,7 @@ void bind_recommended(nb::module_& module) {
         .def_prop_ro("kind", [](const RankedArrays& self) { return name_of(self.scale.kind); })
         .def("worth", &worth_of)
         .def("recommend", &recommend)
+        .def("maps", &ranked_maps)
         .def("keeps", &ranked_keeps)
         .def("distance", &distance_of)
         .def("weight", &weight_of)

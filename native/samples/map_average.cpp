@@ -170,6 +170,38 @@ std::vector<double> AveragedMap::log_odds_at(std::span<const ScorePlace> places)
     return found;
 }
 
+std::vector<double> AveragedMap::chances_at(std::span<const double> scores) const {
+    const auto& bins = given_.bins;
+    std::vector<double> middles;
+    double all = 0;
+    for (const auto& bin : bins) {
+        middles.push_back(all + (bin.ones + bin.zeros) / 2);
+        all += bin.ones + bin.zeros;
+    }
+    // Between the middles of two bins, ranks run straight along the scores.
+    std::vector<ScorePlace> places;
+    for (const double score : scores) {
+        const auto next =
+            std::lower_bound(bins.begin(), bins.end(), score,
+                             [](const auto& bin, double at) { return bin.score < at; });
+        const auto i = static_cast<std::size_t>(next - bins.begin());
+        double below = all;
+        if (i < bins.size() && bins[i].score == score) {
+            below = middles[i];
+        } else if (i == 0) {
+            below = 0;
+        } else if (i < bins.size()) {
+            const double share = (score - bins[i - 1].score) / (bins[i].score - bins[i - 1].score);
+            const bool known = share >= 0 && share <= 1;  // and not beside a score of infinity
+            below = middles[i - 1] + (known ? share : 0.5) * (middles[i] - middles[i - 1]);
+        }
+        places.push_back({below, score});
+    }
+    std::vector<double> found = log_odds_at(places);
+    for (double& each : found) each = 1 / (1 + portable::exp(-each));
+    return found;
+}
+
 std::vector<double> AveragedMap::averaged(const std::vector<MapFit>& fits) const {
     std::vector<double> chance;
     for (std::size_t m = 0; m < fits.size(); ++m) {

@@ -79,6 +79,9 @@ public:
     // The log odds of label 1 at places in ascending order. O(sites) a map.
     std::vector<double> log_odds_at(std::span<const ScorePlace> places) const;
 
+    // The chance of label 1 at scores in ascending order, on the scale of the bins. O(sites) a map.
+    std::vector<double> chances_at(std::span<const double> scores) const;
+
 private:
     std::vector<double> averaged(const std::vector<MapFit>& fits) const;
 

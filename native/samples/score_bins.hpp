@@ -18,8 +18,8 @@
 
 namespace limen {
 
-// Parts are those of parts.hpp, of which only the sums of weights are asked for; they have to live as
-// long.
+// Parts are those of parts.hpp, of which only the sums of weights are asked for; they have to live
+// as long.
 template <class Parts>
 class BinnedScores {
 public:

@@ -13,6 +13,7 @@ from limen import _core
 from limen.arrays import is_single
 from limen.best_cut import Cuts, best_cut, demands_of, error_of, near_best
 from limen.columns import ordered_scores
+from limen.confidence import ENOUGH
 from limen.direction import setting
 from limen.errors import Infeasible
 from limen.hull import Blocks, Calibrated, RocHull
@@ -163,6 +164,29 @@ class OnlineCalibrator(_WithUnit, _core.Calibrator, kind="OnlineCalibrator"):
         (0.3046875, 0.2109375)
         """
         return self._recommended(*exact_costs(false_positive, false_negative)[:2])
+
+    def calibrated(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """Return the chance of label 1 at each score by the maps behind `recommended`.
+
+        An average of calibration maps: smooth where `probability` has steps, and never 0 or 1, but
+        it need not rise everywhere. O(m log m) for m scores, besides what `recommended` takes.
+        Raises ValueError below five samples of either label.
+
+        >>> calibrator = OnlineCalibrator(scores="probabilities")
+        >>> labels = [int(i * i % 64 < i) for i in range(64)]
+        >>> calibrator.update_many([i / 64 for i in range(64)], labels)
+        >>> calibrator.calibrated([0.1, 0.5, 0.9]).round(2)
+        array([0.15, 0.67, 0.94])
+        """
+        given = ordered_scores(scores)
+        core = given if self.direction == ">=" else 0.0 - given
+        order = np.argsort(core, kind="stable")
+        chances = _core.calibrated(self, ENOUGH, core[order])
+        if isinstance(chances, tuple):
+            self._require_enough(1, 1)
+        found = np.empty(len(core))
+        found[order] = chances
+        return found
 
     def interval(
         self, confidence: float = 0.95, *, false_positive: Cost = 1, false_negative: Cost = 1

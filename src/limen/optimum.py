@@ -118,11 +118,10 @@ class Gap(Deciding):
         >>> gap.answers_as(0.3), gap.answers_as(0.75), gap.answers_as(0.25)
         (True, True, False)
         """
-        zero, one = self.lower, self.upper  # the scores answered 0 and 1 next to the cut
-        if self.direction == "<=":
-            zero, one = one, zero
-        below = zero is None or not answer(zero, threshold, self.direction)
-        return below and (one is None or bool(answer(one, threshold, self.direction)))
+        low, high = self.lower, self.upper
+        if self.direction == ">=":
+            return (low is None or not low >= threshold) and (high is None or high >= threshold)
+        return (high is None or not high <= threshold) and (low is None or low <= threshold)
 
     def __repr__(self) -> str:
         names = [each.name for each in fields(self) if each.name != "direction"]

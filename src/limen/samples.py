@@ -73,7 +73,8 @@ class Samples:
 
         O(n). Arrays of the right types are not copied.
         """
-        require_kind(kind, "scores_are", auto=True)
+        if kind != "auto":
+            require_kind(kind, "scores_are", auto=True)
         given, ys, ws = samples_with_labels(scores, labels, weights)
         falling = direction != ">=" and is_falling(direction)
         return cls(0.0 - given if falling else given, ys, ws, direction, kind=kind)

@@ -51,6 +51,8 @@ class CalibratedClassifier(Wrapper):
         How scores become probabilities. "isotonic": the exact isotonic fit. "sigmoid": Platt's
         sigmoid as scikit-learn fits it, for few samples or scores of that shape. "venn-abers": one
         number out of the interval of `limen.OnlineCalibrator.probability_interval`, never 0 or 1.
+        "average": the average of calibration maps behind `limen.recommend`, as
+        `limen.OnlineCalibrator.calibrated`.
     false_positive, false_negative
         The costs at which `predict` decides unless it is given others.
     between
@@ -88,8 +90,8 @@ class CalibratedClassifier(Wrapper):
     -----
     `partial_fit` exists when the estimator has it: each batch is scored before it is learned
     from. Until the first batch is scored, the probabilities are those of the classifier itself,
-    or one half where it has none. With "sigmoid" a batch takes O(n), and an ensemble has no
-    `partial_fit`.
+    or one half where it has none. With "sigmoid" and "average" a batch takes O(n log n), and an
+    ensemble has no `partial_fit`.
 
     Probabilities are float32 where the classifier gives its scores so.
 
@@ -295,8 +297,9 @@ class CalibratedClassifier(Wrapper):
     def _hold_more(self, pooled: Pooled, learn: Callable[[], Any]) -> None:
         samples = pooled.samples
         with self._held.holding(samples.columns) as model:
-            # Only the sigmoid needs them all again.
-            every = self._held.samples(samples.columns) if self.method == "sigmoid" else samples
+            # Only these need them all again.
+            whole = self.method in ("sigmoid", "average")
+            every = self._held.samples(samples.columns) if whole else samples
             found = self._calibration(model, every)
             learn()
         self._conclude([(None, found)], self._held)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CalibratedPair", "Calibration", "both_columns", "require_method"]
 
-METHODS = ("isotonic", "sigmoid", "venn-abers")
+METHODS = ("isotonic", "sigmoid", "venn-abers", "average")
 BOUNDS = ("clip", "nan", "raise")
 
 
@@ -49,6 +49,7 @@ class Calibration:
         self.method = method
         self.between = between
         self.out_of_bounds = out_of_bounds
+        self._ranked = samples.ranked(1, 1) if method == "average" and len(model) else None
         self._sigmoid = _fitted_sigmoid(samples) if method == "sigmoid" and len(model) else None
 
     def probability(
@@ -61,6 +62,10 @@ class Calibration:
         given = np.asarray(scores, dtype=np.float64)
         if self._sigmoid is not None:
             found = np.asarray(self._sigmoid.predict(given))
+        elif self._ranked is not None:
+            order = np.argsort(given, kind="stable")
+            found = np.empty(len(given))
+            found[order] = self._ranked.maps(given[order])[0]
         elif self.method == "venn-abers":
             low, high = self.model.probability_interval(given)
             found = high / (1.0 - low + high)

@@ -18,6 +18,7 @@ from limen.direction import mirrored
 from limen.optimum import Direction, Optimum, answer, as_threshold
 from limen.samples import Samples
 from limen.trust.cross_fit import CrossFitted, cross_fit
+from limen.trust.explained import explained
 from limen.units import exact_positive, unit_parts
 
 if TYPE_CHECKING:
@@ -78,11 +79,11 @@ class Recommendation:
     <Recommendation: threshold 0.23013349430753074, interval (-inf, 0.5078125), confidence 0.95, \
 optimum 0.2109375, current 0.875, keep False>
     >>> print(found)
-    Change 0.875 to 0.1953: with 95 % confidence the best threshold lies at 0.5078 or below.
+    Change 0.875 to 0.2301: with 95 % confidence the best threshold lies at 0.5078 or below.
     >>> found.predict([0.05, 0.7])
     array([0, 1])
     >>> print(found.cost())
-    0.2031 per row (0.09546 to 0.3108)
+    0.2031 per row (0.08708 to 0.3192)
     """
 
     threshold: float
@@ -170,6 +171,16 @@ optimum 0.2109375, current 0.875, keep False>
     @cached_property
     def _cost(self) -> CrossFitted:
         return cross_fit(self._ranked, self._costs, self._scale, self.confidence)
+
+    def explain(self) -> str:
+        """Say in one sentence which calibration maps carry the weight. O(n).
+
+        >>> import limen
+        >>> scores = [i / 64 for i in range(64)]
+        >>> limen.recommend(scores, [int(i * i % 64 < i) for i in range(64)]).explain()
+        'The scores are close to probabilities; they are a little too low (weight 0.79).'
+        """
+        return explained(self._ranked, self.direction)
 
     def labels_needed(self, target: Cost) -> int:
         """Return how many labels bring the regret per row down to a target, roughly. O(1).
