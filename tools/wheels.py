@@ -92,6 +92,10 @@ def debian(release: str, architecture: str) -> Path:
     for package in sorted((root / "var/cache/apt/archives").glob("*.deb")):
         run(tool("dpkg-deb"), "--extract", package, root)
     (binary,) = (root / "usr" / "bin").glob("python3.[0-9]*[0-9]")
+    # Debian's pyconfig.h chooses by architecture among those that are installed: there is one.
+    headers = root / "usr" / "include"
+    for chosen in headers.glob(f"*-linux-gnu/{binary.name}/pyconfig.h"):
+        shutil.copy2(chosen, headers / binary.name)
     # $0 may be the link of an environment: Python must see it, to find what is installed there.
     if architecture == "x86_64":
         libraries = [root / part / f"{architecture}-linux-gnu" for part in ("lib", "usr/lib")]
@@ -138,6 +142,8 @@ def build(version: str, architecture: str) -> Path:
         **compiler(architecture),
         "CMAKE_MODULE_LINKER_FLAGS": f"-Wl,--version-script={exports}",
         "LIMEN_RUNTIME": "libc++",
+        # nanobind needs it, and other C++ libraries than libc++ bring it along.
+        "CMAKE_CXX_FLAGS": "-include stdio.h",
     }
     suffix = f".cpython-{version.removeprefix('cp')}-{architecture}-linux-gnu.so"
     made = WORK / "made" / f"{version}-{architecture}"
