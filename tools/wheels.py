@@ -218,7 +218,7 @@ def try_it(wheel: Path, version: str, architecture: str) -> None:
     group = PROJECT["dependency-groups"]["test"]
     needs = [need for need in group if need.startswith(("pytest", "hypothesis"))]
     run(*PIP, python, "install", "--quiet", *needs)
-    options = ("-q", "-p", "no:cacheprovider", "--numprocesses=2", "-m", "not check")
+    options = ("-p", "no:cacheprovider", "--numprocesses=2", "-m", "not check")
     tests = [ROOT / "tests" / name for name in TRIED]
     # Away from the sources: what is imported is what was installed.
     print(run(python, "-m", "pytest", *options, *tests, cwd=folder, env=env).splitlines()[-1])
