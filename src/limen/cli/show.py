@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands about saved models: what they hold, and one made of many."""
+"""``limen show``: what saved models hold."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import limen
 from limen.cli.aims import aim_of
 from limen.cli.exits import BAD_INPUT, FAILED, NOT_FOUND, USAGE, Failure
 from limen.cli.option_values import period_text
-from limen.cli.output import as_line, print_messages, require_distinct, require_writable
+from limen.cli.output import as_line, print_messages
 from limen.cli.refusals import as_failure
-from limen.digits import within
 from limen.errors import Infeasible
 from limen.memory.ledger import Ledger
-from limen.memory.windows import LastN
 from limen.storage.journal import Damaged, has_more
 from limen.units import exact_costs
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
     from limen.aim import Aim
 
-__all__ = ["merge", "show"]
+__all__ = ["groups_of", "loaded", "show"]
 
 
 def loaded(path: str) -> Any:
@@ -75,7 +73,7 @@ def show(options: Namespace) -> int:
     return 0
 
 
-def _groups_of(model: Any) -> Any:
+def groups_of(model: Any) -> Any:
     """Return the groups of a model or ledger; None where there are none."""
     groups = model.model if isinstance(model, Ledger) else model
     return groups if isinstance(groups, limen.Grouped) else None
@@ -87,7 +85,7 @@ class _OtherCosts(Exception):  # noqa: N818 - reads as what happened
 
 def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
     """Return what a model is, what it holds, and its best cut by the aim or by its own costs."""
-    grouped = _groups_of(model)
+    grouped = groups_of(model)
     if grouped is not None:
         of_all = facts(grouped.model(()), aim)
         groups = [
@@ -159,35 +157,3 @@ def _has(model: Any, costs: dict[str, Any]) -> bool:
         model = inner
     own = {name: value for name, value in model.settings.items() if name in costs}
     return len(own) == 2 and exact_costs(**own) == exact_costs(**costs)
-
-
-def merge(options: Namespace) -> int:
-    """Make one model of the samples of many."""
-    require_writable(options.output, options.force)
-    require_distinct(options.files)
-    models = [loaded(path) for path in options.files]
-    for path, model in zip(options.files, models, strict=True):
-        if not hasattr(model, "merge") or isinstance(model, LastN):
-            raise Failure(
-                f"{path} holds a {type(model).__name__}, which cannot be merged: its samples have "
-                "an order. Merge models, groups of them, windows over time, or ledgers.",
-                BAD_INPUT,
-            )
-    try:
-        merged = limen.merge(models)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Failure(str(error), BAD_INPUT) from None
-    merged.save(options.output)
-    groups = _groups_of(merged)
-    of_all = merged if groups is None else groups.model(())
-    if isinstance(of_all, limen.Evidence):
-        answer = f"evidence {of_all.value:.4g}"
-    elif of_all.takes_costs:
-        answer = "for any aim"
-    else:
-        best = of_all.optimum
-        ends = best.threshold, best.lower, best.upper
-        answer = f"threshold {within(*ends, direction=best.direction)}"
-    samples = len(merged.model if isinstance(merged, Ledger) else merged)
-    print_messages(f"{options.output}: {samples:,} samples, {answer}", quiet=options.quiet)
-    return 0
