@@ -41,7 +41,7 @@ LAYERS = (
     # of how many rows
     ("budget", "groups", "memory", "narrowing", "trust"),
     # adapters to other libraries, one each; and what people read
-    ("demo", "duckdb", "page", "plots", "reporting", "river", "sklearn", "spark"),
+    ("demo", "duckdb", "export", "page", "plots", "reporting", "river", "sklearn", "spark"),
     # the log of events and its fold, served by HTTP; and who asks it
     ("client", "service"),
     # what people start

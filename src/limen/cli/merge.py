@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import limen
 from limen.cli.exits import BAD_INPUT, Failure
 from limen.cli.output import print_messages, require_distinct, require_writable
-from limen.cli.show import groups_of, loaded
+from limen.cli.show import loaded
 from limen.digits import within
+from limen.export import groups_of
 from limen.memory.ledger import Ledger
 from limen.memory.windows import LastN
 

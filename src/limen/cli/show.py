@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``limen show``: what saved models hold."""
+"""``limen show``: what saved models hold, and the rule of one for others to run."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from limen.cli.option_values import period_text
 from limen.cli.output import as_line, print_messages
 from limen.cli.refusals import as_failure
 from limen.errors import Infeasible
+from limen.export import OtherAim, Rule, best_of, groups_of
 from limen.memory.ledger import Ledger
 from limen.storage.journal import Damaged, has_more
-from limen.units import exact_costs
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from limen.aim import Aim
 
-__all__ = ["groups_of", "loaded", "show"]
+__all__ = ["asked_of", "loaded", "mention_journal", "rule_of", "show"]
 
 
 def loaded(path: str) -> Any:
@@ -37,50 +37,98 @@ def loaded(path: str) -> Any:
 
 
 def show(options: Namespace) -> int:
-    """Print what saved models hold."""
-    aim = aim_of(options)
-    costs_given = (options.false_positive, options.false_negative) != (None, None)
-    asked = aim if not aim.by_cost or costs_given else None
+    """Print what saved models hold, or the rule of one for others to run."""
+    asked = asked_of(options)
+    if options.language is not None:
+        return _show_rule(options, asked)
+    if options.score_column is not None or options.group_columns is not None:
+        raise Failure("--score-column and --group-column go with --as sql.", USAGE)
     for path in options.files:
         model = loaded(path)
         try:
             found = facts(model, asked)
         except Infeasible as infeasible:
             raise as_failure(infeasible, f"{path}: ") from None
-        except _OtherCosts:
-            raise Failure(
-                f"{path} holds a {type(model).__name__} with costs of its own, which answers no "
-                "others. Save one that does with: limen fit FILE --metric NAME --save MODEL",
-                USAGE,
-            ) from None
+        except OtherAim:
+            raise _own_costs(path, model) from None
         print(as_line({"file": path, **found}), end="")
         print_messages(f"{path}: {model!r}", quiet=options.quiet)
-        if "threshold" not in found and "decided" not in found:
+        if "threshold" not in found and "value" not in found:
             print_messages(
                 f"limen: {path} holds samples for any aim. Ask with costs, --metric or demands, "
                 "such as --false-negative 5.",
                 quiet=options.quiet,
             )
-        try:
-            more = has_more(path)
-        except Damaged as error:
-            raise Failure(str(error), BAD_INPUT) from None
-        if more:
-            print_messages(
-                f"limen: {path}.journal holds more rows, which count when limen watch continues.",
-                quiet=options.quiet,
-            )
+        mention_journal(path, quiet=options.quiet)
     return 0
 
 
-def groups_of(model: Any) -> Any:
-    """Return the groups of a model or ledger; None where there are none."""
-    groups = model.model if isinstance(model, Ledger) else model
-    return groups if isinstance(groups, limen.Grouped) else None
+def _show_rule(options: Namespace, aim: Aim | None) -> int:
+    """Print the rule of a saved model in another language."""
+    if len(options.files) > 1:
+        raise Failure("--as takes one file at a time.", USAGE)
+    sql = options.language == "sql"
+    if not sql and (options.score_column is not None or options.group_columns is not None):
+        raise Failure("--score-column and --group-column go with --as sql.", USAGE)
+    path = options.files[0]
+    rule = rule_of(path, aim)
+    try:
+        if sql:
+            written = rule.as_sql(options.score_column or "score", options.group_columns or ())
+        else:
+            written = rule.as_json() if options.language == "json" else rule.as_python()
+    except ValueError as error:
+        raise Failure(f"{path}: {error}", USAGE) from None
+    print(written.rstrip("\n"))
+    mention_journal(path, quiet=options.quiet)
+    return 0
 
 
-class _OtherCosts(Exception):  # noqa: N818 - reads as what happened
-    """A model that answers for its own costs was asked about others."""
+def asked_of(options: Namespace) -> Aim | None:
+    """Return the aim that the options ask for; None where they ask for none."""
+    aim = aim_of(options)
+    costs_given = (options.false_positive, options.false_negative) != (None, None)
+    return aim if not aim.by_cost or costs_given else None
+
+
+def rule_of(path: str, aim: Aim | None) -> Rule:
+    """Return the rule by which a saved model answers."""
+    model = loaded(path)
+    try:
+        return Rule.of(model, aim)
+    except Infeasible as infeasible:
+        raise as_failure(infeasible, f"{path}: ") from None
+    except OtherAim:
+        if aim is not None:
+            raise _own_costs(path, model) from None
+        raise Failure(
+            f"{path} holds samples for any aim. Ask with costs, --metric or demands, such as "
+            "--false-negative 5.",
+            USAGE,
+        ) from None
+    except TypeError as error:
+        raise Failure(f"{path}: {error} Name a model.", USAGE) from None
+
+
+def _own_costs(path: str, model: Any) -> Failure:
+    return Failure(
+        f"{path} holds a {type(model).__name__} with costs of its own, which answers no others. "
+        "Save one that does with: limen fit FILE --metric NAME --save MODEL",
+        USAGE,
+    )
+
+
+def mention_journal(path: str, quiet: bool) -> None:
+    """Say that a journal beside a file holds more rows than the file."""
+    try:
+        more = has_more(path)
+    except Damaged as error:
+        raise Failure(str(error), BAD_INPUT) from None
+    if more:
+        print_messages(
+            f"limen: {path}.journal holds more rows, which count when limen watch continues.",
+            quiet=quiet,
+        )
 
 
 def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
@@ -101,11 +149,12 @@ def facts(model: Any, aim: Aim | None) -> dict[str, Any]:
         kind = {"kind": "Grouped", "at_least": grouped.at_least, "model": of_all.pop("kind")}
         return kind | of_all | _account(model) | {"groups": groups}
     found: dict[str, Any] = {"kind": type(model).__name__}
-    if isinstance(model, limen.Evidence):
+    if isinstance(model, limen.Evidence | limen.Alarm):
         if aim is not None:
-            raise _OtherCosts
-        names = ("wins", "losses", "missing", "value", "decided")
-        return found | _settings(model) | {name: getattr(model, name) for name in names}
+            raise OtherAim
+        names = ("wins", "losses", "rate", "bound", "missing", "value", "decided", "raised")
+        known = {name: getattr(model, name) for name in names if hasattr(model, name)}
+        return found | _settings(model) | known
     inner = model
     while inner is not None:
         found |= _settings(inner)
@@ -135,25 +184,10 @@ def _settings(model: Any) -> dict[str, Any]:
 
 def _cut(model: Any, aim: Aim | None) -> dict[str, Any]:
     """Return the best cut of a model; nothing where it holds samples for any aim, and has none."""
-    found: dict[str, Any] = {}
-    if not model.takes_costs:
-        if aim is not None and not (aim.by_cost and _has(model, aim.mistakes)):
-            raise _OtherCosts
-        best = model.optimum
-    elif aim is None:
-        return found
-    else:
-        found = aim.facts()
-        best = (
-            model.optimum(**aim.mistakes) if aim.by_cost else model.best(aim.measure, **aim.demands)
-        )
-    found |= {"threshold": best.threshold, "lower": best.lower, "upper": best.upper}
-    return found | ({"loss": best.loss} if hasattr(best, "loss") else {"value": best.value})
-
-
-def _has(model: Any, costs: dict[str, Any]) -> bool:
-    """Whether these are the costs that a model was made for."""
-    while (inner := getattr(model, "model", None)) is not None:
-        model = inner
-    own = {name: value for name, value in model.settings.items() if name in costs}
-    return len(own) == 2 and exact_costs(**own) == exact_costs(**costs)
+    if getattr(model, "takes_costs", False) and aim is None:
+        return {}
+    best = best_of(model, aim)
+    asked = aim.facts() if aim is not None and model.takes_costs else {}
+    found = {"threshold": best.threshold, "lower": best.lower, "upper": best.upper}
+    worth = {name: getattr(best, name) for name in ("loss", "value") if hasattr(best, name)}
+    return asked | found | worth
