@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from streams import EFFORT
 
@@ -96,6 +96,9 @@ def test_duckdb_answers_as_the_rule_does(given_: Any) -> None:
 @given(rules_and_rows())
 @settings(max_examples=300 * EFFORT)
 def test_sqlite_answers_as_the_rule_does(given_: Any) -> None:
+    for threshold in (given_[0].threshold, *(given_[0].groups or {}).values()):
+        if math.isfinite(threshold):  # it reads some numbers below 1e-290 as their neighbours
+            assume((threshold,) == SQLITE.execute(f"SELECT {threshold!r}").fetchone())
     assert expected(*given_) == by_sql(SQLITE, *given_)
 
 

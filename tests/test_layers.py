@@ -16,7 +16,7 @@ PACKAGE = Path(limen.__file__).parent
 # stands for all that is in it, and a layer is one sentence:
 LAYERS = (
     # numbers and bytes, which know nothing of samples
-    ("_core", "digits", "names", "storage", "units"),
+    ("_core", "digits", "names", "picture", "storage", "units"),
     # what callers hand in, and values that are handed out
     (
         "arrays",
