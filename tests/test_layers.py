@@ -16,7 +16,7 @@ PACKAGE = Path(limen.__file__).parent
 # stands for all that is in it, and a layer is one sentence:
 LAYERS = (
     # numbers and bytes, which know nothing of samples
-    ("_core", "digits", "names", "storage", "units"),
+    ("_core", "digits", "names", "picture", "storage", "units"),
     # what callers hand in, and values that are handed out
     (
         "arrays",
@@ -42,7 +42,7 @@ LAYERS = (
     # of how many rows
     ("budget", "groups", "memory", "narrowing", "trust"),
     # adapters to other libraries, one each; and what people read
-    ("demo", "duckdb", "page", "plots", "reporting", "river", "sklearn", "spark"),
+    ("demo", "duckdb", "export", "page", "plots", "reporting", "river", "sklearn", "spark"),
     # the log of events and its fold, served by HTTP; and who asks it
     ("client", "service"),
     # what people start

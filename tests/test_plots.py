@@ -20,6 +20,7 @@ from limen.plots import (
     CalibrationBlocksDisplay,
     LossCurveDisplay,
     RocHullDisplay,
+    ThresholdDisplay,
     ThresholdHistoryDisplay,
 )
 from limen.plots.display import MINUS, visible
@@ -540,3 +541,55 @@ def test_the_roc_curve_and_the_fit_of_falling_scores_are_those_of_rising_ones() 
     for display in (LossCurveDisplay, RocHullDisplay, CalibrationBlocksDisplay):
         with pytest.raises(ValueError, match="direction must be"):
             display.from_predictions(LABELS, SCORES, direction="up")
+
+
+@pytest.mark.parametrize("direction", [">=", "<="])
+def test_every_metric_is_drawn_at_every_threshold(direction: Any) -> None:
+    sign = 1 if direction == ">=" else -1
+    scores = sign * np.asarray(STREAM_SCORES)
+    given: dict[str, Any] = {"false_negative": 5, "direction": direction}
+    names = ["precision", "recall", "mcc"]
+    display = ThresholdDisplay.from_predictions(STREAM_LABELS, scores, metrics=names, **given)
+    found = limen.recommend(scores, STREAM_LABELS, **given)
+
+    assert names == list(display.values) == [line.get_label() for line in display.lines_]
+    assert display.recommendation == found
+    for place in range(0, len(display.thresholds), 97):
+        answers = limen.optimum.answer(scores, display.thresholds[place], direction)
+        right = np.sum((answers == 1) & (np.asarray(STREAM_LABELS) == 1))
+        assert display.values["recall"][place] == right / np.sum(STREAM_LABELS)
+        if np.sum(answers):
+            assert display.values["precision"][place] == right / np.sum(answers)
+    assert display.band_ is not None
+    assert any(label.startswith("recommended: ") for label in labelled(display.ax_))
+    with pytest.raises(ValueError, match="list of names"):
+        ThresholdDisplay.from_predictions(STREAM_LABELS, scores, metrics="recall")
+
+
+def test_metrics_of_a_classifier_are_drawn_at_its_costs() -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+
+    from limen.sklearn import ThresholdClassifier
+
+    rows = np.asarray(STREAM_SCORES).reshape(-1, 1)
+    model = ThresholdClassifier(LogisticRegression(), false_negative=5).fit(rows, STREAM_LABELS)
+    display = ThresholdDisplay.from_estimator(model, rows, STREAM_LABELS)
+    scores = model.predict_proba(rows)[:, 1]
+
+    assert limen.recommend(scores, STREAM_LABELS, false_negative=5) == display.recommendation
+    assert "recall, ThresholdClassifier" in labelled(display.ax_)
+
+
+def test_metrics_are_drawn_on_an_axes_and_for_named_labels() -> None:
+    figure, ax = plt.subplots()
+    named = ["bad" if label else "good" for label in LABELS]
+    drawn = ThresholdDisplay.from_predictions(
+        named, SCORES, pos_label="bad", ax=ax, curve_kwargs={"linewidth": 3}
+    )
+
+    assert (ax, figure) == (drawn.ax_, drawn.figure_)
+    assert [3, 3, 3] == [line.get_linewidth() for line in drawn.lines_]
+    plain = ThresholdDisplay.from_predictions(LABELS, SCORES)
+    assert points(plain.line_) == points(drawn.line_)
+    assert "too few samples to recommend a threshold" in labelled(plain.ax_)

@@ -9,13 +9,15 @@ nulls, as numbers of one byte or more.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_array", "as_array_with_gaps", "columns_of", "is_single", "readable"]
+__all__ = ["as_array", "as_array_with_gaps", "columns_of", "frame_of", "is_single", "readable"]
 
+_FRAMES = ("pandas", "polars")
 _ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
@@ -215,3 +217,15 @@ def _first_null(values: Any) -> int | None:
 def _refuse(name: str, at: int, word: str) -> NoReturn:
     what = "masked values" if word == "masked" else "nulls"
     raise ValueError(f"{name}[{at}] is {word}. Drop or fill {what} before the call.")
+
+
+def frame_of(columns: dict[str, NDArray[Any]]) -> Any:
+    """Make a frame: of pandas or polars, whichever is imported already, or else is installed."""
+    for name in sorted(_FRAMES, key=lambda name: name not in sys.modules):
+        try:
+            return import_module(name).DataFrame(columns)
+        except ImportError:
+            continue
+    raise ImportError(
+        'to_frame needs pandas or polars. Install them with: pip install "limen[frames]"'
+    )

@@ -15,6 +15,7 @@ import numpy as np
 from limen.columns import ordered_scores
 from limen.direction import mirrored, setting
 from limen.optimum import Deciding, Gap
+from limen.picture import picture_of_model
 from limen.storage import Storable
 from limen.times import Period, Time, as_period, as_time, as_times, require_one_zone
 from limen.units import Cost, exact_bound
@@ -123,6 +124,10 @@ class Budget(Deciding, Storable, kind="Budget"):
     def settings(self) -> dict[str, Any]:
         """The arguments, by name; the direction where it is ``"<="``."""
         return dict(self._given)
+
+    def _repr_html_(self) -> str | None:
+        """Show a small picture in a notebook. O(n)."""
+        return picture_of_model(self)
 
     @property
     def allowed(self) -> int:

@@ -20,6 +20,7 @@ from limen import _core
 from limen.columns import samples_with_labels
 from limen.confidence import ENOUGH, critical_value, too_few
 from limen.direction import mirrored
+from limen.picture import picture_of_model
 from limen.storage import Storable
 from limen.units import exact_positive
 
@@ -221,6 +222,10 @@ class ModelBase(Storable):
         Scores and thresholds that go to a native method are turned there.
         """
         return mirrored(found) if self.direction == "<=" else found
+
+    def _repr_html_(self) -> str | None:
+        """Show a small picture in a notebook. O(n)."""
+        return picture_of_model(self)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 import numpy as np
 
 from limen import _core
-from limen.arrays import is_single
+from limen.arrays import frame_of, is_single
 from limen.columns import ordered_scores
+from limen.digits import plain
+from limen.picture import Mark, exact_mark, picture_of_curve, picture_of_range
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -26,6 +28,8 @@ __all__ = [
     "as_threshold",
     "height",
 ]
+
+_SHOWN = 3  # of several cheapest cuts
 
 Direction: TypeAlias = Literal[">=", "<="]
 
@@ -122,6 +126,15 @@ class Gap(Deciding):
         if self.direction == ">=":
             return (low is None or not low >= threshold) and (high is None or high >= threshold)
         return (high is None or not high <= threshold) and (low is None or low <= threshold)
+
+    def _repr_html_(self) -> str:
+        """Show a small picture in a notebook: the threshold in its gap."""
+        text = f"answer 1 when score {self.direction} threshold"
+        marks = [exact_mark(self, "threshold")]
+        for end, name in ((self.lower, "highest score below"), (self.upper, "lowest above")):
+            if end is not None:
+                marks.append(Mark(end, name, "current"))
+        return picture_of_range(f"{type(self).__name__}: {text}", marks, None, 0.95)
 
     def __repr__(self) -> str:
         names = [each.name for each in fields(self) if each.name != "direction"]
@@ -255,5 +268,22 @@ class LossCurve:
         cheapest: NDArray[np.float64] = self.thresholds[self.losses == self.losses.min()]
         return cheapest
 
+    def to_frame(self) -> Any:
+        """Return a frame with columns `threshold` and `loss`, of pandas or else of polars. O(n).
+
+        >>> from limen import loss_curve
+        >>> loss_curve([0.25, 0.75], [0, 1]).to_frame()["loss"].to_list()
+        [1.0, 0.0, 1.0]
+        """
+        return frame_of({"threshold": self.thresholds, "loss": self.losses})
+
     def __len__(self) -> int:
         return len(self.thresholds)
+
+    def _repr_html_(self) -> str:
+        """Show the curve in a notebook, the cheapest thresholds marked. O(n)."""
+        cheapest, lowest = self.cheapest, float(self.losses.min())
+        cost = f"loss {plain(lowest)}"
+        marks = [Mark(float(at), "cheapest", "exact", cost) for at in cheapest[-_SHOWN:]]
+        title = f"LossCurve: {len(self):,} cuts, {len(cheapest):,} cheapest"
+        return picture_of_curve(title, (self.thresholds, self.losses), marks)

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-# A command is the function of its name in the module of its name, which is imported when it is
-# needed. These share one:
-_HOMES = {"merge": "saved", "show": "saved"}
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
@@ -43,8 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.command is None:
                 return 0
             options.arguments = given
-            home = _HOMES.get(options.command, options.command)
-            module = import_module(f"limen.cli.{home}")
+            # The function of its name in the module of its name, imported when it is needed.
+            module = import_module(f"limen.cli.{options.command}")
             code: int = getattr(module, options.command)(options)
             return code
         finally:  # also after --help, which ends the process

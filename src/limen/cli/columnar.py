@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limen.cli.duckdb_reader import (
     NUMBERS,
@@ -21,13 +21,17 @@ from limen.cli.rows import (
     Columns,
     Malformed,
     labels_of,
+    option_of,
     refuse_column,
     which_labels,
 )
 from limen.names import OUTCOMES
 from limen.reporting.samples import FileRows
 
-__all__ = ["is_arrow", "parquet_query", "read_arrow", "read_parquet"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["is_arrow", "ordered_rows", "parquet_query", "read_arrow", "read_parquet"]
 
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _WHOLE = {*_SIGNED, *(f"U{kind}" for kind in _SIGNED)}
@@ -57,6 +61,50 @@ def read_parquet(path: str, columns: Columns) -> FileRows:
 def read_arrow(path: str, columns: Columns) -> FileRows:
     """Read an Arrow or Feather file, all of the columns needed at once. O(n)."""
     connection = connected()
+    return _read(connection, _arrow(connection, path, columns), columns)
+
+
+def ordered_rows(
+    path: str, kind: str, columns: Columns
+) -> tuple[list[str], Iterator[list[tuple[Any, ...]]], Malformed]:
+    """Read all columns of a file, in the order of its rows.
+
+    Returns their names, the rows in batches, and the malformed ones, which are left out. A row is
+    the values of the columns that are asked for, then the text of all columns.
+    """
+    import duckdb
+
+    connection = connected()
+    connection.execute("SET preserve_insertion_order = true")
+    try:
+        source = _parquet(path) if kind == "parquet" else _arrow(connection, path, columns, True)
+        parts, found = _parts(connection, source, columns), Malformed()
+        names = _types(connection, source)
+        wrong = _wrong(parts, columns)
+        malformed = " OR ".join(wrong.values())
+        counting = f"SELECT count(*) FROM {source.sql} WHERE {malformed}"
+        if connection.execute(counting, source.given).fetchone()[0]:
+            found = _malformed(connection, source, parts, wrong, columns)
+            if not columns.skip:
+                found.refuse()
+        taken = [parts["score"], *(f"CAST({parts[part]} AS VARCHAR)" for part in _groups(parts))]
+        texts = [f"CAST({quoted_name(name)} AS VARCHAR)" for name in names]
+        sql = f"SELECT {', '.join(taken + texts)} FROM {source.sql} WHERE NOT ({malformed})"
+        connection.execute(sql, source.given)
+    except duckdb.IOException as error:
+        raise Failure(f"{path} cannot be read: {_first_line(error)}", NOT_FOUND) from None
+    except duckdb.Error as error:
+        raise Failure(f"{path}: {_first_line(error)}", BAD_INPUT) from None
+    return list(names), iter(lambda: connection.fetchmany(_SOME), []), found
+
+
+def _groups(parts: dict[str, str]) -> list[str]:
+    """List the parts that are groups: one, or one for each level."""
+    return [part for part in parts if option_of(part) == "group"]
+
+
+def _arrow(connection: Any, path: str, columns: Columns, all_columns: bool = False) -> _Source:
+    """Let duckdb read an Arrow file, of which the columns needed are taken, or all of them."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -65,16 +113,16 @@ def read_arrow(path: str, columns: Columns) -> FileRows:
             '"limen[cli]"'
         ) from None
     try:
-        table = _arrow_table(path, columns)
+        table = _arrow_table(path, columns, all_columns)
         numbers = pa.array(range(table.num_rows), pa.int64())
         connection.register("arrow_rows", table.append_column("file_row_number", numbers))
     except pa.ArrowException as error:
         raise Failure(f"{path}: {_first_line(error)}", BAD_INPUT) from None
-    return _read(connection, _Source(path, "arrow_rows", []), columns)
+    return _Source(path, "arrow_rows", [])
 
 
-def _arrow_table(path: str, columns: Columns) -> Any:
-    """Take the columns that are asked for, or refuse one that is missing."""
+def _arrow_table(path: str, columns: Columns, all_columns: bool) -> Any:
+    """Take the columns that are asked for, or all; refuse one that is missing."""
     import pyarrow as pa
     from pyarrow import ipc
 
@@ -84,6 +132,8 @@ def _arrow_table(path: str, columns: Columns) -> Any:
     for part, name in columns.named().items():
         if header.count(name) != 1:
             refuse_column(part, name, header, path)
+    if all_columns:
+        return opener(pa.memory_map(path)).read_all()
     needed = [header.index(name) for name in dict.fromkeys(columns.named().values())]
     options = ipc.IpcReadOptions(included_fields=needed)
     return opener(pa.memory_map(path), options=options).read_all()
@@ -127,9 +177,7 @@ def _read(connection: Any, source: _Source, columns: Columns) -> FileRows:
 
 def _parts(connection: Any, source: _Source, columns: Columns) -> dict[str, str]:
     """Write each column that is asked for as an expression, or refuse it."""
-    found = connection.execute(f"DESCRIBE SELECT * FROM {source.sql}", source.given).fetchall()
-    types = {str(name): str(kind) for name, kind, *_ in found}
-    types.pop("file_row_number", None)
+    types = _types(connection, source)
     parts = {}
     for part, name in columns.named().items():
         if name not in types:
@@ -140,6 +188,14 @@ def _parts(connection: Any, source: _Source, columns: Columns) -> dict[str, str]
         if part == "label":
             parts[part] = _as_label(connection, source, parts[part], types[name], columns.positive)
     return parts
+
+
+def _types(connection: Any, source: _Source) -> dict[str, str]:
+    """Return the names of all columns, and what each holds."""
+    found = connection.execute(f"DESCRIBE SELECT * FROM {source.sql}", source.given).fetchall()
+    types = {str(name): str(kind) for name, kind, *_ in found}
+    types.pop("file_row_number", None)
+    return types
 
 
 def _first_line(error: Exception) -> str:
@@ -199,8 +255,8 @@ def _wrong(parts: dict[str, str], columns: Columns) -> dict[str, str]:
     for outcome, _ in columns.costs:
         each = number.format(parts[outcome])
         wrong[outcome] = f"coalesce(isnan({each}) OR isinf({each}), true)"
-    if "group" in parts:
-        wrong["group"] = f"coalesce(CAST({parts['group']} AS VARCHAR), '') = ''"
+    for part in _groups(parts):
+        wrong[part] = f"coalesce(CAST({parts[part]} AS VARCHAR), '') = ''"
     return wrong
 
 
@@ -249,9 +305,9 @@ def _problem(path: str, row: int, part: str, value: str | None, columns: Columns
         "label": "0 or 1" if columns.positive is None else "some value",
         "weight": f"0, or finite and at least {columns.finest!r} (see --unit)",
         "group": "the name of a group",
-    }.get(part, "a finite number")
+    }.get(option_of(part), "a finite number")
+    what = "cost" if part in OUTCOMES else option_of(part)
     return (
-        f"{path}, row {row:,}, column {columns.named()[part]}: the "
-        f"{'cost' if part in OUTCOMES else part} is {'missing' if value is None else value}; "
-        f"it must be {needed}. Correct it or drop the row."
+        f"{path}, row {row:,}, column {columns.named()[part]}: the {what} is "
+        f"{'missing' if value is None else value}; it must be {needed}. Correct it or drop the row."
     )

@@ -26,7 +26,7 @@ def completion(options: Namespace) -> int:
         ) from None
     limen = parser()
     for action in _actions(limen):
-        if action.metavar == "FILE":
+        if action.metavar in ("FILE", "MODEL"):
             cast(Any, action).complete = shtab.FILE
         elif action.dest == "metric":
             cast(Any, action).complete = shtab.cmd(f"echo {' '.join(METRIC_NAMES)}")

@@ -26,7 +26,7 @@ from limen.reporting.samples import FileRows, concatenated, weighted_to
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["expanded", "read", "read_narrowed", "require_other_files"]
+__all__ = ["expanded", "format_of", "is_columnar", "read", "read_narrowed", "require_other_files"]
 
 _BYTES_PER_ROW = 32
 _ONCE = "standard input (-) can be read only once."
@@ -49,14 +49,8 @@ def read(
     """
     parts = []
     for path in expanded(patterns):
-        kind = format or _format_of(path)
-        if kind in _COLUMNAR:
-            if not is_regular(path):
-                raise Failure(
-                    f"{name_of(path)} can be read only once, and {_COLUMNAR[kind]} is read from "
-                    "its end. Save it to a file, and name that.",
-                    USAGE,
-                )
+        kind = format or format_of(path)
+        if is_columnar(path, kind):
             parts.append((read_parquet if kind == "parquet" else read_arrow)(path, columns))
         else:
             with counting(path) as tick:
@@ -95,7 +89,7 @@ def read_narrowed(
     something is wrong that `read` will name.
     """
     paths = expanded(patterns)
-    kinds = [format or _format_of(path) if is_regular(path) else None for path in paths]
+    kinds = [format or format_of(path) if is_regular(path) else None for path in paths]
     by_rows = columns.costs or columns.prevalence is not None
     if by_rows or not {"csv", "ndjson", "parquet"}.issuperset(kinds) or not duckdb_is_installed():
         return None
@@ -185,7 +179,20 @@ def _within(folder: str) -> list[str]:
     return found
 
 
-def _format_of(path: str) -> str | None:
+def is_columnar(path: str, kind: str | None) -> bool:
+    """Whether a file is one of columns; raise `Failure` where such a one is a pipe."""
+    if kind not in _COLUMNAR:
+        return False
+    if not is_regular(path):
+        raise Failure(
+            f"{name_of(path)} can be read only once, and {_COLUMNAR[kind]} is read from its end. "
+            "Save it to a file, and name that.",
+            USAGE,
+        )
+    return True
+
+
+def format_of(path: str) -> str | None:
     """Find the format by the name; None where that needs the first line.
 
     A pipe is not looked into here, as what it gave could not be read again.

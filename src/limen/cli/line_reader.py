@@ -47,7 +47,7 @@ from limen.reporting.samples import FileRows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["is_regular", "name_of", "opened", "read_text", "text_pieces"]
+__all__ = ["Lines", "is_regular", "name_of", "opened", "read_text", "text_pieces"]
 
 _BUFFER = 2**18
 _BLOCK = 2**20  # bytes that are read at once
@@ -112,7 +112,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
             raw.close()
 
 
-class _Lines(Place):
+class Lines(Place):
     """The lines of a stream as text; knows the number of the latest, and the block it is in."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
@@ -120,7 +120,7 @@ class _Lines(Place):
         self.stream = cast("io.BufferedReader", stream)
         self.block, self.begin = b"", 0  # what was read, and how much of it is done
 
-    def __iter__(self) -> _Lines:
+    def __iter__(self) -> Lines:
         return self
 
     def __next__(self) -> str:
@@ -169,7 +169,7 @@ def read_text(
     """Read the samples of a file; `tick` gets the count of rows now and then. O(n)."""
     shown = 0
     with opened(path) as stream:
-        rows = _Rows(_Lines(stream, name_of(path)), format, columns)
+        rows = _Rows(Lines(stream, name_of(path)), format, columns)
         for count in rows.collect():
             if count >= shown + _OFTEN:
                 shown = count
@@ -182,7 +182,7 @@ def read_text(
 def text_pieces(path: str, format: str | None, columns: Columns) -> Iterator[FileRows]:
     """Yield the samples of a file in pieces; refuse one with malformed rows at its end. O(n)."""
     with opened(path) as stream:
-        rows = _Rows(_Lines(stream, name_of(path)), format, columns)
+        rows = _Rows(Lines(stream, name_of(path)), format, columns)
         for count in rows.collect():
             if count >= _PIECE:
                 yield rows.samples()
@@ -218,7 +218,7 @@ def _native_rows(heading: dict[str, Any], columns: Columns) -> _core.TextRows:
 class _Rows:
     """The rows of a file: plain ones are read natively, the others one by one."""
 
-    def __init__(self, lines: _Lines, format: str | None, columns: Columns) -> None:
+    def __init__(self, lines: Lines, format: str | None, columns: Columns) -> None:
         self.lines, self.columns, self.malformed = lines, columns, Malformed()
         first = lines.first()
         heading = heading_of(first, columns, format, lines, lines)

@@ -18,6 +18,7 @@ __all__ = [
     "confidence",
     "costs",
     "force",
+    "group_columns",
     "groups",
     "output",
     "quiet",
@@ -103,6 +104,18 @@ def groups(command: Parser, help: str) -> None:
         default=1,
         help="how many samples a group needs for its own threshold; smaller groups use that of "
         "all samples (default 1)",
+    )
+
+
+def group_columns(command: Any, which: str) -> None:
+    """Add the columns of groups that lie inside one another."""
+    command.add_argument(
+        "--group-column",
+        metavar="NAME",
+        action="append",
+        dest="group_columns",
+        help=f"the column of groups, {which}; for groups inside groups once for each level, the "
+        "largest first",
     )
 
 

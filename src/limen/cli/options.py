@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["options_of", "parser"]
 
 SHELLS = ("bash", "zsh", "fish")
+LANGUAGES = ("sql", "json", "python")
 
 _ENDINGS = """\
 exit codes:
@@ -305,12 +306,48 @@ def _show(commands: Any) -> None:
         commands,
         "show",
         "Show what saved models hold. One line of JSON for each. A model that holds samples for "
-        "any aim needs costs, a metric or demands to have a threshold.",
-        "limen show fraud.limen\nlimen show any.limen --metric f1",
+        "any aim needs costs, a metric or demands to have a threshold. With --as, write the "
+        "rule of one model for others to run.",
+        "limen show fraud.limen\n"
+        "limen show any.limen --metric f1\n"
+        "limen show fraud.limen --as sql --score-column p --group-column country\n"
+        "limen show fraud.limen --as python > fraud_rule.py",
     )
     command.add_argument("files", metavar="FILE", nargs="+", help="saved by limen")
+    rule = command.add_argument_group("the rule, for others to run")
+    rule.add_argument(
+        "--as",
+        choices=LANGUAGES,
+        dest="language",
+        help="write it as a CASE expression of SQL, as JSON, or as Python that needs no limen",
+    )
+    rule.add_argument("--score-column", metavar="NAME", help="in SQL; score if not given")
+    add.group_columns(rule, "in SQL; group if not given")
     add.costs(command, unit=False)
     add.aims(command)
+    add.quiet(command)
+
+
+def _apply(commands: Any) -> None:
+    command = new_command(
+        commands,
+        "apply",
+        "Answer rows by a threshold or a saved model. Each row is written as it was read, with one "
+        "more column: 1 where it is predicted positive, else 0. CSV stays CSV and NDJSON stays "
+        "NDJSON; Parquet and Arrow become CSV.",
+        "limen apply 0.3286 scores.csv > answers.csv\n"
+        "limen apply fraud.limen today.csv.gz --group-column country -o answers.csv\n"
+        "limen apply any.limen 'day-*.parquet' --score-column p --false-negative 5",
+    )
+    command.add_argument("rule", metavar="MODEL", help="a threshold, or a file saved by limen")
+    add.columns(command, labels=False)
+    add.group_columns(command, "of a model with groups")
+    command.add_argument(
+        "--answer-column", metavar="NAME", default="answer", help="of the answers (default answer)"
+    )
+    add.costs(command, unit=False)
+    add.aims(command)
+    add.output(command, needed=False)
     add.quiet(command)
 
 
@@ -387,6 +424,7 @@ _COMMANDS = {
     "report": _report,
     "merge": _merge,
     "show": _show,
+    "apply": _apply,
     "serve": _serve,
     "demo": _demo,
     "completion": _completion,

@@ -39,6 +39,7 @@ __all__ = [
     "blanks_of",
     "heading_of",
     "labels_of",
+    "option_of",
     "quoted",
     "refuse_column",
     "refuse_kind",
@@ -255,18 +256,28 @@ def refuse_column(part: str, column: str, header: list[str], where: str) -> NoRe
     """Refuse a column that is missing or there twice, and list those there are."""
     problem = f"has {header.count(column)} columns" if column in header else "has no column"
     listed = ", ".join(map(quoted, header[:20])) + (", …" if len(header) > 20 else "")
+    option, part = option_of(part), option_of(part).replace("-", " ")
     if all(_core.number_of(name) is not None for name in header):
         raise Failure(
-            f"{where}: it {problem} {quoted(column)} for the {part.replace('_', ' ')}; all that "
+            f"{where}: it {problem} {quoted(column)} for the {part}; all that "
             f"stands there are numbers: {listed}. Does the file have no header? Its first line "
             "must name the columns, as in: score,label",
             BAD_INPUT,
         )
     raise Failure(
-        f"{where}: it {problem} {quoted(column)} for the {part.replace('_', ' ')}. There are: "
-        f"{listed}. Choose with --{part.replace('_', '-')}-column.",
+        f"{where}: it {problem} {quoted(column)} for the {part}. There are: "
+        f"{listed}. Choose with --{option}-column.",
         BAD_INPUT,
     )
+
+
+def option_of(part: str) -> str:
+    """Name a part as its option does; each level of groups has the same one.
+
+    >>> option_of("false_positive"), option_of("group_1")
+    ('false-positive', 'group')
+    """
+    return part.rstrip("_0123456789").replace("_", "-")
 
 
 def blanks_of(heading: dict[str, Any]) -> str | None:

@@ -20,7 +20,7 @@ from limen.trust.recommended import where_best
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from limen.aim import Aim
     from limen.cli.checking import Checked
@@ -34,6 +34,7 @@ __all__ = [
     "check_lines",
     "comparisons",
     "demands_met",
+    "left_out_lines",
     "near_lines",
     "remarks",
     "saving_text",
@@ -158,14 +159,15 @@ def check_lines(
 
 def skipped_lines(samples: FileRows) -> Iterator[str]:
     """Yield how many malformed rows were left out, and what is wrong with the first of them."""
-    if samples.skipped:
-        rows = (
-            "1 malformed row was"
-            if samples.skipped == 1
-            else (f"{samples.skipped:,} malformed rows were")
-        )
-        yield f"limen: {rows} left out of {samples.skipped + len(samples):,}"
-        yield from (f"  {example}" for example in samples.examples[:SHOWN])
+    yield from left_out_lines(samples.skipped, len(samples), samples.examples)
+
+
+def left_out_lines(skipped: int, read: int, examples: Sequence[str]) -> Iterator[str]:
+    """Yield how many malformed rows were left out beside those read, and examples."""
+    if skipped:
+        rows = "1 malformed row was" if skipped == 1 else f"{skipped:,} malformed rows were"
+        yield f"limen: {rows} left out of {skipped + read:,}"
+        yield from (f"  {example}" for example in examples[:SHOWN])
 
 
 def saving_text(saving: Saving, other: str, confidence: float) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from limen.arrays import as_array, is_single
 from limen.columns import ordered_scores, require_same_length
 from limen.optimum import answer
+from limen.picture import picture_of_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -36,6 +37,7 @@ __all__ = [
 Path: TypeAlias = tuple[Hashable, ...]
 
 EVERYTHING: Path = ()
+_SHOWN = 20  # groups, in a notebook
 
 
 def path_of(group: Hashable) -> Path:
@@ -183,6 +185,19 @@ class Answers(ABC):
     def thresholds(self, **costs: Cost) -> dict[Path, float]:
         """Return the threshold of every group. O(groups)."""
         return {path: self.threshold(path, **costs) for path in self}
+
+    def _repr_html_(self) -> str | None:
+        """Show the groups with most samples in a notebook, and their thresholds. O(groups)."""
+        counted = sorted(((self.count(path), path) for path in self), key=lambda each: -each[0])
+        try:
+            rows = [
+                (" / ".join(map(str, path)) or "all", count, self.threshold(path))
+                for count, path in counted[:_SHOWN]
+            ]
+        except TypeError:  # each asks for costs
+            return None
+        title = f"{type(self).__name__}: {len(counted) - 1:,} groups, at_least={self.at_least}"
+        return picture_of_groups(title, rows, len(counted) - len(rows))
 
     @overload
     def predict(self, groups: Any, scores: float, **costs: Cost) -> int: ...

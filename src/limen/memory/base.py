@@ -10,6 +10,7 @@ import numpy as np
 
 from limen.columns import require_same_length, samples_with_labels, samples_with_losses
 from limen.model import Held_co, Labelled, M_co, ModelBase, require_distinct
+from limen.picture import picture_of_model
 from limen.storage import Storable
 from limen.storage.format import Outdated
 from limen.times import as_time, as_time_column
@@ -123,6 +124,13 @@ class Memory(Storable, Generic[M_co]):
     def settings(self) -> dict[str, Any]:
         """The arguments besides the model, by name."""
         return dict(self._given)
+
+    def _repr_html_(self) -> str | None:
+        """Show a small picture in a notebook. O(n)."""
+        if hasattr(self.model, "thresholds"):  # it has groups
+            found: str | None = self._inner._repr_html_()
+            return found
+        return picture_of_model(self)
 
     def __dir__(self) -> list[str]:
         """List every attribute, and of the model's answers only those that it has."""

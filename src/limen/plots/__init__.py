@@ -17,11 +17,13 @@ from limen.plots.blocks import CalibrationBlocksDisplay
 from limen.plots.history import ThresholdHistoryDisplay
 from limen.plots.loss_curve import LossCurveDisplay
 from limen.plots.roc_hull import RocHullDisplay
+from limen.plots.thresholds import ThresholdDisplay
 
 __all__ = [
     "CalibrationBlocksDisplay",
     "LossCurveDisplay",
     "RocHullDisplay",
+    "ThresholdDisplay",
     "ThresholdHistoryDisplay",
 ]
 

@@ -115,13 +115,20 @@ class LossCurveDisplay(Display):
             name=name,
             direction=direction,
         )
-        if confidence is not None:
-            critical_value(confidence)  # raises ValueError for a level that is not in the table
-            try:
-                display.recommendation = recommend(scores, labels, confidence=confidence, **given)
-            except ValueError:  # too few of a label; the curve has found all else to be sound
-                display._refused = True
+        display._recommend(scores, labels, given, confidence)
         return display.plot(ax=ax, **kwargs)
+
+    def _recommend(
+        self, scores: Any, labels: Any, given: dict[str, Any], confidence: float | None
+    ) -> None:
+        """Find the recommended threshold, or remember that there are too few samples."""
+        if confidence is None:
+            return
+        critical_value(confidence)  # raises ValueError for a level that is not in the table
+        try:
+            self.recommendation = recommend(scores, labels, confidence=confidence, **given)
+        except ValueError:  # too few of a label; the curve has found all else to be sound
+            self._refused = True
 
     def plot(
         self,
@@ -184,7 +191,7 @@ class LossCurveDisplay(Display):
             "D",
             color=GREEN,
             markersize=7,
-            label=f"recommended: {number(self.losses[place])} at {self._threshold(place, chosen)}",
+            label=f"recommended: {self._worth_text(place, chosen)}",
         )
         ends = f"{self._threshold(low)} to {self._threshold(high)}"
         self.band_ = ax.axvspan(
@@ -209,6 +216,10 @@ class LossCurveDisplay(Display):
         return int(
             np.searchsorted(self._turns, threshold, "left" if self.direction == ">=" else "right")
         )
+
+    def _worth_text(self, place: int, threshold: float | None = None) -> str:
+        """Write what a cut is worth, and its threshold."""
+        return f"{number(self.losses[place])} at {self._threshold(place, threshold)}"
 
     def _threshold(self, place: int, threshold: float | None = None) -> str:
         """Write a threshold of a cut so that it lies between the scores beside it."""

@@ -16,6 +16,7 @@ from limen.confidence import ENOUGH, LEAST, NAMED, critical_value, too_few
 from limen.digits import apart
 from limen.direction import mirrored
 from limen.optimum import Direction, Optimum, answer, as_threshold
+from limen.picture import Mark, exact_mark, picture_of_range
 from limen.samples import Samples
 from limen.trust.cross_fit import CrossFitted, cross_fit
 from limen.trust.explained import explained
@@ -145,6 +146,16 @@ optimum 0.2109375, current 0.875, keep False>
 
     def __str__(self) -> str:
         return self.reason
+
+    def _repr_html_(self) -> str:
+        """Show the reason and a small picture in a notebook."""
+        marks = [
+            Mark(self.threshold, "recommended", "use"),
+            exact_mark(self.optimum),
+        ]
+        if self.current is not None:
+            marks.append(Mark(self.current, "in use", "current"))
+        return picture_of_range(self.reason, marks, self.interval, self.confidence)
 
     @property
     def reason(self) -> str:
