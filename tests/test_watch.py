@@ -84,11 +84,12 @@ JOINED = (
 
 
 def ledger_of_events() -> limen.Ledger:
-    window = limen.LastPeriod(limen.OnlineThreshold(false_negative=5), timedelta(days=6))
-    ledger = limen.Ledger(window, maturity=timedelta(days=1), time_to_live=timedelta(days=3))
+    day = 86_400_000_000  # microseconds, in which dates are held
+    window = limen.LastPeriod(limen.OnlineThreshold(false_negative=5), 6 * day)
+    ledger = limen.Ledger(window, maturity=day, time_to_live=3 * day)
     for line in events().splitlines():
         row = json.loads(line)
-        time = datetime.fromisoformat(row["time"])
+        time = (datetime.fromisoformat(row["time"]) - datetime(1970, 1, 1)) // timedelta.resolution
         if "score" in row:
             ledger.score(row["id"], float(row["score"]), time)
         else:

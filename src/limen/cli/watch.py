@@ -26,7 +26,7 @@ from limen.cli.rows import LONGEST_LINE, as_utf8, heading_of, refuse_kind, refus
 from limen.cli.watch_model import Watched
 from limen.cli.watch_options import model_of, require_consistent, settings_of
 from limen.cli.watch_output import Output
-from limen.cli.watch_rows import Rows, StreamPlace, as_bytes
+from limen.cli.watch_rows import Rows, StreamPlace
 from limen.digits import within
 from limen.optimum import Gap
 from limen.storage import load
@@ -146,7 +146,7 @@ class _Stream:
                 self._read_by(json.loads(payload))
                 continue
             try:
-                self._update(*_lines(payload))
+                self._update(payload)
             except Failure as failure:
                 if failure.code != USAGE:  # the row was bad then, too; nothing after it counts
                     self.finish()
@@ -227,16 +227,12 @@ class _Stream:
             complete, rest = _cut(content, last=not chunk)
             if len(rest) > LONGEST_LINE:
                 refuse_long_line(rest, LONGEST_LINE, self.place)
-            lines, clean = _lines(complete)
             if self.rows is None:
-                lines = self._begin(lines, clean)
-            if self.rows is not None:
-                blanks = self.rows.blanks
-                lines = [line for line in lines if line.strip(blanks)]
-                passed = min(skipped, len(lines))  # rows that were taken before the restart
-                skipped -= passed
-                if len(lines) > passed:
-                    self._take(lines[passed:] if passed else lines, clean)
+                complete = self._begin(complete)
+            if self.rows is not None and skipped:  # rows that were taken before the restart
+                complete, skipped = self.rows.after(complete, skipped)
+            if complete and not complete.isspace():
+                self._take(complete)
             if not chunk:
                 return 0
 
@@ -252,15 +248,17 @@ class _Stream:
             f"waiting for rows of CSV or NDJSON on standard input, with {names}; Ctrl-C ends"
         )
 
-    def _begin(self, lines: list[str], clean: bool) -> list[str]:
+    def _begin(self, content: bytes) -> bytes:
         """Learn from the first line how to read the others; return the rows."""
-        first = next((at for at, line in enumerate(lines) if line.strip()), None)
-        if first is None:
-            return []
+        if not content or content.isspace():
+            return b""
+        content = content[len(content) - len(content.lstrip(b"\r\n")) :]
+        line, _, rows = content.partition(b"\n")
         self.place.in_header = True
-        if not clean:
-            as_utf8(as_bytes(lines[first]), self.place)
-        heading = heading_of(lines[first], self.columns, self.options.format, self.place)
+        first = as_utf8(line.removesuffix(b"\r"), self.place)
+        if not first.strip():
+            return self._begin(rows)
+        heading = heading_of(first, self.columns, self.options.format, self.place)
         heading |= {
             "columns": {part: getattr(self.columns, part) for part in _PARTS},
             "skips": self.options.skip_malformed,
@@ -269,26 +267,48 @@ class _Stream:
         self._read_by(heading)
         if self.journal is not None:
             self.journal.append(_HEADER, json.dumps(heading).encode())
-        return lines[first + (heading["format"] == "csv") :]
+        return rows if heading["format"] == "csv" else content
 
     def _read_by(self, heading: dict[str, Any]) -> None:
         """Read rows as a heading describes, with the options of when it came."""
         self.heading = heading
-        self.rows = Rows(heading, self.options, self.watched, self.place, self.output)
+        self.rows = Rows(heading, self.options, self.watched.aim, self.place)
 
-    def _take(self, lines: list[str], clean: bool) -> None:
+    def _take(self, content: bytes) -> None:
         """Write rows to disk, update the model, then write about it."""
         if self.journal is not None:
-            self.journal.append(_ROWS, as_bytes("\n".join(lines)))
-        self._update(lines, clean)
+            self.journal.append(_ROWS, content)
+        self._update(content)
         self.output.flush()
         if self.journal is not None and self.journal.grown:
             self.journal.settle(self.model, self._beginning())
 
-    def _update(self, lines: list[str], clean: bool) -> None:
+    def _update(self, content: bytes) -> None:
         if self.rows is None:
             raise Failure(f"{self.options.state}: the journal has no header.", BAD_INPUT)
-        self.rows.take(lines, clean)
+        for found in self.rows.batches(content):
+            if isinstance(found, Failure):
+                self._skip(found)
+            else:
+                self.output.take(found, self._refuse)
+
+    def _refuse(self, error: Exception) -> None:
+        """Skip the row at hand, which the model refuses, or end."""
+        try:
+            self.place.refuse(str(error))
+        except Failure as failure:
+            self._skip(failure)
+
+    def _skip(self, failure: Failure) -> None:
+        """Skip the row at hand, which is bad, or end."""
+        assert self.rows is not None
+        if not self.rows.skips or failure.code == USAGE:
+            raise failure
+        print_messages(f"limen: {failure} Skipped.", quiet=self.options.quiet)
+        self.output.skipped += 1
+        self.place.number += 1
+        if self.output.is_due():
+            self.output.add_all()
 
 
 def _with(name: str, value: str | None) -> str:
@@ -297,20 +317,11 @@ def _with(name: str, value: str | None) -> str:
     return f"with {option_name(name)}" + ("" if value == "given" else f" {value}")
 
 
-def _lines(content: bytes) -> tuple[list[str], bool]:
-    """Split into lines, whichever way they end; also whether all of them are UTF-8."""
-    try:
-        text, clean = content.decode(), True
-    except UnicodeDecodeError:
-        text, clean = content.decode(errors="surrogateescape"), False
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
-    return text.split("\n"), clean
-
-
 def _cut(content: bytes, last: bool) -> tuple[bytes, bytes]:
     """Split after the last complete line; at the end of the input all lines are complete."""
-    end = len(content) if last else content.rfind(b"\n") + 1
+    if last and content and not content.endswith(b"\n"):
+        content += b"\n"
+    end = content.rfind(b"\n") + 1
     return content[:end], content[end:]
 
 

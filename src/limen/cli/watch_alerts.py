@@ -7,14 +7,14 @@ samples count: often enough, as nothing moves much by fewer.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import timedelta
 from fractions import Fraction
 from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limen.cli.option_values import period_text
-from limen.cli.watch_options import alert_value, floors_of
+from limen.cli.watch_options import alert_value, as_moment, floors_of
 from limen.digits import plain
 from limen.trust.alarm import Alarm
 
@@ -60,19 +60,17 @@ class Alerts:
 
     # ---- what comes in ------------------------------------------------------------------------
 
-    def sample(self, score: float, label: int) -> None:
-        """Add a row with both score and label."""
-        for alarm in self._floors.alarms.values():
-            alarm.update(score, label)
-
-    def joined(
-        self, id: str, score: float | None, label: int | None, time: Any, known: Any
+    def take(
+        self, id: str | None, score: float | None, label: int | None, time: Any, known: Any
     ) -> None:
-        """Add a row of a ledger, which has taken it; `known` is what it knew of the id before.
+        """Add a row that the model has taken; `known` is what a ledger knew of its id before.
 
         The score is None where the row has none, and so is the label.
         """
-        assert self._watched.ledger is not None
+        if id is None or self._watched.ledger is None:
+            for alarm in self._floors.alarms.values():
+                alarm.update(self._floors.turned(score), label)
+            return
         clock = self._watched.ledger.newest
         if label is not None or self.heard is None:
             self.heard = clock
@@ -134,8 +132,10 @@ class Alerts:
             return False, str
         silent = clock - self.heard
         waiting = f"{ledger.pending:,} ids wait"
-        if silent > period and ledger.pending:
-            return True, lambda: f"No label has come for {period_text(silent)}; {waiting}."
+        if silent > as_moment(period) and ledger.pending:
+            dated = isinstance(period, timedelta)
+            length = timedelta(microseconds=silent) if dated else silent
+            return True, lambda: f"No label has come for {period_text(length)}; {waiting}."
         return False, lambda: f"Labels come again; {waiting}."
 
     # ---- what a state keeps -------------------------------------------------------------------
@@ -143,12 +143,12 @@ class Alerts:
     def kept(self) -> dict[str, Any]:
         """Describe all this, ready for JSON."""
         holding = [name for name, held in self._holding.items() if held]
-        return {"holding": holding, "heard": _as_json(self.heard), "floors": self._floors.kept()}
+        return {"holding": holding, "heard": self.heard, "floors": self._floors.kept()}
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Go on from what `kept` described, as far as the conditions are the same."""
         self._holding = {name: True for name in kept["holding"] if name in self._conditions}
-        self.heard = _as_time(kept["heard"])
+        self.heard = kept["heard"]
         if not self._floors.restore(kept["floors"]):
             self._holding = {
                 name: held
@@ -165,14 +165,15 @@ class _Floors:
     """
 
     def __init__(self, options: Namespace, watched: Watched) -> None:
-        self._age = options.age if options.age is not None else options.maturity
+        age = options.age if options.age is not None else options.maturity
+        self._age = as_moment(age)
         costs = watched.aim.mistakes
-        self._turned = watched.innermost()._turned  # an alarm knows one direction
-        self._terms = [options.current, period_text(self._age), options.confidence]
+        self.turned = watched.innermost()._turned  # an alarm knows one direction
+        self._terms = [options.current, period_text(age), options.confidence]
         self._terms += [str(cost) for cost in costs.values()]
         self.alarms = {
             _written(name, limit): Alarm(
-                self._turned(options.current),
+                self.turned(options.current),
                 **{name.replace("-", "_"): _as_typed(limit)},
                 **costs,
                 age=self._age,
@@ -198,7 +199,7 @@ class _Floors:
         while line and now - line[0][0] >= self._age:
             _, score, label = self._young.pop(heappop(line)[2])
             for alarm in self.alarms.values():
-                alarm.update(self._turned(score), label)
+                alarm.update(self.turned(score), label)
 
     def wait(self, id: str, time: Any, score: float, label: int | None) -> None:
         """Let a new score wait until it is old enough."""
@@ -234,7 +235,7 @@ class _Floors:
                 name: alarm.snapshot()["counts"].tolist() for name, alarm in self.alarms.items()
             },
             "raised": sorted(self._raised),
-            "young": [[id, _as_json(time), *rest] for id, (time, *rest) in self._young.items()],
+            "young": [[id, *found] for id, found in self._young.items()],
         }
 
     def restore(self, kept: dict[str, Any]) -> bool:
@@ -248,7 +249,7 @@ class _Floors:
                 )
         self._raised = {name for name in kept["raised"] if name in self.alarms}
         for id, time, score, label in kept["young"]:
-            self.wait(id, _as_time(time), score, label)
+            self.wait(id, time, score, label)
         return True
 
 
@@ -261,11 +262,3 @@ def _as_typed(value: Any) -> Any:
     """Return a fraction as a float where that reads as the same number, so 0.9 and not 9/10."""
     same = isinstance(value, Fraction) and Fraction(repr(float(value))) == value
     return float(value) if same else value
-
-
-def _as_json(time: Any) -> Any:
-    return time.isoformat() if isinstance(time, datetime) else time
-
-
-def _as_time(kept: Any) -> Any:
-    return datetime.fromisoformat(kept) if isinstance(kept, str) else kept

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from limen.cli.aims import aim_of
 from limen.cli.exits import BAD_INPUT, Failure
+from limen.cli.watch_options import as_moment
 from limen.direction import setting
 from limen.errors import Infeasible
 from limen.memory.base import has_groups, innermost, of_all
@@ -16,6 +17,8 @@ from limen.memory.windows import LastPeriod
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from limen.cli.watch_rows import Batch
 
 __all__ = ["Watched"]
 
@@ -35,6 +38,8 @@ class Watched:
         What makes a cut the best one.
     at_least
         How many samples a threshold needs; 0: none.
+    timed
+        Whether the times of rows mean something to it.
     clocked
         Whether samples of one group may come to count, or leave, by the rows of another.
     """
@@ -44,6 +49,7 @@ class Watched:
         self.ledger = stored if isinstance(stored, Ledger) else None
         held = stored if self.ledger is None else stored.model
         self.groups = held if has_groups(held) else None
+        self._groups: dict[int, str] = {}  # by their number in a ledger
         self._all = of_all(held)
         self.aim = aim_of(options)
         self.at_least: int = options.at_least or int(self.groups is not None)
@@ -51,6 +57,24 @@ class Watched:
         self.clocked = self.groups is not None and (matures or isinstance(self._all, LastPeriod))
         by_time = isinstance(self._all, Fading) and options.time_column is not None
         self._refuses = isinstance(self._all, LastPeriod) or by_time
+        self.timed = self.ledger is not None or self._refuses
+
+    def group_of(self, batch: Batch, row: int) -> str | None:
+        """Name the group that a row changed; None where there are none."""
+        if self.groups is None:
+            return None
+        group: str | None = batch.columns["groups"][row]
+        if self.ledger is None:
+            return group
+        number = self.ledger._group_of(batch.columns["ids"][row])
+        if number is None:
+            return None
+        if group is not None:
+            self._groups[number] = group
+        elif number not in self._groups:
+            paths = [path for path in self.groups if path]
+            self._groups = {self.ledger._number(path[0]): path[0] for path in paths}
+        return self._groups.get(number)
 
     def innermost(self) -> Any:
         """Return the model of all samples, without window and ledger."""
@@ -153,7 +177,7 @@ class Watched:
         assert self.ledger is not None
         try:
             return self.ledger.proposal(
-                options.current, age=options.age, confidence=options.confidence
+                options.current, age=as_moment(options.age), confidence=options.confidence
             )
         except ValueError as error:  # of weights
             raise Failure(str(error), BAD_INPUT) from None

@@ -25,6 +25,7 @@ __all__ = [
     "PERIODS",
     "WINDOWS",
     "alert_value",
+    "as_moment",
     "floors_of",
     "given",
     "model_of",
@@ -177,6 +178,11 @@ def given(options: Namespace, names: tuple[str, ...]) -> list[str]:
     return [name for name in names if getattr(options, name) is not None]
 
 
+def as_moment(period: Any) -> Any:
+    """Return a length of time as a number: microseconds, as of dates, or as it is."""
+    return period // timedelta(microseconds=1) if isinstance(period, timedelta) else period
+
+
 def typed(options: Namespace, names: tuple[str, ...]) -> str:
     """Write options with their values, as they were typed."""
     return " ".join(
@@ -196,16 +202,16 @@ def model_of(options: Namespace) -> Any:
         if options.last_n is not None:
             model = LastN(model, options.last_n)
         elif options.last_period is not None:
-            model = LastPeriod(model, options.last_period)
+            model = LastPeriod(model, as_moment(options.last_period))
         elif options.half_life is not None:
             by: Any = "samples" if options.time_column is None else "time"
-            model = Fading(model, options.half_life, by=by)
+            model = Fading(model, as_moment(options.half_life), by=by)
         if options.group_column is not None:
             from limen.groups.grouped import Grouped  # loads much that others do not need
 
             model = Grouped(model, at_least=options.at_least or 1)
         if options.id_column is not None:
-            model = Ledger(model, **{name: getattr(options, name) for name in _LEDGER})
+            model = Ledger(model, **{name: as_moment(getattr(options, name)) for name in _LEDGER})
     except (TypeError, ValueError, OverflowError) as error:
         joined = () if options.capacity is None else ("id_column",)
         asked = typed(options, ("capacity", *WINDOWS, *_LEDGER, *joined, "group_column"))

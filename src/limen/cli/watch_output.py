@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime
 from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from limen._core import add_rows
 from limen.cli.output import as_line, print_messages
 from limen.cli.watch_options import WINDOWS, typed
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from limen.cli.rows import Place
     from limen.cli.watch_alerts import Alerts
     from limen.cli.watch_model import Watched
+    from limen.cli.watch_rows import Batch
 
 __all__ = ["Output"]
 
@@ -38,7 +39,7 @@ class Output:
         The threshold of the latest line about each group that had a row, and about all samples,
         whose name is None.
     time
-        Of the latest row that has one.
+        Of the latest row that has one, as it is shown.
     skipped
         How many rows were bad.
     alerts
@@ -62,53 +63,80 @@ class Output:
         self._warned = False
         self._sure = options.recommended or options.current is not None
         self._in_rhythm = options.every is not None or options.each_period is not None
-        self._plain = not (self._in_rhythm or watched.at_least or alerts)
 
-    def period_of(self, time: Any) -> Any:
-        """Return the number of the --each-period in which a time lies, counted from the epoch."""
-        period = self._options.each_period
-        if time is None:
-            return None
-        if isinstance(time, datetime):
-            return (time - datetime(1970, 1, 1, tzinfo=time.tzinfo)) // period
-        return time // period
+    def take(self, batch: Batch, refuse: Callable[[Exception], None]) -> None:
+        """Update the model by rows, and add the lines that are due after each.
 
-    def after_row(self, period: Any = None, group: str | None = None) -> None:
-        """Add the lines that are due after a row, which changed this group and all."""
-        if not self._plain:
-            return self._after_row(period, group)
-        value, last = self._inner.threshold, self.written[None]
-        if value != last and (value == value or last == last):
-            self.add(None, ahead=1)
+        `refuse` is called with what the model refuses.
+        """
+        watched, alerts, place, done = self._watched, self.alerts, self._place, 0
+        if watched.timed:
+            batch.hand_over_times()
+        slowly = watched.groups is not None or alerts is not None
+        looked_at = None if slowly or self._in_rhythm else self._inner
+        while done < len(batch):
+            begin, known = done, None
+            end = begin + 1 if slowly else self._next_line(batch, begin)
+            if alerts is not None and watched.ledger is not None:
+                known = watched.ledger._known(batch.columns["ids"][begin])
+            done, refusal = add_rows(
+                watched.stored, batch.columns, begin, end, looked_at, watched.at_least
+            )
+            place.number += done - begin
+            time = batch.latest_time(begin, done)
+            self.time = self.time if time is None else time
+            if refusal is not None:
+                refuse(refusal)
+                done += 1
+                continue
+            if alerts is not None:
+                alerts.take(*batch.row(begin), known)
+            self._after(batch, done - 1)
 
-    def _after_row(self, period: Any, group: str | None) -> None:
-        options = self._options
+    def _next_line(self, batch: Batch, begin: int) -> int:
+        """Return after which row a line is due by the rhythm, as far as one is there."""
+        every: int | None = self._options.every
+        size = len(batch)
+        if every is not None:
+            return min(size, begin + every - self._place.number % every)
+        if self._options.each_period is not None:
+            periods = batch.periods(self._options.each_period)[begin:]
+            new = (periods == periods) & (periods != self._period)
+            return begin + int(new.argmax()) + 1 if new.any() else size
+        return size
+
+    def _after(self, batch: Batch, row: int) -> None:
+        """Add the lines that are due after a row."""
+        watched, last = self._watched, self.written[None]
+        group = watched.group_of(batch, row)
         if group is not None:
             self.written.setdefault(group, None)
         if not self._in_rhythm:
-            few, last = self._watched.at_least, self.written[None]
-            value = None if few and len(self._inner) < few else self._inner.threshold
+            few = watched.at_least and len(self._inner) < watched.at_least
+            value = None if few else self._inner.threshold
             if value != last and (value == value or last == last):
-                self.add(None, ahead=1)
+                self.add()
             if group is not None:
-                self.add_changed(group, ahead=1)
-            if self._watched.clocked:
+                self.add_changed(group)
+            if watched.clocked:
                 for name in self._others():
-                    self.add_changed(name, ahead=1)
-        elif (
-            (self._place.number + 1) % options.every == 0
-            if options.every is not None
-            else self._begins(period)
-        ):
-            self.add_all(ahead=1)
-        if self.alerts is not None and self._place.number + 1 >= self.alerts.due:
-            self._look(ahead=1)
+                    self.add_changed(name)
+        elif self.is_due() if self._options.every is not None else self._begins(batch, row):
+            self.add_all()
+        if self.alerts is not None and self._place.number >= self.alerts.due:
+            self._look()
 
-    def _begins(self, period: Any) -> bool:
+    def is_due(self) -> bool:
+        """Whether --every asks for a line after as many rows as there are."""
+        every = self._options.every
+        return every is not None and self._place.number % every == 0
+
+    def _begins(self, batch: Batch, row: int) -> bool:
         """Whether a row is the first one of its --each-period."""
-        before = self._period
-        self._period = before if period is None else period
-        return period is not None and before is not None and period != before
+        before, period = self._period, batch.periods(self._options.each_period)[row]
+        if period == period:
+            self._period = period
+        return period == period and before is not None and period != before
 
     def _others(self) -> list[str]:
         """Name some groups, each in its turn: their samples leave by the clock."""
@@ -117,25 +145,25 @@ class Output:
             self._turn = iter([name for name in self.written if name is not None])
         return names
 
-    def add_changed(self, group: str, ahead: int = 0) -> None:
+    def add_changed(self, group: str) -> None:
         """Add a line about a group if its threshold is not the one last written."""
         value, last = self._watched.value(group), self.written.get(group)
         if value != last and (value == value or last == last):
-            self.add(group, ahead)
+            self.add(group)
 
-    def add_all(self, ahead: int = 0) -> None:
+    def add_all(self) -> None:
         """Add a line about all samples, and one about each group that changed."""
-        self.add(None, ahead)
+        self.add()
         for name in sorted({*self._watched.names(), *self.written} - {None}, key=str):
             self.written.setdefault(name, None)
-            self.add_changed(name, ahead)  # type: ignore[arg-type]
+            self.add_changed(name)  # type: ignore[arg-type]
 
-    def add(self, group: str | None = None, ahead: int = 0) -> None:
-        """Add a line, after so many rows more than the place counts."""
-        watched, rows = self._watched, self._place.number + ahead
+    def add(self, group: str | None = None) -> None:
+        """Add a line."""
+        watched, rows = self._watched, self._place.number
         if group is None:
             if self.alerts is not None:
-                self._look(ahead)
+                self._look()
             self.rows = rows
         self.written[group] = watched.value(group)
         facts: dict[str, Any] = {} if watched.groups is None else {"group": group}
@@ -151,14 +179,12 @@ class Output:
         self.lines.append(as_line(facts | self._now()))
 
     def _now(self) -> dict[str, Any]:
-        if self.time is None:
-            return {}
-        return {"time": self.time.isoformat() if isinstance(self.time, datetime) else self.time}
+        return {} if self.time is None else {"time": self.time}
 
-    def _look(self, ahead: int) -> None:
+    def _look(self) -> None:
         """Look whether a condition of --alert began to hold or ended; add a line for each."""
         assert self.alerts is not None
-        rows = self._place.number + ahead
+        rows = self._place.number
         for name, holds, reason in self.alerts.look(rows):
             event = {"event": "alert" if holds else "over", "alert": name, "rows": rows}
             self.lines.append(as_line(event | {"reason": reason} | self._now()))
