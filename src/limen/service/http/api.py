@@ -272,7 +272,7 @@ async def points(call: Call) -> Answer:
                     "version": each.published.number,
                     "rule": as_rule(each.published.thresholds[""], each.direction),
                     "samples": each.samples(),
-                    "regret": float(each.ledger.regret),
+                    "regret": each.regret(),
                     "proposal": status_of(each, call.writer.now(), call.writer.on_disk),
                     "alerts": len(each.alerts),
                 }
@@ -296,6 +296,8 @@ def _described(call: Call, found: Point, status: int = 200) -> Answer:
 
 def _shown_point(point: Point, seq: int) -> dict[str, Any]:
     ledger, version = point.ledger, point.published or point.version
+    cost, regret = point.cost(), point.regret()
+    newest = getattr(point.memory, "newest", None)
     return {
         "point": point.name,
         "definition": point.definition,
@@ -304,18 +306,18 @@ def _shown_point(point: Point, seq: int) -> dict[str, Any]:
         "scores": point.scores,
         "labels": point.labels,
         "answered_1": point.ones,
-        "ids": len(ledger),
+        "ids": 0 if ledger is None else len(ledger),
         "samples": point.samples(),
         "segments": len(point.segments),
         "segments_beyond_limit": point.overflow,
-        "cost": ledger.cost,
-        "cheapest": difference(ledger.cost, ledger.regret),
-        "regret": ledger.regret,
-        "cost_ever": ledger.cost_ever,
-        "expired": ledger.expired,
+        "cost": cost,
+        "cheapest": difference(cost, regret),
+        "regret": regret,
+        "cost_ever": None if ledger is None else ledger.cost_ever,
+        "expired": 0 if ledger is None else ledger.expired,
         "optimum": as_rules(point.optima(), point.direction),
         "loss_bound": point.bounds(),
-        "newest": None if ledger.newest is None else as_datetime(ledger.newest),
+        "newest": None if newest is None else as_datetime(newest),
         "warning": point.undecided(),
     }
 
@@ -361,9 +363,9 @@ async def curve(call: Call) -> Answer:
     """Return the loss of thresholds, some hundreds of them."""
     found = call.point()
     segment = call.segment()
-    model: Any = found.ledger
+    model: Any = found.memory
     if found.definition.segments is not None:
-        model = found.ledger.model.model(tuple(segment.split("/")) if segment else ())
+        model = found.held.model(tuple(segment.split("/")) if segment else ())
     elif segment:
         raise Refused("invalid", "segment is given, but the point is defined without segments.")
     if found.definition.capacity is not None:

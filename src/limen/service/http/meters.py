@@ -165,11 +165,11 @@ def _threshold(point: Any) -> float:
 
 
 def _cost(point: Any) -> float:
-    return float(point.ledger.cost)
+    return float(point.cost())
 
 
 def _regret(point: Any) -> float:
-    return float(point.ledger.regret)
+    return float(point.regret())
 
 
 def _samples(point: Any) -> float:
@@ -177,4 +177,4 @@ def _samples(point: Any) -> float:
 
 
 def _waiting(point: Any) -> float:
-    return float(max(0, len(point.ledger) - point.samples()))
+    return float(max(0, len(point.memory) - point.samples()))

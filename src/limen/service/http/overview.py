@@ -103,8 +103,7 @@ def _rule(point: Point, seq: int, now: int, ticked: int) -> dict[str, Any]:
 
 def tiles(point: Point) -> dict[str, Any]:
     """Return the figures that change with every event. O(log n)."""
-    ledger = point.ledger
-    cost, regret = float(ledger.cost), float(ledger.regret)
+    cost, regret = point.cost(), point.regret()
     return {
         "scored": point.scores,
         "answered_1": point.ones,

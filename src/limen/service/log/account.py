@@ -17,7 +17,7 @@ from limen.digits import difference
 from limen.groups.models import key_of
 from limen.memory.base import innermost
 from limen.metrics import cost
-from limen.service.points.definitions import as_rule, reaches
+from limen.service.points.definitions import Definition, as_rule, reaches
 from limen.service.points.point import OTHERS
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ class _Columns:
     """What the ledger knows of each score, in columns."""
 
     def __init__(self, point: Point) -> None:
-        self.scores, self.answers, self.labels, self.times, *rest = point.ledger._scored()
+        empty = Definition().empty()._scored() if point.ledger is None else None
+        columns = empty or point.ledger._scored()  # without ids, no single score is known
+        self.scores, self.answers, self.labels, self.times, *rest = columns
         self.as_of, self.dated, self.weights, self.groups = rest
         self.labelled = self.labels < 2
         given, self.direction = point.definition, point.direction
@@ -168,9 +170,9 @@ def _coverage(columns: _Columns, until: int) -> dict[str, dict[str, int]]:
 
 
 def _segments(columns: _Columns, point: Point) -> list[dict[str, Any]]:
-    if point.definition.segments is None:
+    if point.definition.segments is None or point.ledger is None:
         return []
-    grouped, version = point.ledger.model, point.published or point.version
+    grouped, version = point.held, point.published or point.version
     own = {path: grouped._models.held[key_of(path)] for path in grouped}
     places = {path: int(innermost(model)._group) for path, model in own.items()}
     most = max(max(places.values()), int(columns.groups.max(initial=0))) + 1

@@ -105,6 +105,8 @@ class Changes(CommitQueue):
     async def propose(self, point: Point, item: NewProposal, by: str) -> Proposal:
         """Let a candidate run in shadow; one that only watches over a deployment gives way."""
         self._require_seen(point, item.seen)
+        if point.ledger is None:
+            raise Refused("invalid", "Samples judge a proposal by their ids, and by_id is false.")
         running = point.proposal
         if running is not None and running.back_to is None:
             raise Refused(

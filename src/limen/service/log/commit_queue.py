@@ -20,7 +20,7 @@ from limen.service.log.clock import AT_A_START, Clock
 from limen.service.log.histograms import DELAYS, Histogram
 from limen.service.log.names import Names
 from limen.service.log.store import Log, Reader
-from limen.service.points.events import Event, Id
+from limen.service.points.events import Event, Ids
 from limen.service.problems import Refused
 from limen.times import length_of
 
@@ -42,8 +42,8 @@ class _Queue:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.names: list[Id] = []
-        self.erased: dict[int, int] = {}
+        self.names: list[Ids] = []
+        self.erased: dict[int, dict[str, int]] = {}
         self.published: list[Callable[[], None]] = []
         self.labelled: list[tuple[tuple[str, int], float]] = []  # point, answer, seconds after it
         self.waiting: list[asyncio.Future[bool]] = []
@@ -136,22 +136,25 @@ class CommitQueue:
         if epoch != self.epoch:
             raise Refused("busy", "The events could not be written. Send them again.")
 
-    def _take(self, event: Event, id: Id) -> int:
-        """Let a folded event wait for the disk; return its seq."""
-        state, queue = self.state, self._queue
-        state.seq += 1
-        state.at = event.at
-        queue.events.append(event)
-        queue.names.append(id)
-        return state.seq
+    def _fold(
+        self,
+        event: Event,
+        id: Ids = None,
+        then: Callable[[], None] | None = None,
+        stored: Ids = None,
+    ) -> int:
+        """Fold an event, and let it wait for the disk; return its seq.
 
-    def _fold(self, event: Event, id: Id = None, then: Callable[[], None] | None = None) -> int:
-        """Fold an event that is rare, and let it wait for the disk."""
-        self.state.fold(self.state.seq + 1, event, id)
-        self.state.seq -= 1
+        `then` is called when it is on disk. The log names the id as `stored`, where that is given.
+        """
+        state, queue = self.state, self._queue
+        seq = state.seq + 1
+        state.fold(seq, event, id)
+        queue.events.append(event)
+        queue.names.append(id if stored is None else stored)
         if then is not None:
-            self._queue.published.append(then)
-        return self._take(event, id)
+            queue.published.append(then)
+        return seq
 
     async def flushed(self) -> None:
         """Wait until all that was folded so far is on disk."""

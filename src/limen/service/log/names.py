@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.service.points.events import Event
+from limen.service.points.events import Event, Ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from limen.service.log.store import Group, Reader
 
-__all__ = ["Names"]
+__all__ = ["Names", "has"]
 
 _SPAN = 65536
+
+
+def has(name: Ids, id: str) -> bool:
+    """Whether an event of this name, or one of its rows, has an id."""
+    return id in name if isinstance(name, list) else name == id
 
 
 class Names:
@@ -68,8 +73,10 @@ class Names:
         last = min(last, span * _SPAN)
         for group in self._reader.groups(after, last):
             for seq, name in enumerate(group.ids(), group.first):
-                if type(name) is str and after < seq <= last:
-                    yield seq, name
+                if after < seq <= last:
+                    for each in name if type(name) is list else [name]:
+                        if type(each) is str:
+                            yield seq, each
 
     def _event(self, seq: int, id: str) -> Event | None:
         """Return an event if it has this id; the last group read is remembered."""
@@ -78,7 +85,7 @@ class Names:
             held = {each: (event, name) for each, event, name in group.unpacked()}
             self._group = group, held
         event, name = self._group[1][seq]
-        return event if name == id else None
+        return event if has(name, id) else None
 
     def clear(self) -> None:
         """Look everything up again: ids were deleted."""

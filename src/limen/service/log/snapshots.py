@@ -12,9 +12,10 @@ import os
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from limen.service.log.store import Damaged, Reader, anchor, head_of, locked, renew_era
+from limen.service.points.events import renamed
 from limen.service.points.state import State
 from limen.storage.files import replace
 
@@ -78,26 +79,25 @@ def _folded(log: Reader, state: State) -> State:
         for group in log.groups(state.seq):
             for seq, event, id in group.unpacked():
                 before = state.points.get(event.point)
-                state.fold(seq, event, names.get((event.point, id), id) if names else id)
-                if names and event.kind == "define" and state.points[event.point] is not before:
-                    # Made again from the log, the point calls them as the log does.
-                    names = {key: name for key, name in names.items() if key[0] != event.point}
+                own = names.get(event.point)
+                state.fold(seq, event, renamed(id, own) if own else id)
+                if own and event.kind == "define" and state.points[event.point] is not before:
+                    del names[event.point]  # made again from the log, it calls them as that does
     return state
 
 
-def _names_before(log: Reader, state: State) -> dict[tuple[str, Id], str]:
-    """Return what the snapshot still calls the ids that were deleted after it."""
+def _names_before(log: Reader, state: State) -> dict[str, dict[Id, str]]:
+    """Return by point what the snapshot still calls the ids that were deleted after it."""
     if not 0 < state.seq < log.forgot():
         return {}
-    forgets: dict[str, dict[bytes, Id]] = {}
+    forgets: dict[str, dict[bytes, Any]] = {}
     for _, event, id in log.events(state.seq):
         if event.kind == "forget" and event.more is not None:
             forgets.setdefault(event.point, {}).setdefault(event.more["hash"], id)
     key = log.meta("key") or b""
     return {
-        (name, ref): id
+        name: state.points[name].called(forgets[name], key)
         for name in forgets.keys() & state.points.keys()
-        for ref, id in state.points[name].called(forgets[name], key).items()
     }
 
 

@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from zlib import crc32
 
-from limen.service.points.events import Damaged, Event, Id, decode_events, decode_names, encode
+from limen.service.points.events import (
+    Damaged,
+    Event,
+    Ids,
+    decode_events,
+    decode_names,
+    encode,
+    renamed,
+)
 from limen.storage.files import replace, sync_folder
 
 if TYPE_CHECKING:
@@ -73,7 +81,7 @@ class Group(NamedTuple):
     names: bytes
     names_check: int
 
-    def ids(self) -> list[Id]:
+    def ids(self) -> list[Ids]:
         """Return the ids of its events; those that were changed on disk are refused."""
         if crc32(self.names) != self.names_check:
             raise Damaged(
@@ -82,7 +90,7 @@ class Group(NamedTuple):
             )
         return decode_names(self.names)
 
-    def unpacked(self) -> Iterator[tuple[int, Event, Id]]:
+    def unpacked(self) -> Iterator[tuple[int, Event, Ids]]:
         """Yield seq, event and id of each; what was changed on disk is refused."""
         try:
             events, names = decode_events(self.events), self.ids()
@@ -183,7 +191,7 @@ class Reader:
         if held is not None:
             yield held
 
-    def events(self, after: int = 0, last: int | None = None) -> Iterator[tuple[int, Event, Id]]:
+    def events(self, after: int = 0, last: int | None = None) -> Iterator[tuple[int, Event, Ids]]:
         """Yield seq, event and id of the events after some seq, up to another."""
         for group in self.groups(after, last):
             for seq, event, id in group.unpacked():
@@ -287,12 +295,12 @@ class Log(Reader):
     def append(
         self,
         events: Sequence[Event],
-        names: Sequence[Id],
-        erased: Mapping[int, int] | None = None,
+        names: Sequence[Ids],
+        erased: Mapping[int, Mapping[str, int]] | None = None,
     ) -> None:
         """Commit events, all or none; when this returns, they are on disk and in the head.
 
-        `erased` are seqs whose ids are deleted, with what stands for them from now on.
+        `erased` are seqs of events with ids that are deleted, and what stands for each from now on.
         """
         assert self._db is not None
         first, last = self.last + 1, self.last + len(events)
@@ -341,15 +349,15 @@ class Log(Reader):
             raise OSError("the head could not be written")
         os.fdatasync(self._head)
 
-    def _renamed(self, erased: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
+    def _renamed(self, erased: Mapping[int, Mapping[str, int]]) -> Iterator[tuple[int, bytes]]:
         base = self.base()[0]  # retention may have deleted some meanwhile
-        wanted = {seq: name for seq, name in erased.items() if seq > base}
+        wanted = {seq: new for seq, new in erased.items() if seq > base}
         while wanted:
             seq = min(wanted)
             group = next(self.groups(seq - 1, seq))
             names = group.ids()
             for at in [at for at in wanted if at <= group.last]:
-                names[at - group.first] = wanted.pop(at)
+                names[at - group.first] = renamed(names[at - group.first], wanted.pop(at))
             yield group.first, encode(names)
 
     def delete_until(self, seq: int, before: int) -> int:

@@ -7,20 +7,20 @@ import asyncio
 import secrets
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
 from limen.service import SCOPES
 from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.log.changes import Changes
-from limen.service.log.names import Names
+from limen.service.log.names import Names, has
 from limen.service.log.store import Reader
 from limen.service.points.definitions import Definition, reaches, rule_of
-from limen.service.points.events import Event, as_datetime, as_microseconds
+from limen.service.points.events import Event, as_datetime, as_microseconds, renamed
 from limen.service.points.judging import describe
 from limen.service.points.point import AHEAD, Point
-from limen.service.points.state import Token, refolded
+from limen.service.points.state import REFOLDED, Token, refolded
 from limen.service.problems import Refused
 from limen.times import length_of
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from limen.service.bodies import Decision, Forgetting, Label, NewToken, Score
-    from limen.service.points.events import Id
 
 __all__ = ["Writer"]
 
@@ -56,6 +55,8 @@ class Writer(Changes):
         """Check and fold one score; it is on disk after `flushed`."""
         id, value = item.id, float(item.score)
         _require_short(id)
+        if point.ledger is None:
+            self._refuse_ids(point)
         known = point.ledger._known(id)
         moment = at if item.time is None else as_microseconds(item.time)
         if known is not None and known[0] is not None:
@@ -86,13 +87,13 @@ class Writer(Changes):
             "score", at, point.name, moment, value, item.weight, answer, segment, version, by
         )
         try:
-            point.score(event, id)
+            seq = self._fold(event, id)
         except (ValueError, OverflowError, TypeError) as error:
             raise Refused("invalid", str(error)) from None
         if known is not None:  # its label was there first
             self._queue.labelled.append(((point.name, answer), 0.0))
         rule, number = rule_of(threshold, point.direction)
-        return ScoreAnswer(answer, rule, number, version, source, self._take(event, id), False)
+        return ScoreAnswer(answer, rule, number, version, source, seq, False)
 
     def _score_again(self, point: Point, item: Score, score: float) -> ScoreAnswer:
         """Answer a score that is known as it was answered, or refuse another one."""
@@ -134,22 +135,24 @@ class Writer(Changes):
             if queue.events:
                 for at in range(len(queue.names) - 1, -1, -1):
                     event = queue.events[at]
-                    if queue.names[at] == id and event.point == point.name:
+                    if event.point == point.name and has(queue.names[at], id):
                         yield last - len(queue.events) + 1 + at, event
         yield from self.names.find(point.name, id, self.on_disk)
 
     def label(self, point: Point, item: Label, by: str, at: int) -> LabelAnswer:
         """Check and fold one label; it is on disk after `flushed`."""
         _require_short(item.id)
+        if point.ledger is None:
+            self._refuse_ids(point)
         id, as_of = item.id, None if item.as_of is None else as_microseconds(item.as_of)
         if as_of is not None:
             self._require_time(as_of, at, "as_of")
-        known = point.ledger._known(id)
-        changed = True
+        known, changed = point.ledger._known(id), True
+        joined = known is not None and known[0] is not None
         if known is not None and known[2] is not None:
             same, held = known[2] == item.label, known[3]
             if same and as_of in (None, held):
-                return LabelAnswer(known[0] is not None, False, self.state.seq)
+                return LabelAnswer(joined, False, self.state.seq)
             if as_of is None and held is not None:
                 # It counts, and must not be undone by the one before, which may be sent again.
                 as_of = max(at, held + 1)
@@ -163,7 +166,7 @@ class Writer(Changes):
             self._require_remembered(point, id)
         event = Event("label", at, point.name, as_of, item.label, by=by)
         try:
-            joined = point.label(event, id)
+            seq = self._fold(event, id)
         except (ValueError, OverflowError, TypeError) as error:
             raise Refused("invalid", str(error)) from None
         if known is not None and known[2] is None:  # the first label of a score
@@ -171,7 +174,14 @@ class Writer(Changes):
             assert answer is not None
             late = max(0, (at if as_of is None else as_of) - moment) / 1e6
             self._queue.labelled.append(((point.name, answer), late))
-        return LabelAnswer(joined, changed, self._take(event, id))
+        return LabelAnswer(joined, changed, seq)
+
+    def _refuse_ids(self, point: Point) -> NoReturn:
+        raise Refused(
+            "invalid",
+            f"Point {point.name!r} is defined with by_id: false. It takes complete rows without "
+            "ids, by `limen watch`, and no single scores or labels.",
+        )
 
     def _require_time(self, moment: int, at: int, name: str) -> None:
         if moment < _EARLIEST:
@@ -206,14 +216,9 @@ class Writer(Changes):
                 continue
             known += 1
             more = {"hash": point.hash_of(id, self.key), "reason": item.reason}
-            event = Event("forget", at, point.name, by=by, more=more)
-            point.fold(0, event, id)
-            # Where retention has deleted all events of the id, its own seq stands for it.
-            seqs = seqs or [self.state.seq + 1]
-            seq = self._take(event, seqs[0])
-            self.state.forgot = seq
-            self._erase(seqs)
-            self._queue.published.append(self.names.clear)
+            event, stands = Event("forget", at, point.name, by=by, more=more), self.state.seq + 1
+            seq = self._fold(event, id, self.names.clear, stored=stands)
+            self._erase(id, [*seqs, seq], seq)
         await self.flushed()
         return seq, known
 
@@ -223,14 +228,14 @@ class Writer(Changes):
             last = reader.end()[0]
             return {id: [seq for seq, _ in names.find(point.name, id, last)] for id in ids}
 
-    def _erase(self, seqs: list[int]) -> None:
-        """Delete a name: where it waits at once, elsewhere with the commit of what waits."""
+    def _erase(self, id: str, seqs: list[int], stands: int) -> None:
+        """Delete an id: where it waits at once, elsewhere with the commit of what waits."""
         queue = self._queue
         first = self.state.seq - len(queue.events) + 1
         for seq in seqs:
             if seq >= first:
-                queue.names[seq - first] = seqs[0]
-        queue.erased.update(dict.fromkeys(seqs, seqs[0]))
+                queue.names[seq - first] = renamed(queue.names[seq - first], {id: stands})
+            queue.erased.setdefault(seq, {})[id] = stands
 
     # Definitions, versions, time and tokens.
 
@@ -269,6 +274,12 @@ class Writer(Changes):
                     "invalid",
                     f"direction is {now.direction} and stays so: the thresholds of all versions "
                     "are meant by it. Make another point.",
+                )
+            if point is not None and now.by_id != definition.by_id:
+                raise Refused(
+                    "invalid",
+                    f"by_id is {str(now.by_id).lower()} and stays so: what came before could not "
+                    "be folded otherwise. Make another point.",
                 )
             if point is not None and now.change.by_two and not now.only_tightened_by(definition):
                 seq = self._propose_definition(point, definition, by, reason)
@@ -333,15 +344,12 @@ class Writer(Changes):
         point, more = self.state.points.get(name), msgspec.to_builtins(definition)
         if decided is not None:
             more["decided"] = decided
-        if point is None or point.definition.counts_alike(definition):
-            event = Event("define", self.now(), name, by=by, more=more)
-            return self._fold(event, None, lambda: self._show(name))
-        made = await self._refolded(point, definition)
-        check()
-        made.take_over_history(point)
-        event = Event("define", self.now(), point.name, by=by, more=more)
-        self.state.replace(self.state.seq + 1, made, event)
-        return self._take(event, None)
+        if point is not None and not point.definition.counts_alike(definition):
+            made = await self._refolded(point, definition)
+            check()
+            self.state.prepared[name] = made
+        event = Event("define", self.now(), name, by=by, more=more)
+        return self._fold(event, None, lambda: self._show(name))
 
     def _require_history(self) -> None:
         if self.base():
@@ -368,16 +376,15 @@ class Writer(Changes):
         later = [
             (seq, event, id)
             for seq, event, id in self._reader.events(upto)
-            if event.kind == "advance"
-            or (event.point == point.name and event.kind in ("score", "label", "forget"))
+            if event.kind == "advance" or (event.point == point.name and event.kind in REFOLDED)
         ]
-        forgets: dict[bytes, Id] = {}
+        forgets: dict[bytes, Any] = {}
         for _, event, id in later:
             if event.kind == "forget" and event.more is not None:
                 forgets.setdefault(event.more["hash"], id)
         names = made.called(forgets, self.key) if forgets else {}
         for seq, event, id in later:
-            made.fold(seq, event, names.get(id, id))
+            made.fold(seq, event, renamed(id, names))
         return made
 
     async def accept_clock(self, by: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from limen.groups import Grouped
-from limen.memory import Fading, LastPeriod, Ledger
+from limen.memory import Fading, LastN, LastPeriod, Ledger
 from limen.online import OnlineThreshold
 from limen.optimum import Direction
 from limen.times import LENGTH, length_of
@@ -41,6 +41,13 @@ _MORE_IS_STRICTER = (
 )  # fmt: skip
 
 
+# Whether a length and a number of samples are given.
+_KEPT_BY: dict[str, tuple[tuple[bool, bool], ...]] = {
+    "all": ((False, False),),
+    "last": ((False, True),),
+    "period": ((True, False),),
+    "fading": ((True, False), (False, True)),
+}
 _BY_SCORE: Any = {">=": "at_least", "<=": "at_most"}  # the rule that has a threshold
 _ALL = {">=": -inf, "<=": inf}  # the threshold of "always positive"
 
@@ -113,16 +120,36 @@ def reaches(score: Any, threshold: Any, direction: Direction) -> Any:
 
 
 class Keep(msgspec.Struct, forbid_unknown_fields=True):
-    """Which samples count: all, those of the last period, or all of them fading by a half-life."""
+    """Which samples count: all, the last ones, those of the last period, or all of them fading.
 
-    keep: Literal["all", "period", "fading"] = "all"
+    `last` has a number of `samples`, `period` a `length` of time, and the half-life of `fading`
+    is one or the other.
+    """
+
+    keep: Literal["all", "last", "period", "fading"] = "all"
     length: _Length | None = None
+    samples: Annotated[int, Meta(ge=1, le=2**53)] | None = None
 
     def __post_init__(self) -> None:
-        if (self.keep == "all") != (self.length is None):
-            raise ValueError("memory period and fading need a length, and all has none")
+        given = (self.length is not None, self.samples is not None)
+        if given not in _KEPT_BY[self.keep]:
+            raise ValueError(
+                "memory period needs a length and last a number of samples, fading needs one of "
+                "both, and all has none"
+            )
         if self.length is not None:
             length_of(self.length, "memory.length")
+
+    def around(self, model: Any) -> Any:
+        """Return a model that lets only these samples count."""
+        length = None if self.length is None else length_of(self.length)
+        if self.keep == "last":
+            return LastN(model, self.samples)  # type: ignore[arg-type]
+        if self.keep == "period":
+            return LastPeriod(model, length)  # type: ignore[arg-type]
+        if self.keep == "fading" and length is not None:
+            return Fading(model, length, by="time")
+        return Fading(model, self.samples) if self.keep == "fading" else model  # type: ignore[arg-type]
 
 
 class Segments(msgspec.Struct, forbid_unknown_fields=True):
@@ -198,6 +225,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     unit: int | float | None = None
     direction: Direction = ">="  # "<=": lower scores mean positive; it stays for good
     capacity: int | None = None  # how many scores and runs of them are held at most
+    by_id: bool = True  # scores and labels are joined by id; false: rows have both, and no id
     memory: Keep = msgspec.field(default_factory=Keep)
     time_to_live: _Length | None = "90d"
     maturity: _Length | None = None
@@ -210,12 +238,17 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def __post_init__(self) -> None:
         by_itself = self.change.policy != "manual"
-        if self.capacity is not None and (by_itself or self.memory.keep == "period"):
+        if not self.by_id and (self.maturity or self.correctable or self.change.age or by_itself):
+            raise ValueError(
+                "maturity, correctable, change.age and policies need by_id: without ids a label "
+                "comes with its score, and no sample is known that would judge a proposal"
+            )
+        if self.capacity is not None and (by_itself or self.memory.keep in ("last", "period")):
             raise ValueError(
                 "capacity needs policy manual and memory all or fading: what any threshold costs "
-                "is not known, and samples that leave a period would widen the bound without end"
+                "is not known, and samples that leave would widen the bound without end"
             )
-        self.ledger()
+        self.empty()
         self.start.number(self.direction)
         if by_itself and self.segments is not None and self.memory.keep == "fading":
             raise ValueError(
@@ -225,31 +258,33 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def horizon(self) -> int | None:
         """Return the shortest age at which an id may be dropped; None where none ever is."""
-        lengths = [self.time_to_live, self.correctable]
-        if self.memory.keep != "all":
-            lengths.append(self.memory.length)
+        if not self.by_id:
+            return None
+        lengths = [self.time_to_live, self.correctable, self.memory.length]
         return min((length_of(each) for each in lengths if each is not None), default=None)
 
     def age(self) -> int:
         """Return the age at which nearly all labels are known, in microseconds."""
+        if not self.by_id:
+            return 0
         young = 0 if self.maturity is None else length_of(self.maturity)
         if self.change.age is not None:
             return max(young, length_of(self.change.age))
         horizon = self.horizon()
         return young or (_WEEK if horizon is None else min(_WEEK, horizon // 2))
 
-    def ledger(self) -> Ledger:
-        """Make an empty ledger; ValueError where these settings do not fit together."""
+    def empty(self) -> Any:
+        """Make the memory of a point: a ledger, or without ids what it would be around.
+
+        ValueError where these settings do not fit together.
+        """
         costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
         given: Any = {"unit": self.unit, "direction": self.direction, "capacity": self.capacity}
-        model: Any = OnlineThreshold(**costs, **given)
-        length = 0 if self.memory.length is None else length_of(self.memory.length)
-        if self.memory.keep == "period":
-            model = LastPeriod(model, length)
-        elif self.memory.keep == "fading":
-            model = Fading(model, length, by="time")
+        model: Any = self.memory.around(OnlineThreshold(**costs, **given))
         if self.segments is not None:
             model = Grouped(model, at_least=self.segments.at_least)
+        if not self.by_id:
+            return model
         names = ("time_to_live", "maturity", "correctable")
         lengths = {name: getattr(self, name) for name in names}
         periods = {

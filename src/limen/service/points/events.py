@@ -4,28 +4,37 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+
+from limen.service.points.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "KINDS",
     "Damaged",
     "Event",
     "Id",
+    "Ids",
     "as_datetime",
     "as_microseconds",
     "decode_events",
     "decode_names",
     "encode",
+    "renamed",
 ]
 
-# A forgotten id is the seq of the first event that had it, so that the fold stays the same.
+# A forgotten id is the seq of the event that forgot it, so that the fold stays the same.
 Id: TypeAlias = str | int | None
+Ids: TypeAlias = Id | list[str | int]  # of an event of the kind "rows": an id for each row
 
 KINDS = (
     "score",
     "label",
+    "rows",
     "forget",
     "advance",
     "define",
@@ -49,6 +58,7 @@ class Event(msgspec.Struct, array_like=True, gc=False):
     """What happened. The seq is its place in the log; the id is stored beside it.
 
     Fields are only ever added, at the end and with a default: old logs are read for ever.
+    `model`, `costs` and `propensity` are reserved: nothing fills or reads them yet.
     """
 
     kind: str
@@ -62,11 +72,26 @@ class Event(msgspec.Struct, array_like=True, gc=False):
     version: int | None = None
     by: str = ""
     more: dict[str, Any] | None = None
+    rows: Rows | None = None
+    model: str = ""  # which model the score is of
+    costs: dict[str, Any] | None = None  # what a mistake costs in this case
+    propensity: float | None = None  # how probable the answer was, where it was drawn by lot
+
+
+def renamed(id: Ids, names: Mapping[Any, str | int]) -> Ids:
+    """Return the id of an event, or those of its rows, by other names where there are any.
+
+    >>> renamed("a", {"a": 7}), renamed(["b", "a"], {"a": 7}), renamed(None, {"a": 7})
+    (7, ['b', 7], None)
+    """
+    if isinstance(id, list):
+        return [names.get(each, each) for each in id]
+    return names.get(id, id)
 
 
 encode = msgspec.msgpack.Encoder().encode
 decode_events = msgspec.msgpack.Decoder(list[Event]).decode
-decode_names = msgspec.msgpack.Decoder(list[str | int | None]).decode
+decode_names = msgspec.msgpack.Decoder(list[str | int | list[str | int] | None]).decode
 
 
 def as_microseconds(time: datetime) -> int:

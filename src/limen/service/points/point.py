@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from limen.digits import difference
 from limen.groups.models import key_of
+from limen.memory import Fading
 from limen.memory.base import innermost
 from limen.service.points.alert_timers import AlertTimers
-from limen.service.points.definitions import Definition, Rule
-from limen.service.points.events import Event, Id
+from limen.service.points.definitions import Definition, Rule, reaches
+from limen.service.points.events import Event, Id, Ids
 from limen.service.points.proposals import Closed, Proposal, Shadow
+from limen.service.points.rows import UNLABELLED, Rows
 from limen.service.points.versions import Version, tag_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
 
     from limen.optimum import Direction
 
@@ -50,7 +55,7 @@ class Point:
 
     def __init__(self, name: str, definition: Definition) -> None:
         self.name = name
-        self.ledger = definition.ledger()
+        self.hold(definition, definition.empty())
         self.versions: list[Version] = []
         self.forgotten: dict[bytes, int] = {}  # keyed hashes, and until when they are refused
         self.scores = self.labels = self.ones = 0  # events, and answers 1
@@ -65,6 +70,12 @@ class Point:
         self.defined_by = 0  # the event that gave the definition
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
+
+    def hold(self, definition: Definition, memory: Any) -> None:
+        """Hold samples in a memory that a definition describes."""
+        self.memory = memory
+        self.ledger: Any = memory if definition.by_id else None  # what joins by id
+        self.held: Any = memory.model if definition.by_id else memory  # the samples that count
 
     def defined(self, definition: Definition) -> None:
         """Take a definition under which the same samples count."""
@@ -112,64 +123,139 @@ class Point:
         version = self.published or self.version
         return tag_of(era, version.tag(era), self.defined_by, self.definition)
 
-    # The fold. Nothing is checked here: what is in the log happened.
+    # The fold: the only way by which this changes, live and replayed. Nothing is checked here, as
+    # what is in the log happened; what the memory refuses has changed nothing.
 
-    def fold(self, seq: int, event: Event, id: Id) -> None:
-        """Let one event happen again."""
-        kind = event.kind
-        if kind == "score":
-            self.score(event, id)
-        elif kind == "label":
-            self.label(event, id)
-        elif kind == "forget":
-            assert event.more is not None
-            self.ledger.forget(id)
-            if self.shadow is not None:
-                self.shadow.forget(id)
-            # By the horizon that counts now: another one folds the history again.
-            until = 2**62 if self.horizon is None else event.at + AHEAD + self.horizon
-            self.forgotten[event.more["hash"]] = until
-        elif kind == "deploy":
-            self.deploy(seq, event)
-        elif kind == "propose":
-            self._propose(seq, event)
-        elif kind == "decide":
-            assert event.more is not None
-            number = event.more.get("proposal")
-            decided = self.proposal if number is None else self.proposals[number - 1]
-            self._close(decided, event.more["verdict"], seq, event)
-        elif kind == "alert":
-            self._alert(seq, event)
-        elif kind == "advance":
-            assert event.time is not None
-            self.advance(event.time)
-            if event.more is not None and self.name in event.more:
-                self.append_course(event.time, event.more[self.name])
+    def fold(self, seq: int, event: Event, id: Ids) -> None:
+        """Let one event happen."""
+        _FOLDS[event.kind](self, seq, event, id)
 
-    def score(self, event: Event, id: Id) -> None:
+    def _score(self, seq: int, event: Event, id: Any) -> None:
         """Record a score with the answer that was given to it."""
-        group = None
+        group, new = None, None
         if self.definition.segments is not None:
-            group = self.group(event.segment)
+            group, new = self._place(event.segment)
         weight = 1 if event.weight is None else event.weight
-        self.ledger.score(id, event.value, event.time, weight, answer=event.answer, group=group)  # type: ignore[arg-type]
+        self.ledger.score(id, event.value, event.time, weight, answer=event.answer, group=group)
         self.scores += 1
         self.ones += event.answer or 0
+        if new is not None:
+            self._admit(new)
         if self.shadow is not None:
             self.shadow.score(event, id)
 
-    def label(self, event: Event, id: Id) -> bool:
-        """Record a label; return whether the id has a score."""
-        self.labels += 1
+    def _label(self, seq: int, event: Event, id: Any) -> None:
+        """Record a label."""
         if event.time is None:
-            joined = self.ledger.label(id, event.value)
+            self.ledger.label(id, event.value)
         else:
-            joined = self.ledger.label(id, event.value, as_of=event.time)
+            self.ledger.label(id, event.value, as_of=event.time)
+        self.labels += 1
         if self.shadow is not None and id in self.shadow.counted:
             self.shadow.label(id, self.ledger)
-        return joined
 
-    def deploy(self, seq: int, event: Event) -> None:
+    def _rows(self, seq: int, event: Event, id: Ids) -> None:
+        """Record the scores or the labels of ids, or rows that have both and no id."""
+        rows = event.rows
+        assert rows is not None
+        if self.definition.by_id:
+            assert isinstance(id, list)
+            (self._score_rows if rows.scores else self._label_rows)(rows, event, id)
+        else:
+            self._complete_rows(rows, event)
+
+    def _score_rows(self, rows: Rows, event: Event, ids: list[str | int]) -> None:
+        scores, answers, weights = map(rows.column, ("scores", "answers", "weights"))
+        if scores is None or answers is None:
+            raise ValueError("scores need answers")
+        times, segments = self._times(rows, event), rows.named_segments()
+        groups: list[Any] | None = None
+        new: list[str] = []
+        beyond = 0
+        if self.definition.segments is not None:
+            groups, new, beyond = self._places(segments, len(rows))
+        self.ledger.score_many(ids, scores, times, weights, answers=answers, groups=groups)
+        self._scored(answers, new, beyond)
+        if self.shadow is not None:
+            for at, id in enumerate(ids):
+                self.shadow.score(_row(event, at, scores, times, weights, segments), id)
+
+    def _label_rows(self, rows: Rows, event: Event, ids: list[str | int]) -> None:
+        self.ledger.label_many(ids, rows.column("labels"), as_of=rows.column("times"))
+        self.labels += len(rows)
+        if self.shadow is not None:
+            for id in ids:
+                if id in self.shadow.counted:
+                    self.shadow.label(id, self.ledger)
+
+    def _complete_rows(self, rows: Rows, event: Event) -> None:
+        names = ("scores", "labels", "answers", "weights")
+        scores, labels, answers, weights = map(rows.column, names)
+        if scores is None or labels is None or answers is None:
+            raise ValueError("rows without ids need scores, labels and answers")
+        segments, known = rows.named_segments(), labels != UNLABELLED
+        kept = slice(None) if known.all() else known
+        given: list[Any] = [scores[kept], labels[kept]]
+        named: dict[str, Any] = {}
+        new: list[str] = []
+        beyond = 0
+        if weights is not None:
+            named["weights"] = weights[kept]
+        if self.timed:
+            named["times"] = self._times(rows, event)[kept]
+        if self.definition.segments is not None:
+            groups, new, beyond = self._places(segments, len(rows))
+            given.insert(0, [group for group, has in zip(groups, known, strict=True) if has])
+        if known.any():
+            self.held.update_many(*given, **named)
+        self._scored(answers, new, beyond)
+        self.labels += int(np.count_nonzero(known))
+
+    def _scored(self, answers: NDArray[Any], new: list[str], beyond: int) -> None:
+        self.scores += len(answers)
+        self.ones += int(np.count_nonzero(answers))
+        self.segments.update(new)
+        self.overflow += beyond
+
+    def _times(self, rows: Rows, event: Event) -> NDArray[np.int64]:
+        times = rows.column("times")
+        return np.full(len(rows), event.at, np.int64) if times is None else times
+
+    @property
+    def timed(self) -> bool:
+        """Whether samples leave or fade by their time."""
+        return self.definition.memory.length is not None
+
+    def _forget(self, seq: int, event: Event, id: Any) -> None:
+        assert event.more is not None
+        self.ledger.forget(id)
+        if self.shadow is not None:
+            self.shadow.forget(id)
+        # By the horizon that counts now: another one folds the history again.
+        until = 2**62 if self.horizon is None else event.at + AHEAD + self.horizon
+        self.forgotten[event.more["hash"]] = until
+
+    def _decide(self, seq: int, event: Event, id: Ids) -> None:
+        assert event.more is not None
+        number = event.more.get("proposal")
+        decided = self.proposal if number is None else self.proposals[number - 1]
+        self._close(decided, event.more["verdict"], seq, event)
+
+    def _advance(self, seq: int, event: Event, id: Ids) -> None:
+        """Advance the time; samples judge a proposal before the ledger may drop their ids."""
+        time = event.time
+        assert time is not None
+        if self.shadow is not None:
+            self.shadow.advance(time, self.ledger)
+        if self.definition.by_id or self.timed:
+            self.memory.advance(time)
+        self.lasting.advance(self, time)
+        if self.forgotten:
+            self.forgotten = {each: until for each, until in self.forgotten.items() if until > time}
+        if event.more is not None and self.name in event.more:
+            self.append_course(time, event.more[self.name])
+
+    def _deploy(self, seq: int, event: Event, id: Ids) -> None:
         """Deploy other thresholds, which ends a proposal that is open."""
         assert event.more is not None
         thresholds, reason = _thresholds(event, self.direction), event.more.get("reason", "")
@@ -181,7 +267,7 @@ class Point:
         self._close(self.proposal, verdict, seq, event, number)
         self.versions.append(made)
 
-    def _propose(self, seq: int, event: Event) -> None:
+    def _propose(self, seq: int, event: Event, id: Ids) -> None:
         assert event.more is not None
         more, number, reason = event.more, len(self.proposals) + 1, event.more.get("reason", "")
         begun = (number, seq, event.at, event.by, reason, self.version.number)
@@ -229,7 +315,7 @@ class Point:
         self.defined_by = seq
         self.note(Note(seq, event.at, "definition", event.by, text=text, reason=reason))
 
-    def _alert(self, seq: int, event: Event) -> None:
+    def _alert(self, seq: int, event: Event, id: Ids) -> None:
         assert event.more is not None
         name, text = event.more["name"], event.more["text"]
         note = Note(seq, event.at, "alert", event.by, name, text, event.more["ended"])
@@ -243,15 +329,6 @@ class Point:
         """Keep what happened for the history; the oldest of very many is dropped."""
         self.notes.append(note)
         del self.notes[:-_NOTES]
-
-    def advance(self, time: int) -> None:
-        """Advance the time; samples judge a proposal before the ledger may drop their ids."""
-        if self.shadow is not None:
-            self.shadow.advance(time, self.ledger)
-        self.ledger.advance(time)
-        self.lasting.advance(self, time)
-        if self.forgotten:
-            self.forgotten = {each: until for each, until in self.forgotten.items() if until > time}
 
     def append_course(self, time: int, seen: list[float]) -> None:
         """Keep what the samples said of the best threshold; half of it where it is too much."""
@@ -272,16 +349,27 @@ class Point:
 
     def of_all(self) -> Any:
         """Return what answers for all samples, whatever their segment."""
-        return self.ledger if self.definition.segments is None else self.ledger.model.model(())
+        return self.memory if self.definition.segments is None else self.held.model(())
 
     def model(self, segment: str) -> Any:
         """Return what answers for a segment, "" for all; None where it holds too few samples."""
-        grouped = self.ledger.model
+        grouped = self.held
         if self.definition.segments is None or not segment:
             return self.of_all() if self.samples() else None
         path = tuple(segment.split("/"))
         known = path in grouped and grouped.count(path) >= grouped.at_least
         return grouped.model(path) if known else None
+
+    def answers(
+        self, scores: NDArray[Any], segments: list[str | None] | None = None
+    ) -> NDArray[np.uint8]:
+        """Return what the version in effect answers to scores, for an event of many rows."""
+        version = self.version
+        found: Any = version.thresholds[""]
+        if segments is not None and len(version.thresholds) > 1:
+            by_name = {each: version.find(each)[0] for each in set(segments)}
+            found = np.array([by_name[each] for each in segments])
+        return np.asarray(reaches(scores, found, self.direction)).view(np.uint8)
 
     def candidate(self) -> dict[str, float] | None:
         """Return thresholds that differ from those in effect where the samples rule these out."""
@@ -302,38 +390,66 @@ class Point:
         low, high = self.of_all().interval(confidence=confidence)
         return low, high
 
-    def group(self, segment: str | None) -> Any:
-        """Return the group that a score belongs to; beyond the limit, that of all others."""
+    def _place(self, segment: str | None) -> tuple[Any, list[str] | None]:
+        """Return the group that a score belongs to, and what `_admit` is given once it is in."""
         if segment is None:
-            segment = OTHERS
+            return OTHERS, None
+        new = None
         if segment not in self.segments and segment != OTHERS:
-            segment = self._admitted(segment)
-        return tuple(segment.split("/")) if "/" in segment else segment
+            segment, new = self._admitted(segment)
+        return tuple(segment.split("/")) if "/" in segment else segment, new
 
-    def _admitted(self, segment: str) -> str:
-        """Return a new segment, or where there are too many the next larger one that is known."""
+    def _places(
+        self, segments: list[str | None] | None, rows: int
+    ) -> tuple[list[Any], list[str], int]:
+        """Return the groups of rows, the segments that are new, and how many are beyond the limit.
+
+        The same as one by one.
+        """
+        if segments is None:
+            return [OTHERS] * rows, [], 0
+        before, many = self.segments, self.overflow
+        self.segments = set(before)
+        try:
+            groups = []
+            for segment in segments:
+                group, new = self._place(segment)
+                groups.append(group)
+                if new is not None:
+                    self._admit(new)
+            return groups, sorted(self.segments - before), self.overflow - many
+        finally:
+            self.segments, self.overflow = before, many
+
+    def _admitted(self, segment: str) -> tuple[str, list[str]]:
+        """Return where a new segment counts: it, or where there are too many one around it."""
         settings = self.definition.segments
         assert settings is not None
         parts = segment.split("/")
         around = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
         new = [each for each in around if each not in self.segments]
         if len(self.segments) + len(new) <= settings.most:
-            self.segments.update(new)
-            return segment
-        self.overflow += 1
+            return segment, new
         known = [each for each in around if each in self.segments]
-        return known[-1] if known else OTHERS
+        return known[-1] if known else OTHERS, []
+
+    def _admit(self, new: list[str]) -> None:
+        self.segments.update(new)
+        self.overflow += not new
 
     # What is asked of it.
 
     def ids(self) -> Iterator[Any]:
         """Yield the ids that are known by name, some of them twice."""
-        yield from self.ledger
+        if self.ledger is not None:
+            yield from self.ledger
         if self.shadow is not None:
             yield from self.shadow.ids()
 
     def knows(self, id: str) -> bool:
         """Whether an id is known by name. O(n) in the samples that judge a proposal."""
+        if self.ledger is None:
+            return False
         if self.ledger._known(id) is not None or id in self.ledger:
             return True
         return self.shadow is not None and any(each == id for each in self.shadow.ids())
@@ -355,8 +471,8 @@ class Point:
     def optima(self) -> dict[str, float]:
         """Return the cheapest thresholds by segment, of segments that hold enough."""
         if self.definition.segments is None:
-            return {"": float(self.ledger.threshold)}
-        grouped = self.ledger.model
+            return {"": float(self.memory.threshold)}
+        grouped = self.held
         return {"/".join(path): float(grouped.threshold(path)) for path in self._answering()}
 
     def bounds(self) -> dict[str, float]:
@@ -364,13 +480,13 @@ class Point:
         if self.definition.capacity is None:
             return dict.fromkeys(self.optima(), 0.0)
         if self.definition.segments is None:
-            return {"": float(self.ledger.loss_bound)}
-        grouped = self.ledger.model
+            return {"": float(self.memory.loss_bound)}
+        grouped = self.held
         return {"/".join(path): float(grouped.model(path).loss_bound) for path in self._answering()}
 
     def _answering(self) -> list[tuple[str, ...]]:
         """Return the segments that hold enough to have a threshold of their own."""
-        grouped = self.ledger.model
+        grouped = self.held
         return [
             path
             for path in grouped
@@ -379,11 +495,8 @@ class Point:
         ]
 
     def loss_under(self, thresholds: dict[str, float]) -> float:
-        """Return what thresholds by segment cost on the samples that count. O(n) for each depth.
-
-        Under fading in terms of the model, which suffices to compare.
-        """
-        find, grouped = Version(0, 0, 0, thresholds).find, self.ledger.model
+        """Return what thresholds by segment cost on the samples that count. O(n) for each depth."""
+        find, grouped = Version(0, 0, 0, thresholds).find, self.held
         if self.definition.segments is None:
             return _loss_at(grouped, find(None)[0])
         total, paths = 0.0, list(grouped)
@@ -403,7 +516,7 @@ class Point:
 
     def samples(self) -> int:
         """Return how many samples count."""
-        return len(self.ledger.model)
+        return len(self.held)
 
     def undecided(self) -> str | None:
         """Say so where every answer is 0 because nobody has deployed a threshold."""
@@ -412,10 +525,50 @@ class Point:
             return None
         return "no threshold was ever deployed: every score is answered 0. Deploy or propose one."
 
+    def cost(self) -> float:
+        """Return what the answers cost; without ids, what the thresholds in effect would. O(n)."""
+        if self.ledger is not None:
+            return float(self.ledger.cost)
+        return self.loss_under(self.version.thresholds) if self.samples() else 0.0
+
+    def regret(self) -> float:
+        """Return how much more that is than the cheapest single threshold costs."""
+        if self.ledger is not None:
+            return float(self.ledger.regret)
+        return difference(self.cost(), float(self.of_all().loss)) if self.samples() else 0.0
+
     def regret_rate(self) -> float:
         """Return the regret per 1,000 decisions."""
         samples = self.samples()
-        return 1000 * float(self.ledger.regret) / samples if samples else 0.0
+        return 1000 * self.regret() / samples if samples else 0.0
+
+
+_FOLDS: dict[str, Callable[[Point, int, Event, Ids], None]] = {
+    "score": Point._score,
+    "label": Point._label,
+    "rows": Point._rows,
+    "forget": Point._forget,
+    "deploy": Point._deploy,
+    "propose": Point._propose,
+    "decide": Point._decide,
+    "alert": Point._alert,
+    "advance": Point._advance,
+}
+
+
+def _row(
+    event: Event,
+    at: int,
+    scores: NDArray[Any],
+    times: NDArray[Any],
+    weights: NDArray[Any] | None,
+    segments: list[str | None] | None,
+) -> Event:
+    """Return one of many scores as an event of its own."""
+    weight = None if weights is None else float(weights[at])
+    segment = None if segments is None else segments[at]
+    return Event("score", event.at, event.point, int(times[at]), float(scores[at]), weight,
+                 segment=segment)  # fmt: skip
 
 
 def _thresholds(event: Event, direction: Direction) -> dict[str, float]:
@@ -433,7 +586,9 @@ def _loss_at(model: Any, threshold: float) -> float:
     """Return the loss of one threshold, from the rows that docs/format.md describes. O(n)."""
     held = innermost(model)
     state = held._state()
-    rows = np.frombuffer(state, _ROW, offset=32)
+    bits, _, _, many = np.frombuffer(state, "<i8", 4).tolist()
+    rows = np.frombuffer(state, _ROW, many, offset=32)  # more may follow
     answered = rows["score"] >= held._turned(threshold)
     units = rows["above"][answered].sum() + rows["below"][~answered].sum()
-    return float(units) / 2.0 ** int.from_bytes(state[:8], "little")
+    scale = model._scale() if isinstance(model, Fading) else 1.0
+    return float(units / 2.0**bits / scale)

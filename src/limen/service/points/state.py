@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from limen.memory import Ledger
 from limen.service.points.alert_timers import AlertTimers
 from limen.service.points.definitions import Definition
-from limen.service.points.events import KINDS, Damaged, Event, Id
+from limen.service.points.events import KINDS, Damaged, Event, Ids
 from limen.service.points.point import Note, Point
 from limen.service.points.proposals import Proposal, Shadow, StoredShadow
 from limen.service.points.versions import Version
+from limen.storage import from_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["State", "Token", "refolded"]
+__all__ = ["REFOLDED", "State", "Token", "refolded"]
 
-_MAGIC = b"limen snapshot 4"
+_MAGIC = b"limen snapshot 5"
+_OF_A_POINT = frozenset(("score", "label", "rows", "deploy", "propose", "decide"))
+REFOLDED = ("score", "label", "rows", "forget")  # what another definition counts otherwise
 
 
 class Token(msgspec.Struct):
@@ -38,7 +40,7 @@ class _Stored(msgspec.Struct):
     """A point in a snapshot."""
 
     definition: Definition
-    ledger: bytes
+    memory: bytes
     versions: list[Version]
     forgotten: dict[bytes, int]
     counts: tuple[int, int, int, int]
@@ -73,7 +75,7 @@ class State:
         Gives the events of the log up to some seq, for a point whose definition is replaced.
     """
 
-    def __init__(self, history: Callable[[int], Iterable[tuple[int, Event, Id]]]) -> None:
+    def __init__(self, history: Callable[[int], Iterable[tuple[int, Event, Ids]]]) -> None:
         self.seq = 0
         self.at = 0
         self.refolded = 0  # the last event that needed all of the history
@@ -82,12 +84,18 @@ class State:
         self.tokens: dict[str, Token] = {}
         self.alerts: dict[str, Note] = {}  # of the server itself
         self.notes: list[Note] = []
+        # Points that were refolded meanwhile, each for the definition that is folded next.
+        self.prepared: dict[str, Point] = {}
         self._history = history
 
-    def fold(self, seq: int, event: Event, id: Id) -> None:
-        """Let one event happen: each exactly once, in their order."""
+    def fold(self, seq: int, event: Event, id: Ids) -> None:
+        """Let one event happen: each exactly once, in their order.
+
+        This is the only way by which the state changes, live and replayed. Where the memory of a
+        point refuses a value, by a ValueError or an OverflowError, all is as it was.
+        """
         kind = event.kind
-        if kind in ("score", "label", "deploy", "propose", "decide"):
+        if kind in _OF_A_POINT:
             self.points[event.point].fold(seq, event, id)
         elif kind == "alert":
             self._alert(seq, event)
@@ -112,22 +120,20 @@ class State:
         given = {name: each for name, each in (event.more or {}).items() if name != "decided"}
         definition = msgspec.convert(given, Definition)
         point = self.points.get(event.point)
+        made = self.prepared.pop(event.point, None)
         if point is None:
             self.points[event.point] = point = Point(event.point, definition)
             start = {"thresholds": {"": msgspec.to_builtins(definition.start)}}
-            point.deploy(seq, Event("deploy", event.at, by=event.by, more=start))
+            point.fold(seq, Event("deploy", event.at, by=event.by, more=start), None)
         elif not point.definition.counts_alike(definition):
-            self.replace(seq, refolded(point, definition, self._history(seq - 1)), event)
-            return
+            if made is None:
+                made = refolded(point, definition, self._history(seq - 1))
+            made.take_over_history(point)
+            self.points[event.point] = point = made
+            self.refolded = seq
+            more = {"verdict": "superseded", "reason": "the definition of the point was replaced"}
+            point.fold(seq, Event("decide", event.at, by=event.by, more=more), None)
         point.defined(definition)
-        point.redefined(seq, event)
-
-    def replace(self, seq: int, point: Point, event: Event) -> None:
-        """Put a point in the place of the one that it was made from; what was proposed ends."""
-        self.points[point.name] = point
-        self.refolded = seq
-        more = {"verdict": "superseded", "reason": "the definition of the point was replaced"}
-        point.fold(seq, Event("decide", event.at, by=event.by, more=more), None)
         point.redefined(seq, event)
 
     def _alert(self, seq: int, event: Event) -> None:
@@ -157,7 +163,7 @@ class State:
         points = {
             name: _Stored(
                 point.definition,
-                point.ledger.to_bytes(),
+                point.memory.to_bytes(),
                 point.versions,
                 dict(sorted(point.forgotten.items())),
                 (point.scores, point.labels, point.ones, point.overflow),
@@ -201,7 +207,7 @@ class State:
         self.refolded, self.forgot = found.refolded, found.forgot
         for name, each in found.points.items():
             self.points[name] = point = Point(name, each.definition)
-            point.ledger = Ledger.from_bytes(each.ledger)
+            point.hold(each.definition, from_bytes(each.memory))
             point.versions, point.forgotten = each.versions, each.forgotten
             point.scores, point.labels, point.ones, point.overflow = each.counts
             point.segments = set(each.segments)
@@ -225,18 +231,15 @@ class State:
 
     def shown(self) -> dict[str, Any]:
         """Describe what two runs over the same events must have in common."""
-        return {name: point.ledger.to_bytes() for name, point in self.points.items()}
+        return {name: point.memory.to_bytes() for name, point in self.points.items()}
 
 
 def refolded(
-    point: Point, definition: Definition, history: Iterable[tuple[int, Event, Id]]
+    point: Point, definition: Definition, history: Iterable[tuple[int, Event, Ids]]
 ) -> Point:
     """Return the point as if it had been defined so from the beginning; versions stay."""
     made = Point(point.name, definition)
     for seq, event, id in history:
-        if event.kind == "advance" or (
-            event.point == point.name and event.kind in ("score", "label", "forget")
-        ):
+        if event.kind == "advance" or (event.point == point.name and event.kind in REFOLDED):
             made.fold(seq, event, id)
-    made.take_over_history(point)
     return made
