@@ -11,7 +11,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bindings/arrays.hpp"
@@ -27,7 +29,7 @@ namespace {
 struct StreamColumns {
     nb::object ids, groups;  // lists
     std::optional<Array<double>> scores, weights, below, above;
-    std::optional<Array<std::uint8_t>> labels, kinds;
+    std::optional<Array<std::uint8_t>> labels, kinds, answers;
     std::optional<Array<std::int64_t>> times;
 
     // None where the row has no time.
@@ -55,38 +57,42 @@ nb::object item(const nb::object& list, std::size_t row) {
     return nb::borrow(PyList_GetItem(list.ptr(), static_cast<Py_ssize_t>(row)));
 }
 
-// Arguments of one call, of which the last may have a name.
+// The arguments of one call.
 class Arguments {
 public:
     void push(nb::object value) { values_[count_++] = value.release().ptr(); }
-    void push(nb::object value, PyObject* name) { push(std::move(value)), name_ = name; }
-    nb::object call(const nb::object& method) {
-        return nb::steal(check(PyObject_Vectorcall(
-            method.ptr(), values_, static_cast<std::size_t>(count_ - (name_ ? 1 : 0)), name_)));
+    // The last arguments have these names.
+    void call(const nb::object& method, const nb::tuple& names) {
+        const std::size_t plain = static_cast<std::size_t>(count_) - names.size();
+        PyObject* found = PyObject_Vectorcall(method.ptr(), values_, plain, names.ptr());
+        if (!found) throw nb::python_error();
+        Py_DECREF(found);
     }
     ~Arguments() {
         while (count_ > 0) Py_DECREF(values_[--count_]);
     }
 
 private:
-    static PyObject* check(PyObject* found) {
-        if (!found) throw nb::python_error();
-        return found;
-    }
-
     PyObject* values_[6];
     int count_ = 0;
-    PyObject* name_ = nullptr;
 };
+
+// Names of arguments, as the interpreter hands them over: those that are wanted.
+nb::tuple names_of(std::initializer_list<std::pair<const char*, bool>> names) {
+    nb::list found;
+    for (const auto& [name, wanted] : names)
+        if (wanted) found.append(nb::steal(PyUnicode_InternFromString(name)));
+    return nb::tuple(found);
+}
 
 // What rows with both score and label are added to: a model, a window, or groups of them.
 class CompleteRows {
 public:
     CompleteRows(nb::handle memory, const StreamColumns& rows)
-        : rows_(rows), update_(memory.attr("update")) {}
+        : rows_(rows), update_(memory.attr("update")),
+          names_(names_of({{"time", rows.times.has_value()}})) {}
 
     void operator()(std::size_t row) const {
-        static PyObject* const time_name = PyTuple_Pack(1, PyUnicode_InternFromString("time"));
         Arguments given;
         if (!rows_.groups.is_none()) given.push(item(rows_.groups, row));
         given.push(nb::float_(rows_.scores->data()[row]));
@@ -97,13 +103,14 @@ public:
             given.push(nb::int_(rows_.labels->data()[row]));
             if (rows_.weights) given.push(weight_of(rows_, row));
         }
-        if (rows_.times) given.push(rows_.time(row), time_name);
-        given.call(update_);
+        if (rows_.times) given.push(rows_.time(row));
+        given.call(update_, names_);
     }
 
 private:
     const StreamColumns& rows_;
     nb::object update_;
+    nb::tuple names_;
 };
 
 // What rows with a score, a label or both are added to: a ledger, which joins them by id.
@@ -111,7 +118,10 @@ class JoinedRows {
 public:
     JoinedRows(nb::handle ledger, const StreamColumns& rows)
         : rows_(rows), ledger_(nb::borrow(ledger)), score_(ledger.attr("score")),
-          label_(ledger.attr("label")), advance_(ledger.attr("advance")) {}
+          label_(ledger.attr("label")), advance_(ledger.attr("advance")),
+          names_(
+              names_of({{"answer", rows.answers.has_value()}, {"group", !rows.groups.is_none()}})) {
+    }
 
     void operator()(std::size_t row) const {
         const double score = rows_.scores->data()[row];
@@ -123,7 +133,7 @@ public:
         } else if (!time.is_none()) {
             Arguments given;
             given.push(time);
-            given.call(advance_);
+            given.call(advance_, {});
         }
         if (!labelled) return;
         try {
@@ -142,14 +152,14 @@ private:
     }
     void add_score(std::size_t row, const nb::object& id, double score,
                    const nb::object& time) const {
-        static PyObject* const group_name = PyTuple_Pack(1, PyUnicode_InternFromString("group"));
         Arguments given;
         given.push(id);
         given.push(nb::float_(score));
         given.push(time);
         given.push(weight_of(rows_, row));
-        if (!rows_.groups.is_none()) given.push(item(rows_.groups, row), group_name);
-        given.call(score_);
+        if (rows_.answers) given.push(nb::int_(rows_.answers->data()[row]));
+        if (!rows_.groups.is_none()) given.push(item(rows_.groups, row));
+        given.call(score_, names_);
     }
     void add_label(std::size_t row, const nb::object& id) const {
         Arguments given;
@@ -160,11 +170,12 @@ private:
         } else {
             given.push(nb::int_(rows_.labels->data()[row]));
         }
-        given.call(label_);
+        given.call(label_, {});
     }
 
     const StreamColumns& rows_;
     nb::object ledger_, score_, label_, advance_;
+    nb::tuple names_;
 };
 
 // The threshold of a model that holds enough samples; nothing where it does not.
@@ -217,7 +228,7 @@ nb::tuple add_rows(nb::handle memory, nb::dict columns, std::size_t begin, std::
     rows.ids = column("ids"), rows.groups = column("groups");
     as(rows.scores, "scores"), as(rows.labels, "labels"), as(rows.weights, "weights");
     as(rows.below, "below"), as(rows.above, "above");
-    as(rows.times, "times"), as(rows.kinds, "kinds");
+    as(rows.times, "times"), as(rows.kinds, "kinds"), as(rows.answers, "answers");
     nb::object refusal = nb::none();
     const std::size_t done =
         rows.ids.is_none()

@@ -44,7 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0
             options.arguments = given
             home = _HOMES.get(options.command, options.command)
-            module = import_module(f"limen.cli.{home}")
+            try:
+                module = import_module(f"limen.cli.{home}")
+            except ModuleNotFoundError as error:
+                raise Failure(
+                    f"{options.command} needs {error.name}. Install it with: "
+                    'pip install "limen[cli]"'
+                ) from None
             code: int = getattr(module, options.command)(options)
             return code
         finally:  # also after --help, which ends the process

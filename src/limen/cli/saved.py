@@ -15,7 +15,6 @@ from limen.digits import within
 from limen.errors import Infeasible
 from limen.memory.ledger import Ledger
 from limen.memory.windows import LastN
-from limen.storage.journal import Damaged, has_more
 from limen.units import exact_costs
 
 if TYPE_CHECKING:
@@ -61,15 +60,6 @@ def show(options: Namespace) -> int:
             print_messages(
                 f"limen: {path} holds samples for any aim. Ask with costs, --metric or demands, "
                 "such as --false-negative 5.",
-                quiet=options.quiet,
-            )
-        try:
-            more = has_more(path)
-        except Damaged as error:
-            raise Failure(str(error), BAD_INPUT) from None
-        if more:
-            print_messages(
-                f"limen: {path}.journal holds more rows, which count when limen watch continues.",
                 quiet=options.quiet,
             )
     return 0

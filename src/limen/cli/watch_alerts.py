@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conditions of ``limen watch --alert``: whether they hold, and what they are given to judge.
+"""The conditions of ``limen watch``: whether they hold, and what they are given to judge.
 
 They are looked at with every line about all samples, and when a hundredth more rows have come than
 samples count: often enough, as nothing moves much by fewer.

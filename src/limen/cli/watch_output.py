@@ -5,21 +5,27 @@ from __future__ import annotations
 
 import sys
 from itertools import islice
-from math import inf
+from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
-from limen._core import add_rows
+import numpy as np
+
 from limen.cli.output import as_line, print_messages
-from limen.cli.watch_options import WINDOWS, typed
+from limen.cli.watch_options import as_moment
+from limen.service.points.events import as_datetime
+from limen.service.points.rows import UNLABELLED, Rows
+from limen.service.points.stream import Written
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
+
     from limen.cli.rows import Place
     from limen.cli.watch_alerts import Alerts
     from limen.cli.watch_model import Watched
-    from limen.cli.watch_rows import Batch
+    from limen.service.points.events import Ids
 
 __all__ = ["Output"]
 
@@ -40,22 +46,27 @@ class Output:
         whose name is None.
     time
         Of the latest row that has one, as it is shown.
-    skipped
-        How many rows were bad.
     alerts
         The conditions of --alert; None without.
     """
 
     def __init__(
-        self, options: Namespace, watched: Watched, place: Place, alerts: Alerts | None
+        self,
+        options: Namespace,
+        watched: Watched,
+        place: Place,
+        alerts: Alerts | None,
+        refuse: Callable[[Exception], None],
     ) -> None:
+        self.refuse = refuse  # what the memory refuses
         self._options, self._watched, self._place = options, watched, place
         self.alerts = alerts
         self.lines: list[str] = []
         # What a model without samples says: nothing is positive.
         never = inf if watched.innermost().direction == ">=" else -inf
         self.written: dict[str | None, Any] = {None: None if watched.at_least else never}
-        self.rows = self.skipped = 0
+        self.rows = 0
+        self._batch, self._known = _Batch(Rows(), None), None
         self.time: Any = None
         self._period: Any = None  # the number of the --each-period of the latest row
         self._turn: Iterator[str] = iter(())  # groups that are still to be looked at
@@ -64,51 +75,48 @@ class Output:
         self._sure = options.recommended or options.current is not None
         self._in_rhythm = options.every is not None or options.each_period is not None
 
-    def take(self, batch: Batch, refuse: Callable[[Exception], None]) -> None:
-        """Update the model by rows, and add the lines that are due after each.
+    # ---- between the rows of an event: see limen.service.points.stream ------------------------
 
-        `refuse` is called with what the model refuses.
-        """
-        watched, alerts, place, done = self._watched, self.alerts, self._place, 0
-        if watched.timed:
-            batch.hand_over_times()
-        slowly = watched.groups is not None or alerts is not None
-        looked_at = None if slowly or self._in_rhythm else self._inner
-        while done < len(batch):
-            begin, known = done, None
-            end = begin + 1 if slowly else self._next_line(batch, begin)
-            if alerts is not None and watched.ledger is not None:
-                known = watched.ledger._known(batch.columns["ids"][begin])
-            done, refusal = add_rows(
-                watched.stored, batch.columns, begin, end, looked_at, watched.at_least
-            )
-            place.number += done - begin
-            time = batch.latest_time(begin, done)
-            self.time = self.time if time is None else time
-            if refusal is not None:
-                refuse(refusal)
-                done += 1
-                continue
-            if alerts is not None:
-                alerts.take(*batch.row(begin), known)
-            self._after(batch, done - 1)
+    def begin(self, rows: Rows, ids: Ids) -> None:
+        """Look at the rows that come."""
+        self._batch = _Batch(rows, ids)
 
-    def _next_line(self, batch: Batch, begin: int) -> int:
+    def before(self, row: int, size: int) -> tuple[int, Any, int]:
+        """Stop where a line may be due."""
+        watched = self._watched
+        if watched.groups is not None or self.alerts is not None:
+            if self.alerts is not None and watched.ledger is not None:
+                self._known = watched.ledger._known(self._batch.ids[row])
+            return row + 1, None, 0
+        if self._in_rhythm:
+            return self._next_line(row, size), None, 0
+        return size, self._inner, watched.at_least
+
+    def after(self, begin: int, end: int, refusal: Exception | None) -> None:
+        """Add the lines that are due after the last of some rows."""
+        self._place.number = self._watched.point.taken
+        time = self._batch.latest_time(begin, end)
+        self.time = self.time if time is None else time
+        if end > begin:
+            if self.alerts is not None:
+                self.alerts.take(*self._batch.row(begin), self._known)
+            self._look_after(end - 1)
+        if refusal is not None:
+            self.refuse(refusal)
+
+    def _next_line(self, begin: int, size: int) -> int:
         """Return after which row a line is due by the rhythm, as far as one is there."""
         every: int | None = self._options.every
-        size = len(batch)
         if every is not None:
             return min(size, begin + every - self._place.number % every)
-        if self._options.each_period is not None:
-            periods = batch.periods(self._options.each_period)[begin:]
-            new = (periods == periods) & (periods != self._period)
-            return begin + int(new.argmax()) + 1 if new.any() else size
-        return size
+        periods = self._batch.periods(self._options.each_period)[begin:]
+        new = (periods == periods) & (periods != self._period)
+        return begin + int(new.argmax()) + 1 if new.any() else size
 
-    def _after(self, batch: Batch, row: int) -> None:
+    def _look_after(self, row: int) -> None:
         """Add the lines that are due after a row."""
         watched, last = self._watched, self.written[None]
-        group = watched.group_of(batch, row)
+        group = watched.group_of(self._batch.group(row), self._batch.ids, row)
         if group is not None:
             self.written.setdefault(group, None)
         if not self._in_rhythm:
@@ -121,7 +129,7 @@ class Output:
             if watched.clocked:
                 for name in self._others():
                     self.add_changed(name)
-        elif self.is_due() if self._options.every is not None else self._begins(batch, row):
+        elif self.is_due() if self._options.every is not None else self._begins(row):
             self.add_all()
         if self.alerts is not None and self._place.number >= self.alerts.due:
             self._look()
@@ -131,9 +139,9 @@ class Output:
         every = self._options.every
         return every is not None and self._place.number % every == 0
 
-    def _begins(self, batch: Batch, row: int) -> bool:
+    def _begins(self, row: int) -> bool:
         """Whether a row is the first one of its --each-period."""
-        before, period = self._period, batch.periods(self._options.each_period)[row]
+        before, period = self._period, self._batch.periods(self._options.each_period)[row]
         if period == period:
             self._period = period
         return period == period and before is not None and period != before
@@ -173,7 +181,7 @@ class Output:
         if group is None:
             facts |= watched.account()
             if self._options.skip_malformed:
-                facts["skipped"] = self.skipped
+                facts["skipped"] = watched.point.skipped
             if self.alerts is not None:
                 facts |= self.alerts.facts()
         self.lines.append(as_line(facts | self._now()))
@@ -203,27 +211,68 @@ class Output:
             return
         found = self._watched.account()
         for name, problem, asked in (
-            ("refused", "labels came later than the window keeps their scores", WINDOWS),
-            ("expired", "scores got no label, or labels no score, in time", ("time_to_live",)),
+            ("refused", "labels came later than the window keeps their scores", "memory.length"),
+            ("expired", "scores got no label, or labels no score, in time", "time_to_live"),
         ):
             if found.get(name):
                 self._warned = True
                 print_messages(
-                    f"limen: no sample counts: {found[name]:,} {problem} "
-                    f"({typed(self._options, asked)}). Choose a longer period.",
+                    f"limen: no sample counts: {found[name]:,} {problem} ({asked}). Choose a "
+                    "longer period.",
                     quiet=self._options.quiet,
                 )
                 return
 
-    # ---- what a state keeps besides the model -------------------------------------------------
 
-    def kept(self) -> dict[str, Any]:
-        """Describe what was counted, ready for JSON."""
-        alerts = {} if self.alerts is None else {"alerts": self.alerts.kept()}
-        return {"skipped": self.skipped, **alerts}
+class _Batch:
+    """The rows of one event, as lines need them."""
 
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Go on from what `kept` described."""
-        self.skipped = kept.get("skipped", 0)
-        if self.alerts is not None and "alerts" in kept:
-            self.alerts.restore(kept["alerts"])
+    def __init__(self, rows: Rows, ids: Ids) -> None:
+        self.ids: Any = ids
+        self._rows, self._groups = rows, rows.named_segments()
+        self._scores, self._labels = rows.column("scores"), rows.column("labels")
+        self._times, self._kinds = rows.column("times"), rows.column("kinds")
+
+    def group(self, row: int) -> str | None:
+        """Return the group of a row; None where it has none."""
+        return None if self._groups is None else self._groups[row]
+
+    def row(self, row: int) -> tuple[Any, float | None, int | None, Any]:
+        """Return the id, score, label and time of a row; None for what it lacks."""
+        assert self._scores is not None
+        assert self._labels is not None
+        score, label = float(self._scores[row]), int(self._labels[row])
+        return (
+            None if self.ids is None else self.ids[row],
+            None if score != score else score,
+            None if label == UNLABELLED else label,
+            self._moment(row),
+        )
+
+    def _moment(self, row: int) -> Any:
+        """Return the time of a row as a number; None where it has none."""
+        if self._times is None or self._kinds is None or self._kinds[row] == Written.MISSING:
+            return None
+        word = self._times[row]
+        return float(word.view(np.float64)) if self._kinds[row] == Written.REAL else int(word)
+
+    def latest_time(self, begin: int, end: int) -> Any:
+        """Return the time of the last of some rows that has one, as it is shown; None without."""
+        row = end - 1
+        while row >= begin and self._moment(row) is None and self._kinds is not None:
+            row -= 1
+        if row < begin or self._kinds is None:
+            return None
+        kind, moment = self._kinds[row], self._moment(row)
+        if kind < Written.LOCAL:
+            return moment
+        found = as_datetime(moment)
+        return (found if kind == Written.ZONED else found.replace(tzinfo=None)).isoformat()
+
+    def periods(self, period: Any) -> NDArray[np.float64]:
+        """Return the number of the period in which each row lies; nan where it has no time."""
+        if self._times is None or self._kinds is None:
+            return np.full(len(self._rows), nan)
+        real = self._kinds == Written.REAL
+        found = np.where(real, self._times.view(np.float64), self._times) // as_moment(period)
+        return np.where(self._kinds == Written.MISSING, nan, found)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from limen.cli.aims import columns_of
 from limen.cli.exits import USAGE, Failure
 from limen.cli.line_reader import native_rows
 from limen.cli.option_values import period_text
-from limen.cli.parsing import option_name
 from limen.cli.rows import (
     Place,
     as_cost,
@@ -29,7 +27,8 @@ from limen.cli.rows import (
     refuse_label,
     values_of,
 )
-from limen.cli.watch_options import PERIODS, as_moment, given
+from limen.service.points.rows import Rows
+from limen.service.points.stream import Written
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -39,10 +38,9 @@ if TYPE_CHECKING:
 
     from limen.aim import Aim
 
-__all__ = ["Batch", "Rows", "StreamPlace"]
+__all__ = ["Reader", "StreamPlace"]
 
 _NO_LABEL = 255
-_MISSING, _WHOLE, _REAL, _LOCAL, _ZONED = range(5)  # how times are written, as the core has it
 _NO_GROUP = 2**32 - 1
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
@@ -57,101 +55,20 @@ class StreamPlace(Place):
         return f"{self.name}, " + ("first line" if self.in_header else f"row {self.number + 1}")
 
 
-class Batch:
-    """Rows that came together, with their values in columns.
-
-    Attributes
-    ----------
-    columns
-        By name, as `_core.add_rows` takes them.
-    """
-
-    def __init__(
-        self, taken: tuple[Any, ...], names: list[bytes], prices: Any, outcomes: list[str]
-    ) -> None:
-        scores, labels, weights, codes, ids, times, kinds, costs = taken
-        self._kinds, self._times, self._size = kinds, times, len(scores)
-        self.columns: dict[str, Any] = {"scores": scores, "ids": ids}
-        if prices is None:
-            self.columns |= {"labels": labels, "weights": weights}
-        else:
-            known = dict(zip(outcomes, costs, strict=True))
-            below, above = _losses(prices, labels, known, 1 if weights is None else weights)
-            self.columns |= {"labels": labels, "below": below, "above": above}
-        if codes is not None:
-            texts = [name.decode(errors="surrogatepass") for name in names]
-            self.columns["groups"] = [
-                None if code == _NO_GROUP else texts[code] for code in codes.tolist()
-            ]
-
-    def __len__(self) -> int:
-        return self._size
-
-    def hand_over_times(self) -> None:
-        """Let the memory have the times."""
-        self.columns |= {"times": self._times, "kinds": self._kinds}
-
-    def moment(self, row: int) -> Any:
-        """Return the time of a row as a number; None where it has none."""
-        kind = _MISSING if self._kinds is None else self._kinds[row]
-        if kind == _MISSING:
-            return None
-        word = self._times[row]
-        return float(word.view(np.float64)) if kind == _REAL else int(word)
-
-    def row(self, row: int) -> tuple[Any, float | None, int | None, Any]:
-        """Return the id, score, label and time of a row; None for what it lacks."""
-        ids, score, label = (self.columns[name] for name in ("ids", "scores", "labels"))
-        return (
-            None if ids is None else ids[row],
-            None if score[row] != score[row] else float(score[row]),
-            None if label[row] == _NO_LABEL else int(label[row]),
-            self.moment(row),
-        )
-
-    def latest_time(self, begin: int, end: int) -> Any:
-        """Return the time of the last of some rows that has one, as it is shown; None without."""
-        row = end - 1
-        while row >= begin and self._kinds is not None and self._kinds[row] == _MISSING:
-            row -= 1
-        if row < begin or self._kinds is None:
-            return None
-        kind, moment = self._kinds[row], self.moment(row)
-        if kind not in (_LOCAL, _ZONED):
-            return moment
-        found = _EPOCH + moment * _MICROSECOND
-        return (found if kind == _ZONED else found.replace(tzinfo=None)).isoformat()
-
-    def periods(self, period: Any) -> NDArray[np.float64]:
-        """Return the number of the period in which each row lies; nan where it has no time."""
-        if self._kinds is None:
-            return np.full(self._size, nan)
-        length = as_moment(period)
-        found = np.where(self._kinds == _REAL, self._times.view(np.float64), self._times) // length
-        return np.where(self._kinds == _MISSING, nan, found)
-
-
-class Rows:
-    """Reads rows as a heading describes them.
-
-    Attributes
-    ----------
-    skips
-        Whether bad rows are reported and skipped.
-    """
+class Reader:
+    """Reads rows as a heading describes them."""
 
     def __init__(
         self, heading: dict[str, Any], options: Namespace, aim: Aim, place: StreamPlace
     ) -> None:
-        self._options, self._place, self._prices = options, place, _prices(aim)
-        self._columns = columns = replace(columns_of(options), **heading["columns"])
+        self._place, self._prices = place, _prices(aim)
+        self._columns = columns = columns_of(options)
         self._outcomes = [outcome for outcome, _ in columns.costs]
         self._blanks = blanks_of(heading)
-        self.skips = heading["skips"]
         self._parts = {part: at for at, part in enumerate(columns.named())}
         self._label_of = labels_of(options.positive)
-        self._periods = given(options, PERIODS)
-        dated = [isinstance(getattr(options, name), timedelta) for name in self._periods]
+        self._periods: dict[str, Any] = options.periods
+        dated = [isinstance(period, timedelta) for period in self._periods.values()]
         self._dated = dated[0] if dated else None  # None: numbers and dates are fine
         self._values = values_of(heading, columns, place)
         self._native = native_rows(heading, columns, self._dated)
@@ -165,8 +82,8 @@ class Rows:
             begin = end
         return content[begin:], skipped
 
-    def batches(self, content: bytes) -> Iterator[Batch | Failure]:
-        """Yield rows of complete lines, and what is wrong with a row in its place.
+    def batches(self, content: bytes) -> Iterator[tuple[Rows, list[str] | None] | Failure]:
+        """Yield rows of complete lines with their ids, and what is wrong with one in its place.
 
         Plain rows are read natively, and all others one by one.
         """
@@ -194,17 +111,40 @@ class Rows:
         if len(native):
             yield self._batch()
 
-    def _batch(self) -> Batch:
-        native = self._native
-        return Batch(native.take(), native.names, self._prices, self._outcomes)
+    def _batch(self) -> tuple[Rows, list[str] | None]:
+        scores, labels, weights, codes, ids, times, kinds, costs = self._native.take()
+        below = above = None
+        if self._prices is not None:
+            known = dict(zip(self._outcomes, costs, strict=True))
+            weight = 1 if weights is None else weights
+            below, above = _losses(self._prices, labels, known, weight)
+            weights = None
+        rows = Rows.of(
+            scores=scores, labels=labels, weights=weights, times=times, kinds=kinds, below=below,
+            above=above,
+        )  # fmt: skip
+        if codes is not None:
+            rows.segments, rows.places = self._named(codes)
+        return rows, ids
+
+    def _named(self, codes: NDArray[np.uint32]) -> tuple[list[str], bytes]:
+        """Return the names of the groups that occur, and the place of each row's among them."""
+        found, places = np.unique(codes, return_inverse=True)
+        missing = len(found) > 0 and found[-1] == _NO_GROUP
+        names = self._native.names
+        listed = [names[code].decode() for code in found.tolist()[:-1]]
+        if not missing:
+            listed.append(names[found[-1]].decode())
+        places = np.where(codes == _NO_GROUP, 0, places + 1)
+        return listed, places.astype("<u4").tobytes()
 
     # ---- one row: what is wrong is found before anything changes ------------------------------
 
     def _add(self, row: list[Any]) -> None:
         columns, place, at, sparse = self._columns, self._place, self._parts, "id" in self._parts
-        id, time, weight, group = b"", (0, _MISSING), nan, b""
+        id, time, weight, group = b"", (0, int(Written.MISSING)), nan, b""
         if sparse:
-            id = _bytes(as_text(row[at["id"]]))
+            id = self._bytes(row[at["id"]], columns.id)
             if not id:
                 place.refuse("the id is missing.", column=columns.id)
         scored, labelled = (not sparse or value not in ("", None) for value in row[:2])
@@ -228,9 +168,16 @@ class Rows:
             time = self._time(row[at["time"]])
         self._native.add(score, label, weight, group, id, time, costs)
 
+    def _bytes(self, value: Any, column: str | None) -> bytes:
+        """Return the bytes of a name; JSON has escapes for half characters, which have none."""
+        try:
+            return as_text(value).encode()
+        except UnicodeEncodeError:
+            self._place.refuse("the value has half a character, and is no text.", column=column)
+
     def _group(self, value: Any) -> bytes:
         """Read the name of a group, or refuse it."""
-        name = _bytes(as_text(value))
+        name = self._bytes(value, self._columns.group)
         if not name:
             self._place.refuse(
                 "the group is missing. Fill it or drop the row.", column=self._columns.group
@@ -254,29 +201,25 @@ class Rows:
                 column=self._columns.time,
             )
         if self._dated is not None and isinstance(moment, datetime) is not self._dated:
-            name, period = self._periods[0], getattr(self._options, self._periods[0])
+            name, period = next(iter(self._periods.items()))
             advice = (
-                f"a number. Write {option_name(name)} as a number too, not {period_text(period)}."
+                f"a number. Write {name} as a number too, not {period_text(period)}."
                 if self._dated
-                else f"a date. Write {option_name(name)} with a unit, such as {period}d, "
+                else f"a date. Write {name} with a unit, such as {period}d, "
                 f"{period}h or {period}s, not {period}."
             )
             where = f"{self._place.at()}, column {self._columns.time}"
             raise Failure(f"{where}: the time {quoted(value)} is {advice}", USAGE)
         if isinstance(moment, datetime):
-            zone = _LOCAL if moment.tzinfo is None else _ZONED
+            zone = Written.LOCAL if moment.tzinfo is None else Written.ZONED
             return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // _MICROSECOND, zone
         if isinstance(moment, int) and -(2**63) <= moment < 2**63:
-            return moment, _WHOLE
-        return int(np.float64(moment).view(np.int64)), _REAL
+            return moment, Written.WHOLE
+        return int(np.float64(moment).view(np.int64)), Written.REAL
 
 
 def _text(line: bytes) -> str:
     return line.decode(errors="surrogateescape")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode(errors="surrogatepass")
 
 
 def _losses(

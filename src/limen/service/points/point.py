@@ -19,6 +19,7 @@ from limen.service.points.definitions import Definition, Rule, reaches
 from limen.service.points.events import Event, Id, Ids
 from limen.service.points.proposals import Closed, Proposal, Shadow
 from limen.service.points.rows import UNLABELLED, Rows
+from limen.service.points.stream import Observer, fold_stream
 from limen.service.points.versions import Version, tag_of
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Point:
         self.defined_by = 0  # the event that gave the definition
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
+        self.taken = self.skipped = 0  # rows of a stream, and those of them that were bad
+        self.observer: Observer | None = None  # reads the state between the rows of a stream
 
     def hold(self, definition: Definition, memory: Any) -> None:
         """Hold samples in a memory that a definition describes."""
@@ -158,7 +161,9 @@ class Point:
         """Record the scores or the labels of ids, or rows that have both and no id."""
         rows = event.rows
         assert rows is not None
-        if self.definition.by_id:
+        if event.more is not None:
+            fold_stream(self, event, id)
+        elif self.definition.by_id:
             assert isinstance(id, list)
             (self._score_rows if rows.scores else self._label_rows)(rows, event, id)
         else:
