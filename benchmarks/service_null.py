@@ -28,9 +28,9 @@ import numpy as np
 from benchmarks.machine import write
 from limen import optimal_threshold
 from limen.demo import load_phishing
-from limen.service.log.changes import Changes
 from limen.service.points.definitions import Change, Definition, as_rule
 from limen.service.points.events import Event
+from limen.service.points.policy import due, proposed
 from limen.service.points.state import State
 
 DAY = 86_400_000_000
@@ -47,25 +47,6 @@ DEMANDS = {
         "most_answered": 1e9,
     },
 }  # fmt: skip
-
-
-class Rehearsal(Changes):
-    """The policy of a point without a log: events are folded and forgotten."""
-
-    def __init__(self, definition: Definition) -> None:
-        self.state, self.clock = State(lambda upto: []), 1_800_000_000_000_000
-        self._fold(Event("define", self.clock, "p", more=msgspec.to_builtins(definition)))
-
-    def now(self) -> int:
-        """Return the time of the stream."""
-        return self.clock
-
-    def require_open(self) -> None:
-        """Take every event."""
-
-    def _fold(self, event: Event, id: Any = None, then: Any = None) -> int:
-        self.state.fold(self.state.seq + 1, event, id)
-        return self.state.seq
 
 
 def near(best: float) -> list[float]:
@@ -91,8 +72,14 @@ def month(
     sites = np.array(load_phishing())[:, 100:]
     terms = {"expires": "7d", **demands}
     change = Change("automatic", **terms, age="1d", at_most_every="1d")
-    writer = Rehearsal(Definition(false_negative=5, start=as_rule(threshold), change=change))
-    point, begin, many = writer.state.points["p"], writer.clock, A_DAY * DAYS
+    given = Definition(false_negative=5, start=as_rule(threshold, ">="), change=change)
+    state, begin, many = State(lambda upto: []), 1_800_000_000_000_000, A_DAY * DAYS
+
+    def fold(event: Event, id: int | None = None) -> None:
+        state.fold(state.seq + 1, event, id)
+
+    fold(Event("define", begin, "p", more=msgspec.to_builtins(given)))
+    point = state.points["p"]
     scores, labels = sites[:, rng.integers(sites.shape[1], size=many)]
     times = begin + np.sort(rng.integers(DAY * DAYS, size=many))
     known = times + rng.integers(DAY, size=many)
@@ -105,15 +92,15 @@ def month(
             when, kind, at = rows[place]
             place += 1
             if kind:
-                point.label(Event("label", when, "p", value=int(labels[at])), at)
+                fold(Event("label", when, "p", value=int(labels[at])), at)
             else:
                 answer = int(scores[at] >= point.version.thresholds[""])
-                point.score(Event("score", when, "p", when, scores[at], answer=answer), at)
-        writer.clock = look
-        writer._fold(Event("advance", look, time=look))
+                fold(Event("score", when, "p", when, scores[at], answer=answer), at)
+        fold(Event("advance", look, time=look))
         if forced is not None and point.proposal is None:
-            writer._propose(point, {"": float(rng.choice(forced))}, "forced", "nobody")
-        writer._act(point, look)
+            fold(proposed(point, {"": float(rng.choice(forced))}, "forced", "nobody", look))
+        for event in due(point, look):
+            fold(event)
         if forced is not None and point.version.number > 1:
             break
     candidates = [each for each in point.proposals if each.back_to is None]

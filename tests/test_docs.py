@@ -7,6 +7,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,13 @@ def test_pages_agree_on_what_german_credit_costs_on_new_rows() -> None:
     pages = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in said}
 
     assert [] == [name for name, text in pages.items() if said[name] not in text]
+
+
+def test_the_steps_of_the_ways_of_a_row_are_files() -> None:
+    text = (ROOT / "docs" / "how_it_works.md").read_text(encoding="utf-8")
+    ways = text.partition("## The way of a row")[2]
+    named = set(re.findall(r"[a-z_]+(?:/[a-z_]+)*(?:\.py|/)|native/[a-z]+", ways))
+    roots = (ROOT, ROOT / "src" / "limen", ROOT / "src" / "limen" / "service")
+
+    assert len(named) > 20
+    assert [] == [name for name in sorted(named) if not any((at / name).exists() for at in roots)]

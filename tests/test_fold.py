@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,19 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-
-pytest.importorskip("starlette")
+import serving  # noqa: F401  skips where the libraries of the service are missing
 
 from limen import from_bytes
+from limen.service.bodies import Forgetting, Score
 from limen.service.log import snapshots
 from limen.service.log.store import Log
+from limen.service.log.writer import Writer
 from limen.service.points.definitions import Definition
 from limen.service.points.events import Event, decode_events, decode_names, encode
 from limen.service.points.rows import UNLABELLED, Rows
 from limen.service.points.state import State
+from limen.service.points.ticks import once_per_tick
+from limen.service.problems import Refused
 
 HOUR = 3_600_000_000
 START = 500_000 * HOUR
@@ -299,3 +303,76 @@ def test_a_log_of_rows_is_recovered_with_and_without_a_snapshot(tmp_path: Path):
 
     assert [state.to_bytes(b"")] * 2 == [each.to_bytes(b"") for each in found]
     assert 2 == from_bytes(state.points["q"].memory.to_bytes()).model.loss + 2
+
+
+def test_an_id_of_rows_is_found_repeated_and_forgotten(tmp_path: Path):
+    writer = Writer(tmp_path, print)
+    define = Event("define", writer.now(), "p", more=msgspec.to_builtins(Definition()))
+    writer._fold(define)
+    at = writer.now()
+    rows = Rows.of(scores=[0.25, 0.75, 0.5], answers=[0, 1, 1], times=[at, at + 1, at + 2])
+    writer._fold(Event("rows", at, "p", rows=rows), ["a", "b", "c"])
+    labels = Event("rows", at, "p", rows=Rows.of(labels=[1, 0]))
+    point = writer.point("p")
+    for committed in (False, True):
+        if committed:
+            writer.commit_now()
+        again = writer.score(point, Score("b", 0.75), "test", at)
+        assert (1, True, 2) == (again.answer, again.repeated, again.seq)
+        with pytest.raises(Refused, match="another score"):
+            writer.score(point, Score("b", 0.25), "test", at)
+    writer._fold(labels, ["b", "a"])
+    asyncio.run(writer.forget(point, Forgetting(["b", "c"]), "test"))
+
+    assert ["a"] == list(point.ledger)
+    with pytest.raises(Refused, match="forgotten"):
+        writer.score(point, Score("c", 0.5), "test", at)
+    assert [3, 2] == [seq for seq, _ in writer._all_of(point, "a")]
+    names = [id for _, _, id in writer._reader.events()]
+    assert [None, ["a", 4, 5], [4, "a"], 4, 5] == names
+    shown = writer.state.shown()
+    writer.release()
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert b"\xa1b\xa1c" not in path.read_bytes()
+    again = Writer(tmp_path, print)
+    assert shown == again.state.shown()
+    again.release()
+
+
+def test_a_proposal_is_evaluated_once_until_something_changes_it():
+    state, events = begun(change={"age": "2h"})
+    fold(state, events, propose(START, 0.25, "at_least"))
+    calls: list[int] = []
+
+    @once_per_tick
+    def find(point: Any, proposal: Any, now: int) -> int:
+        calls.append(now)
+        return now
+
+    def found() -> int:
+        point = state.points["p"]
+        return find(point, point.proposal, len(events))
+
+    late = START + 3 * HOUR
+    score = Event("score", START, "p", START + 1, 0.3, None, 0)
+    other = msgspec.convert({"change": {"age": "1h"}}, Definition)
+    define = Event("define", late, "p", more=msgspec.to_builtins(other))
+    forget = Event("forget", late, "p", more={"hash": b"h", "reason": ""})
+    happened = [
+        (score, "a", False),
+        (Event("label", START, "p", None, 1.0), "a", False),  # it does not judge yet
+        (Event("advance", late, time=late), None, True),
+        (Event("score", late, "p", late, 0.3, None, 0), "b", False),
+        (Event("label", late, "p", None, 0.0), "a", True),  # a correction
+        (Event("rows", late, "p", rows=Rows.of(labels=[1, 1])), ["a", "b"], True),
+        (forget, "a", True),
+        (define, None, True),
+        (propose(late, 0.2, "at_least"), None, True),
+    ]
+    found()
+    for event, id, changes in happened:
+        before = found()
+        fold(state, events, event, id)
+        assert found() == found() == (len(events) if changes else before), event.kind
+    assert 1 + sum(changes for _, _, changes in happened) == len(calls)

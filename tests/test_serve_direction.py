@@ -17,8 +17,8 @@ from test_serve_log import desk_with, labelled, scored
 
 import limen
 from limen.service.http.overview import _rule
-from limen.service.log.account import _passed, _segments
 from limen.service.log.writer import Writer
+from limen.service.points.account import by_segment, passed
 from limen.service.points.definitions import Change, Definition, Rule, Segments
 from limen.service.points.judging import shown_proposal
 
@@ -78,7 +78,7 @@ def told(writer: Writer) -> dict[str, Any]:
     """All that a point says of thresholds, ready for JSON."""
     point, now = writer.point("fraud"), writer.now()
     best = float(point.of_all().threshold)
-    columns, account = _passed(point, best, now, point.definition.age())
+    columns, account = passed(point, best, now, point.definition.age())
     overview = _rule(point, writer.on_disk, now, writer.ticked)
     for name in ("definition", "proposal", "redefinition"):
         overview.pop(name)
@@ -87,7 +87,7 @@ def told(writer: Writer) -> dict[str, Any]:
         {
             "overview": overview,
             "account": account,
-            "segments": _segments(columns, point),
+            "segments": by_segment(columns, point),
             "versions": [each.shown(">=") | {"thresholds": None} for each in point.versions],
             "candidate": point.candidate() is None,
             "loss": point.loss_under(point.version.thresholds),

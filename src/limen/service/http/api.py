@@ -246,6 +246,7 @@ def shown_event(seq: int, event: Event) -> dict[str, Any]:
         "version": event.version,
         "by": event.by or None,
         "more": more or None,
+        "rows": None if event.rows is None else event.rows.shown(),
     }
     return {name: value for name, value in shown.items() if value is not None}
 

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from limen.service.points.events import Event
-from limen.times import length_of
+from limen.service.points.alerts import alert, due
 
 if TYPE_CHECKING:
     from limen.service.log.account import Accounts
     from limen.service.log.writer import Writer
-    from limen.service.points.definitions import Alerts
     from limen.service.points.point import Point
 
 __all__ = ["Watch"]
@@ -32,53 +30,18 @@ class Watch:
             return
         usage = shutil.disk_usage(writer.folder)
         share = usage.free / usage.total
-        self._say("", "disk", share < self._disk_low, f"the disk has {share:.0%} left", at)
+        self._say("disk", share < self._disk_low, f"the disk has {share:.0%} left", at)
         wrong = writer.clock.trouble(writer.state.at)
-        self._say("", "clock", wrong is not None, wrong or "", at)
+        self._say("clock", wrong is not None, wrong or "", at)
         for name in list(writer.state.points):
             point = writer.state.points[name]
             self._warn(point)
-            wanted = point.definition.alerts
-            if wanted is not None:
-                for alert, holds, text in await self._found(point, wanted, at):
-                    self._say(name, alert, holds, text, at)
-            for alert in [each for each in point.alerts if wanted is None]:
-                self._say(name, alert, False, "no longer configured", at)
+            wanted, answers = point.definition.alerts, None
+            if wanted is not None and (wanted.recall, wanted.precision) != (None, None):
+                answers = (await self._accounts.of(writer, point))["answers"]
+            for event in due(point, at, answers):
+                writer._fold(event)
         await writer.flushed()
-
-    async def _found(self, point: Point, wanted: Alerts, at: int) -> list[tuple[str, bool, str]]:
-        found = []
-        lasting = point.lasting
-        if wanted.answered is not None and (shares := lasting.shares(point, at)) is not None:
-            before, now = shares
-            text = f"{now:.2%} of the last day's scores were answered 1, {before:.2%} before that"
-            found.append(("answered", abs(now / before - 1) > wanted.answered, text))
-        if wanted.labels_late is not None:
-            late = lasting.labels >= 0 and at - lasting.since >= length_of(wanted.labels_late)
-            text = f"no label for {wanted.labels_late}, while scores kept coming"
-            found.append(("labels", late and point.scores > lasting.scores, text))
-        if wanted.regret is not None and point.samples():
-            held = lasting.regret is not None and at - lasting.regret >= length_of(
-                wanted.regret_for
-            )
-            text = (
-                f"regret per 1,000 decisions is {point.regret_rate():.3g}, "
-                f"more than {wanted.regret:g}"
-            )
-            found.append(("regret", held, text))
-        if wanted.recall is not None or wanted.precision is not None:
-            answers = (await self._accounts.of(self._writer, point))["answers"]
-            floors = (
-                ("recall", "missed", wanted.recall),
-                ("precision", "false_1", wanted.precision),
-            )
-            for name, wrong, floor in floors:
-                of = answers["right_1"] + answers[wrong]
-                if floor is not None and of:
-                    value = answers["right_1"] / of
-                    text = f"{name} of the answers is {value:.1%}, below the floor of {floor:.1%}"
-                    found.append((name, value < floor, text))
-        return found
 
     def _warn(self, point: Point) -> None:
         """Write once that a point is asked and cannot answer; where another system does, not."""
@@ -87,11 +50,7 @@ class Watch:
             self._warned.add(point.name)
             self._writer._complain(f"point {point.name!r}: {undecided}")
 
-    def _say(self, point: str, name: str, holds: bool, text: str, at: int) -> None:
-        state = self._writer.state
-        open_ones = state.points[point].alerts if point else state.alerts
-        if holds != (name in open_ones):
-            more: dict[str, Any] = {"name": name, "ended": not holds, "text": text}
-            if not holds:
-                more["text"] = f"over: {open_ones[name].text}"
-            self._writer._fold(Event("alert", at, point, by="limen", more=more))
+    def _say(self, name: str, holds: bool, text: str, at: int) -> None:
+        event = alert(self._writer.state.alerts, name, holds, text, at)
+        if event is not None:
+            self._writer._fold(event)

@@ -8,16 +8,14 @@ the log is folded.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from limen.service.log.commit_queue import CommitQueue
-from limen.service.points.definitions import as_rules, checked_segment
+from limen.service.points.definitions import checked_segment
 from limen.service.points.events import Event
-from limen.service.points.judging import describe, evaluate
+from limen.service.points.judging import describe
+from limen.service.points.policy import decision, deployment, due, proposed
 from limen.service.problems import Refused
-from limen.times import length_of
 
 if TYPE_CHECKING:
     from limen.service.bodies import Decision, Deployment, NewProposal, Rollback
@@ -78,9 +76,9 @@ class Changes(CommitQueue):
                 "four-eyes",
                 "Propose it instead: at this point one person proposes and another approves.",
             )
-        return await self._flushed(
-            point, self._deploy(point, self._thresholds(point, item), item.reason, by)
-        )
+        thresholds = self._thresholds(point, item)
+        events = deployment(point, thresholds, item.reason, by, self.now())
+        return await self._flushed(point, self._happen(point, events))
 
     async def rollback(self, point: Point, item: Rollback, by: str) -> tuple[int, int]:
         """Deploy the thresholds of an earlier version again, as a new version.
@@ -99,8 +97,9 @@ class Changes(CommitQueue):
                 f"One person goes back to the version before, {before}, and no further. Propose "
                 f"the thresholds of version {number}, and let another person approve them.",
             )
-        seq = self._deploy(point, found[0].thresholds, item.reason, by, back_to=number)
-        return await self._flushed(point, seq)
+        thresholds, at = found[0].thresholds, self.now()
+        events = deployment(point, thresholds, item.reason, by, at, back_to=number)
+        return await self._flushed(point, self._happen(point, events))
 
     async def propose(self, point: Point, item: NewProposal, by: str) -> Proposal:
         """Let a candidate run in shadow; one that only watches over a deployment gives way."""
@@ -116,7 +115,7 @@ class Changes(CommitQueue):
         thresholds = self._thresholds(point, item)
         if thresholds == point.version.thresholds:
             raise Refused("invalid", "These thresholds are in effect already.")
-        self._propose(point, thresholds, item.reason, by)
+        self._happen(point, [proposed(point, thresholds, item.reason, by, self.now())])
         made = point.proposals[-1]
         await self.flushed()
         return made
@@ -125,7 +124,8 @@ class Changes(CommitQueue):
         """Deploy a candidate; return the number of the version and its seq."""
         proposal = self._open(point, number, item)
         self._require_another(point, proposal, by)
-        shown = describe(point, proposal, self.now())
+        at = self.now()
+        shown = describe(point, proposal, at)
         lacking = [each["text"] for each in shown["demands"] if not each["met"]]
         if lacking and not item.despite:
             raise Refused(
@@ -134,9 +134,10 @@ class Changes(CommitQueue):
                 "same, which the history will say.",
             )
         if lacking:
-            shown["despite"] = lacking
-        seq = self._deploy(point, proposal.thresholds, item.reason, by, proposal, shown)
-        return await self._flushed(point, seq)
+            shown = {**shown, "despite": lacking}
+        thresholds = proposal.thresholds
+        events = deployment(point, thresholds, item.reason, by, at, proposal, shown)
+        return await self._flushed(point, self._happen(point, events))
 
     async def close_proposal(
         self, point: Point, number: int, item: Decision, by: str, verdict: str
@@ -145,7 +146,8 @@ class Changes(CommitQueue):
         proposal = self._open(point, number, item)
         if verdict == "withdrawn" and proposal.by != by:
             raise Refused("forbidden", "Only who proposed it can withdraw it. Reject it instead.")
-        seq = self._decide(point, proposal, verdict, item.reason, by)
+        event = decision(point, proposal, verdict, item.reason, by, self.now())
+        seq = self._happen(point, [event])
         await self.flushed()
         return seq
 
@@ -173,74 +175,14 @@ class Changes(CommitQueue):
         await self.flushed()
         return number, seq
 
-    def _deploy(
-        self,
-        point: Point,
-        thresholds: dict[str, float],
-        reason: str,
-        by: str,
-        proposal: Proposal | None = None,
-        shown: dict[str, Any] | None = None,
-        *,
-        back_to: int | None = None,
-    ) -> int:
-        """Fold a deployment; under a policy, the version before is then on watch.
-
-        Not after a person has gone back to a version: that is what `back_to` names.
-        """
+    def _happen(self, point: Point, events: list[Event]) -> int:
+        """Fold what was decided, and return the seq of the first event."""
         self.require_open()
-        before = point.version
-        more: dict[str, Any] = {
-            "thresholds": msgspec.to_builtins(as_rules(thresholds, point.direction)),
-            "reason": reason,
-        }
-        if proposal is not None:
-            more |= {"proposal": proposal.number, "shown": shown}
-        if back_to is not None:
-            more["back_to"] = back_to
-        event = Event("deploy", self.now(), point.name, by=by, more=more)
-        seq = self._fold(event, None, lambda: self._show(point.name))
-        back = proposal is not None and proposal.back_to is not None
-        changed = before.thresholds != thresholds
-        if back_to is None and not back and changed and point.definition.change.policy != "manual":
-            self._propose(
-                point, before.thresholds, f"version {before.number}, on watch", "limen",
-                back_to=before.number,
-            )  # fmt: skip
-        return seq
-
-    def _propose(
-        self,
-        point: Point,
-        thresholds: dict[str, float],
-        reason: str,
-        by: str,
-        *,
-        back_to: int | None = None,
-    ) -> int:
-        self.require_open()
-        change, age, at = point.definition.change, point.definition.age(), self.now()
-        length = change.expires if back_to is None else change.at_most_every
-        more = {
-            "thresholds": msgspec.to_builtins(as_rules(thresholds, point.direction)),
-            "reason": reason,
-            "age": age,
-            "expires": at + age + length_of(length),
-            "confidence": change.confidence,
-            "back_to": back_to,
-        }
-        return self._fold(Event("propose", at, point.name, by=by, more=more))
-
-    def _decide(self, point: Point, proposal: Proposal, verdict: str, reason: str, by: str) -> int:
-        self.require_open()
-        at = self.now()
-        more = {
-            "proposal": proposal.number,
-            "verdict": verdict,
-            "reason": reason,
-            "shown": describe(point, proposal, at),
-        }
-        return self._fold(Event("decide", at, point.name, by=by, more=more))
+        first = self.state.seq + 1
+        for event in events:
+            deploys = event.kind == "deploy"
+            self._fold(event, None, (lambda: self._show(point.name)) if deploys else None)
+        return first
 
     # What limen does by its policy, once a minute.
 
@@ -255,71 +197,9 @@ class Changes(CommitQueue):
         await self.flushed()
         self.ticked = at
         for name in list(self.state.points):
-            self._act(self.state.points[name], self.now())
-            await self.flushed()
+            point = self.state.points[name]
+            events = due(point, self.now())
+            if events:
+                self._happen(point, events)
+                await self.flushed()
             await asyncio.sleep(0)
-
-    def _act(self, point: Point, at: int) -> None:
-        """Propose, withdraw, let expire, deploy or go back, as the policy of a point says."""
-        policy, proposal = point.definition.change.policy, point.proposal
-        other = point.redefinition
-        if other is not None and at >= other.expires:
-            self._decide(point, other, "expired", "nobody decided in time", "limen")
-        if proposal is None:
-            if policy != "manual":
-                self._look(point, at)
-        elif at >= proposal.expires:
-            reason = "the samples scored since did not suffice"
-            if proposal.back_to is not None:
-                reason = f"version {point.version.number} stays"
-            self._decide(point, proposal, "expired", reason, "limen")
-        elif policy == "automatic":
-            if evaluate(point, proposal, at)[2] == "waiting":
-                shown = describe(point, proposal, at)
-                reason = _reason(proposal, shown)
-                self._deploy(point, proposal.thresholds, reason, "limen", proposal, shown)
-            elif proposal.by == "limen" and proposal.back_to is None:
-                self._withdraw(point, proposal)
-        elif proposal.by == "limen" and proposal.back_to is None and policy == "proposed":
-            self._withdraw(point, proposal)
-
-    def _withdraw(self, point: Point, proposal: Proposal) -> None:
-        """Withdraw a candidate of limen's that the samples rule out by now."""
-        for segment, threshold in proposal.thresholds.items():
-            model = point.model(segment)
-            if model is not None and not model.keeps(threshold):
-                now = point.version.find(segment)[0]
-                if not _same(now, threshold):
-                    reason = "the samples scored since rule it out"
-                    self._decide(point, proposal, "withdrawn", reason, "limen")
-                    return
-
-    def _look(self, point: Point, at: int) -> None:
-        """Propose what would have been cheaper, where the samples rule out what is in effect."""
-        change = point.definition.change
-        if point.samples() < change.at_least:
-            return
-        newest = point.newest()
-        last = None if newest is None else newest.closed
-        if last is not None and last.verdict in ("rejected", "withdrawn") and last.by != "limen":
-            rested = at - last.at >= length_of(change.at_most_every)
-            if not rested:
-                return
-        candidate = point.candidate()
-        if candidate is None:
-            return
-        now, then = point.loss_under(point.version.thresholds), point.loss_under(candidate)
-        if then < now and then <= now * (1 - change.least_saving):
-            saved, many = 1 - then / now, point.samples()
-            reason = f"{saved:.1%} cheaper on {many:,} labelled samples, which chose it"
-            self._propose(point, candidate, reason, "limen")
-
-
-def _same(one: float, other: float) -> bool:
-    return one == other or (one != one and other != other)
-
-
-def _reason(proposal: Proposal, shown: dict[str, Any]) -> str:
-    saved, many = shown["saving"]["share"], shown["samples"]
-    what = "back to the version before" if proposal.back_to is not None else proposal.reason
-    return f"{saved:.1%} cheaper on {many:,} samples scored since: {what}"

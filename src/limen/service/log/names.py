@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limen.service.points.events import Event, Ids
+from limen.service.points.events import Event, Ids, single_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from limen.service.log.store import Group, Reader
 
-__all__ = ["Names", "has"]
+__all__ = ["Names", "with_id"]
 
 _SPAN = 65536
 
 
-def has(name: Ids, id: str) -> bool:
-    """Whether an event of this name, or one of its rows, has an id."""
-    return id in name if isinstance(name, list) else name == id
+def with_id(event: Event, name: Ids, id: str) -> Event | None:
+    """Return an event of this name if it has the id, or the last one of its rows that has it."""
+    if not isinstance(name, list):
+        return event if name == id else None
+    if id not in name:
+        return None
+    return single_events(event)[len(name) - 1 - name[::-1].index(id)]
 
 
 class Names:
@@ -85,7 +89,7 @@ class Names:
             held = {each: (event, name) for each, event, name in group.unpacked()}
             self._group = group, held
         event, name = self._group[1][seq]
-        return event if has(name, id) else None
+        return with_id(event, name, id)
 
     def clear(self) -> None:
         """Look everything up again: ids were deleted."""

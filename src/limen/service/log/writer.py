@@ -14,13 +14,13 @@ import msgspec
 from limen.service import SCOPES
 from limen.service.bodies import LabelAnswer, ScoreAnswer
 from limen.service.log.changes import Changes
-from limen.service.log.names import Names, has
+from limen.service.log.names import Names, with_id
 from limen.service.log.store import Reader
 from limen.service.points.definitions import Definition, reaches, rule_of
 from limen.service.points.events import Event, as_datetime, as_microseconds, renamed
 from limen.service.points.judging import describe
-from limen.service.points.point import AHEAD, Point
-from limen.service.points.state import REFOLDED, Token, refolded
+from limen.service.points.point import AHEAD, OF_SAMPLES, Point
+from limen.service.points.state import Token, refolded
 from limen.service.problems import Refused
 from limen.times import length_of
 
@@ -34,6 +34,7 @@ __all__ = ["Writer"]
 _EARLIEST = as_microseconds(datetime(1900, 1, 1, tzinfo=UTC))
 _MOST_POINTS = 200
 _LONGEST_ID = 128
+_SURELY_SHORT = _LONGEST_ID // 4  # in characters, of four bytes at most
 _RESERVED = ("limen", "control", "anonymous")  # the server, its socket, callers without a token
 
 
@@ -54,7 +55,8 @@ class Writer(Changes):
     def score(self, point: Point, item: Score, by: str, at: int) -> ScoreAnswer:
         """Check and fold one score; it is on disk after `flushed`."""
         id, value = item.id, float(item.score)
-        _require_short(id)
+        if len(id) > _SURELY_SHORT:
+            _require_short(id)
         if point.ledger is None:
             self._refuse_ids(point)
         known = point.ledger._known(id)
@@ -63,7 +65,8 @@ class Writer(Changes):
             return self._score_again(point, item, known[0])
         if moment > at + AHEAD and self.clock.would_reach(moment - AHEAD):
             moment = at  # where the clock is not followed, a caller's that agrees with it is not
-        self._require_time(moment, at, "time")
+        if not _EARLIEST <= moment <= at + AHEAD:
+            self._refuse_time(moment, at, "time")
         newest = point.ledger.newest
         if point.horizon is not None and newest is not None and moment <= newest - point.horizon:
             raise Refused(
@@ -73,14 +76,15 @@ class Writer(Changes):
             )
         if point.forgotten:
             self._require_remembered(point, id)
-        segment = item.segment
+        segment, answer, in_effect = item.segment, item.answer, point.versions[-1]
+        threshold, source = in_effect.thresholds[""], ""
         if segment is not None:
             segment = self.checked_segment(point, segment)
-        threshold, source = point.versions[-1].find(segment)
-        version: int | None = point.versions[-1].number
-        answer = item.answer
+            threshold, source = in_effect.find(segment)
+        version: int | None = in_effect.number
+        direction = point.definition.direction
         if answer is None:
-            answer = 1 if reaches(value, threshold, point.direction) else 0
+            answer = 1 if reaches(value, threshold, direction) else 0
         else:
             version = item.version
         event = Event(
@@ -92,7 +96,7 @@ class Writer(Changes):
             raise Refused("invalid", str(error)) from None
         if known is not None:  # its label was there first
             self._queue.labelled.append(((point.name, answer), 0.0))
-        rule, number = rule_of(threshold, point.direction)
+        rule, number = rule_of(threshold, direction)
         return ScoreAnswer(answer, rule, number, version, source, seq, False)
 
     def _score_again(self, point: Point, item: Score, score: float) -> ScoreAnswer:
@@ -134,25 +138,25 @@ class Writer(Changes):
         ):
             if queue.events:
                 for at in range(len(queue.names) - 1, -1, -1):
-                    event = queue.events[at]
-                    if event.point == point.name and has(queue.names[at], id):
+                    event = with_id(queue.events[at], queue.names[at], id)
+                    if event is not None and event.point == point.name:
                         yield last - len(queue.events) + 1 + at, event
         yield from self.names.find(point.name, id, self.on_disk)
 
     def label(self, point: Point, item: Label, by: str, at: int) -> LabelAnswer:
         """Check and fold one label; it is on disk after `flushed`."""
-        _require_short(item.id)
+        id, as_of = item.id, None if item.as_of is None else as_microseconds(item.as_of)
+        if len(id) > _SURELY_SHORT:
+            _require_short(id)
         if point.ledger is None:
             self._refuse_ids(point)
-        id, as_of = item.id, None if item.as_of is None else as_microseconds(item.as_of)
-        if as_of is not None:
-            self._require_time(as_of, at, "as_of")
+        if as_of is not None and not _EARLIEST <= as_of <= at + AHEAD:
+            self._refuse_time(as_of, at, "as_of")
         known, changed = point.ledger._known(id), True
-        joined = known is not None and known[0] is not None
         if known is not None and known[2] is not None:
             same, held = known[2] == item.label, known[3]
             if same and as_of in (None, held):
-                return LabelAnswer(joined, False, self.state.seq)
+                return LabelAnswer(known[0] is not None, False, self.state.seq)
             if as_of is None and held is not None:
                 # It counts, and must not be undone by the one before, which may be sent again.
                 as_of = max(at, held + 1)
@@ -164,7 +168,7 @@ class Writer(Changes):
             changed = not same and (as_of is None or held is None or as_of > held)
         elif point.forgotten:
             self._require_remembered(point, id)
-        event = Event("label", at, point.name, as_of, item.label, by=by)
+        event = Event("label", at, point.name, as_of, item.label, None, None, None, None, by)
         try:
             seq = self._fold(event, id)
         except (ValueError, OverflowError, TypeError) as error:
@@ -172,9 +176,9 @@ class Writer(Changes):
         if known is not None and known[2] is None:  # the first label of a score
             answer, moment = known[1], known[4]
             assert answer is not None
-            late = max(0, (at if as_of is None else as_of) - moment) / 1e6
-            self._queue.labelled.append(((point.name, answer), late))
-        return LabelAnswer(joined, changed, seq)
+            late = (at if as_of is None else as_of) - moment
+            self._queue.labelled.append(((point.name, answer), late / 1e6 if late > 0 else 0.0))
+        return LabelAnswer(known is not None and known[0] is not None, changed, seq)
 
     def _refuse_ids(self, point: Point) -> NoReturn:
         raise Refused(
@@ -183,18 +187,17 @@ class Writer(Changes):
             "ids, by `limen watch`, and no single scores or labels.",
         )
 
-    def _require_time(self, moment: int, at: int, name: str) -> None:
+    def _refuse_time(self, moment: int, at: int, name: str) -> NoReturn:
         if moment < _EARLIEST:
             raise Refused("invalid", f"{name} must not be before the year 1900 in UTC.")
-        if moment > at + AHEAD:
-            step = "Set the clock."
-            if self.clock.trouble(self.state.at) is not None:
-                step = "The server does not follow its clock: `limen serve clock show` says why."
-            raise Refused(
-                "from-the-future",
-                f"{name} is {as_datetime(moment).isoformat()}, more than 5 minutes after the "
-                f"server's {as_datetime(at).isoformat()}. {step}",
-            )
+        step = "Set the clock."
+        if self.clock.trouble(self.state.at) is not None:
+            step = "The server does not follow its clock: `limen serve clock show` says why."
+        raise Refused(
+            "from-the-future",
+            f"{name} is {as_datetime(moment).isoformat()}, more than 5 minutes after the "
+            f"server's {as_datetime(at).isoformat()}. {step}",
+        )
 
     def _require_remembered(self, point: Point, id: str) -> None:
         if point.hash_of(id, self.key) in point.forgotten:
@@ -380,7 +383,7 @@ class Writer(Changes):
         later = [
             (seq, event, id)
             for seq, event, id in self._reader.events(upto)
-            if event.kind == "advance" or (event.point == point.name and event.kind in REFOLDED)
+            if event.kind == "advance" or (event.point == point.name and event.kind in OF_SAMPLES)
         ]
         forgets: dict[bytes, Any] = {}
         for _, event, id in later:
@@ -450,5 +453,5 @@ def digest_of(secret: str) -> bytes:
 
 
 def _require_short(id: str) -> None:
-    if len(id) > _LONGEST_ID // 4 and len(id.encode()) > _LONGEST_ID:
+    if len(id.encode()) > _LONGEST_ID:
         raise Refused("invalid", f"id must be at most {_LONGEST_ID} bytes.")

@@ -25,6 +25,7 @@ __all__ = [
     "decode_names",
     "encode",
     "renamed",
+    "single_events",
 ]
 
 # A forgotten id is the seq of the event that forgot it, so that the fold stays the same.
@@ -76,6 +77,33 @@ class Event(msgspec.Struct, array_like=True, gc=False):
     model: str = ""  # which model the score is of
     costs: dict[str, Any] | None = None  # what a mistake costs in this case
     propensity: float | None = None  # how probable the answer was, where it was drawn by lot
+
+
+def single_events(event: Event) -> list[Event]:
+    """Return what many rows are as an event for each score, or for each label.
+
+    >>> rows = Rows.of(scores=[0.25, 0.5], answers=[0, 1], times=[7, 8])
+    >>> [(each.time, each.value) for each in single_events(Event("rows", 9, "p", rows=rows))]
+    [(7, 0.25), (8, 0.5)]
+    """
+    rows = event.rows
+    assert rows is not None
+    scores, labels, weights, times, answers = (
+        [None] * len(rows) if (column := rows.column(name)) is None else column.tolist()
+        for name in ("scores", "labels", "weights", "times", "answers")
+    )
+    if not rows.scores:
+        return [
+            Event("label", event.at, event.point, as_of, label, by=event.by)
+            for label, as_of in zip(labels, times, strict=True)
+        ]
+    segments = rows.named_segments() or [None] * len(rows)
+    return [
+        Event("score", event.at, event.point, event.at if time is None else time, score, weight,
+              answer, segment, by=event.by)
+        for score, time, weight, answer, segment
+        in zip(scores, times, weights, answers, segments, strict=True)
+    ]  # fmt: skip
 
 
 def renamed(id: Ids, names: Mapping[Any, str | int]) -> Ids:

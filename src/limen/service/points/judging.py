@@ -11,6 +11,7 @@ from limen.optimum import height
 from limen.service.points.definitions import as_rules
 from limen.service.points.events import as_datetime
 from limen.service.points.saving import bounds
+from limen.service.points.ticks import once_per_tick
 from limen.times import length_of
 from limen.trust.evidence import Evidence
 
@@ -270,6 +271,7 @@ def shown_proposal(point: Point, proposal: Proposal, now: int) -> dict[str, Any]
     return shown | (closed.shown or {}) | {"status": closed.verdict, "closed": ended}
 
 
+@once_per_tick
 def evaluate(
     point: Point, proposal: Proposal, now: int
 ) -> tuple[ShadowResult, list[dict[str, Any]], str]:
@@ -280,6 +282,7 @@ def evaluate(
     return found, asked, "waiting" if all(each["met"] for each in asked) else "shadow"
 
 
+@once_per_tick
 def describe(point: Point, proposal: Proposal, now: int) -> dict[str, Any]:
     """Describe what the samples say: kept with a decision as what was shown."""
     if proposal.definition is not None:  # no samples judge it

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from limen.memory import Fading
 from limen.memory.base import innermost
 from limen.service.points.alert_timers import AlertTimers
 from limen.service.points.definitions import Definition, Rule, reaches
-from limen.service.points.events import Event, Id, Ids
+from limen.service.points.events import Event, Id, Ids, single_events
 from limen.service.points.proposals import Closed, Proposal, Shadow
 from limen.service.points.rows import UNLABELLED, Rows
 from limen.service.points.stream import Observer, fold_stream
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from limen.optimum import Direction
 
-__all__ = ["AHEAD", "Note", "Point"]
+__all__ = ["AHEAD", "OF_SAMPLES", "Note", "Point"]
 
 AHEAD = 5 * 60 * 1_000_000  # how far a time may lie after the server's, in microseconds
 
@@ -69,6 +69,8 @@ class Point:
         self.alerts: dict[str, Note] = {}  # those that go on, by name
         self.lasting = AlertTimers()
         self.defined_by = 0  # the event that gave the definition
+        self.revised = 0  # the last event that may change how a proposal stands
+        self.kept: dict[str, Any] = {}  # what was found since
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
         self.taken = self.skipped = 0  # rows of a stream, and those of them that were bad
@@ -132,6 +134,7 @@ class Point:
     def fold(self, seq: int, event: Event, id: Ids) -> None:
         """Let one event happen."""
         _FOLDS[event.kind](self, seq, event, id)
+        self.revised = seq
 
     def _score(self, seq: int, event: Event, id: Any) -> None:
         """Record a score with the answer that was given to it."""
@@ -156,6 +159,7 @@ class Point:
         self.labels += 1
         if self.shadow is not None and id in self.shadow.counted:
             self.shadow.label(id, self.ledger)
+            self.revised = seq
 
     def _rows(self, seq: int, event: Event, id: Ids) -> None:
         """Record the scores or the labels of ids, or rows that have both and no id."""
@@ -165,11 +169,11 @@ class Point:
             fold_stream(self, event, id)
         elif self.definition.by_id:
             assert isinstance(id, list)
-            (self._score_rows if rows.scores else self._label_rows)(rows, event, id)
+            (self._score_rows if rows.scores else self._label_rows)(seq, rows, event, id)
         else:
             self._complete_rows(rows, event)
 
-    def _score_rows(self, rows: Rows, event: Event, ids: list[str | int]) -> None:
+    def _score_rows(self, seq: int, rows: Rows, event: Event, ids: list[str | int]) -> None:
         scores, answers, weights = map(rows.column, ("scores", "answers", "weights"))
         if scores is None or answers is None:
             raise ValueError("scores need answers")
@@ -182,16 +186,17 @@ class Point:
         self.ledger.score_many(ids, scores, times, weights, answers=answers, groups=groups)
         self._scored(answers, new, beyond)
         if self.shadow is not None:
-            for at, id in enumerate(ids):
-                self.shadow.score(_row(event, at, scores, times, weights, segments), id)
+            for each, id in zip(single_events(event), ids, strict=True):
+                self.shadow.score(each, id)
 
-    def _label_rows(self, rows: Rows, event: Event, ids: list[str | int]) -> None:
+    def _label_rows(self, seq: int, rows: Rows, event: Event, ids: list[str | int]) -> None:
         self.ledger.label_many(ids, rows.column("labels"), as_of=rows.column("times"))
         self.labels += len(rows)
         if self.shadow is not None:
             for id in ids:
                 if id in self.shadow.counted:
                     self.shadow.label(id, self.ledger)
+                    self.revised = seq
 
     def _complete_rows(self, rows: Rows, event: Event) -> None:
         names = ("scores", "labels", "answers", "weights")
@@ -239,6 +244,7 @@ class Point:
         # By the horizon that counts now: another one folds the history again.
         until = 2**62 if self.horizon is None else event.at + AHEAD + self.horizon
         self.forgotten[event.more["hash"]] = until
+        self.revised = seq
 
     def _decide(self, seq: int, event: Event, id: Ids) -> None:
         assert event.more is not None
@@ -317,7 +323,7 @@ class Point:
         more = decided or {"reason": "the definition of the point was replaced"}
         end = Event("define", event.at, by=event.by, more=more)
         self._close(self.redefinition, "superseded" if decided is None else "approved", seq, end)
-        self.defined_by = seq
+        self.defined_by = self.revised = seq
         self.note(Note(seq, event.at, "definition", event.by, text=text, reason=reason))
 
     def _alert(self, seq: int, event: Event, id: Ids) -> None:
@@ -548,32 +554,22 @@ class Point:
         return 1000 * self.regret() / samples if samples else 0.0
 
 
-_FOLDS: dict[str, Callable[[Point, int, Event, Ids], None]] = {
+Fold: TypeAlias = "Callable[[Point, int, Event, Ids], None]"
+
+OF_SAMPLES: dict[str, Fold] = {  # what another definition may count otherwise
     "score": Point._score,
     "label": Point._label,
     "rows": Point._rows,
     "forget": Point._forget,
+}
+_FOLDS: dict[str, Fold] = {
+    **OF_SAMPLES,
     "deploy": Point._deploy,
     "propose": Point._propose,
     "decide": Point._decide,
     "alert": Point._alert,
     "advance": Point._advance,
 }
-
-
-def _row(
-    event: Event,
-    at: int,
-    scores: NDArray[Any],
-    times: NDArray[Any],
-    weights: NDArray[Any] | None,
-    segments: list[str | None] | None,
-) -> Event:
-    """Return one of many scores as an event of its own."""
-    weight = None if weights is None else float(weights[at])
-    segment = None if segments is None else segments[at]
-    return Event("score", event.at, event.point, int(times[at]), float(scores[at]), weight,
-                 segment=segment)  # fmt: skip
 
 
 def _thresholds(event: Event, direction: Direction) -> dict[str, float]:

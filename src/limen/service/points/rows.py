@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -83,6 +84,16 @@ class Rows(msgspec.Struct, array_like=True, gc=False):
         if len(found) != len(self):
             raise ValueError(f"{name} has {len(found)} rows, and there are {len(self)}")
         return found
+
+    def shown(self) -> dict[str, list[Any]]:
+        """Describe them for JSON, which has no infinity: columns as lists."""
+        names = ("scores", "labels", "weights", "times", "answers")
+        found = {name: self.column(name) for name in names}
+        shown = {name: each.tolist() for name, each in found.items() if each is not None}
+        if "scores" in shown:
+            shown["scores"] = [each if isfinite(each) else str(each) for each in shown["scores"]]
+        segments = self.named_segments()
+        return shown if segments is None else {**shown, "segments": segments}
 
     def named_segments(self) -> list[str | None] | None:
         """Return the segment of each row, or None where none has one."""

@@ -11,7 +11,7 @@ import msgspec
 from limen.service.points.alert_timers import AlertTimers
 from limen.service.points.definitions import Definition
 from limen.service.points.events import KINDS, Damaged, Event, Ids
-from limen.service.points.point import Note, Point
+from limen.service.points.point import OF_SAMPLES, Note, Point
 from limen.service.points.proposals import Proposal, Shadow, StoredShadow
 from limen.service.points.versions import Version
 from limen.storage import from_bytes
@@ -19,11 +19,9 @@ from limen.storage import from_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["REFOLDED", "State", "Token", "refolded"]
+__all__ = ["State", "Token", "refolded"]
 
 _MAGIC = b"limen snapshot 5"
-_OF_A_POINT = frozenset(("score", "label", "rows", "deploy", "propose", "decide"))
-REFOLDED = ("score", "label", "rows", "forget")  # what another definition counts otherwise
 
 
 class Token(msgspec.Struct):
@@ -95,16 +93,18 @@ class State:
         point refuses a value, by a ValueError or an OverflowError, all is as it was.
         """
         kind = event.kind
-        if kind in _OF_A_POINT:
+        of_samples = OF_SAMPLES.get(kind)
+        if of_samples is not None:
+            of_samples(self.points[event.point], seq, event, id)
+            if kind == "forget":
+                self.forgot = seq
+        elif kind in ("deploy", "propose", "decide"):
             self.points[event.point].fold(seq, event, id)
         elif kind == "alert":
             self._alert(seq, event)
         elif kind == "advance":
             for point in self.points.values():
                 point.fold(seq, event, id)
-        elif kind == "forget":
-            self.points[event.point].fold(seq, event, id)
-            self.forgot = seq
         elif kind == "define":
             self._define(seq, event)
         elif kind == "token":
@@ -114,7 +114,8 @@ class State:
                 f"event {seq} is of the kind {kind!r}, which this limen does not know "
                 f"(it knows {', '.join(KINDS)}). Install the newer one that wrote it."
             )
-        self.seq, self.at = seq, event.at
+        self.seq = seq
+        self.at = event.at
 
     def _define(self, seq: int, event: Event) -> None:
         given = {name: each for name, each in (event.more or {}).items() if name != "decided"}
@@ -244,6 +245,6 @@ def refolded(
     """Return the point as if it had been defined so from the beginning; versions stay."""
     made = Point(point.name, definition)
     for seq, event, id in history:
-        if event.kind == "advance" or (event.point == point.name and event.kind in REFOLDED):
+        if event.kind == "advance" or (event.point == point.name and event.kind in OF_SAMPLES):
             made.fold(seq, event, id)
     return made
