@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from limen.cli.aims import columns_of
+from limen.cli.aims import aim_of, columns_of
 from limen.cli.exits import INTERRUPTED, USAGE, Failure
 from limen.cli.output import print_messages
 from limen.cli.rows import LONGEST_LINE, as_utf8, heading_of, refuse_kind, refuse_long_line
 from limen.cli.watch_model import Watched
-from limen.cli.watch_options import definition_of
+from limen.cli.watch_options import as_moment, definition_of
 from limen.cli.watch_output import Output
 from limen.cli.watch_rows import Reader, StreamPlace
 from limen.cli.watch_state import Book
@@ -92,7 +92,7 @@ class _Stream:
         self.definition = definition_of(options)
         self.columns = columns_of(options)
         self.place = StreamPlace("standard input")
-        self.book = Book(options.state)
+        self.book = Book(options.state, options.time_column is not None)
         self.reader: Reader | None = None  # None until a header came
         self.point: Point | None = None
         self._malformed = 0  # bad rows that no event counts yet
@@ -105,13 +105,20 @@ class _Stream:
         self.book.open(self._observe)
         point = self.book.begun()
         if point is None:
-            self._use(self.book.define(self.definition))
-            self.book.commit()
-            return
+            return  # until rows say what time it is
         if point is not self.point:
             self._use(point)
         self._require_same(point)
         self._continue(point)
+
+    def _begin_point(self, rows: Rows | None = None) -> Point:
+        """Return the point, which begins with the first rows."""
+        if self.point is None:
+            if rows is not None:
+                self.book.look_at(rows)
+            self._use(self.book.define(self.definition))
+        assert self.point is not None
+        return self.point
 
     def _observe(self, point: Point, seq: int) -> None:
         """Let alerts see the events that came after what was kept of them."""
@@ -123,6 +130,7 @@ class _Stream:
     def _use(self, point: Point) -> None:
         options = self.options
         self.point, self.place.number = point, point.taken
+        self._follow_version(point)
         self.watched = Watched(point, options)
         alerts = None
         if options.alerts:
@@ -134,12 +142,22 @@ class _Stream:
         self.output = Output(options, self.watched, self.place, alerts, self._refuse)
         point.observer = self.output
 
+    def _follow_version(self, point: Point) -> None:
+        """Let the threshold in use be that of the version in effect, unless an option says it."""
+        current = point.version.thresholds[""]
+        if (
+            not self.options.typed_current
+            and current == current
+            and self.options.current is not None
+        ):
+            self.options.current = current
+
     def _continue(self, point: Point) -> None:
         options = self.options
         if point.definition != self.definition:
             self.book.define(self.definition, point.name)
-        if options.current is not None:
-            self._require_current(point)
+        if options.typed_current and options.current != point.version.thresholds[""]:
+            self.book.deploy(point, {"": options.current}, "the threshold in use, by --current")
         self.book.commit()
         self.output.lines.clear()
         self._failure = None
@@ -183,22 +201,20 @@ class _Stream:
             USAGE,
         )
 
-    def _require_current(self, point: Point) -> None:
-        """Let the threshold in use be that of the option."""
-        current, known = self.options.current, point.version.thresholds[""]
-        if current != known:
-            self.book.deploy(point, {"": current}, "the threshold in use, by --current")
-
     def finish(self) -> None:
         """Write a snapshot, and the last line."""
-        assert self.point is not None
+        self._begin_point()
         self._count()
         self.book.commit()
-        alerts = self.output.alerts
-        self.book.settle(self.point, {} if alerts is None else {"alerts": alerts.kept()})
+        self._settle()
         if self.output.rows != self.place.number:
             self.output.add_all()
         self.output.flush()
+
+    def _settle(self) -> None:
+        alerts = self.output.alerts
+        kept = {} if alerts is None else {"alerts": alerts.kept()}
+        self.book.settle(self._begin_point(), kept)
 
     def close(self) -> None:
         """Let others use the state."""
@@ -261,16 +277,16 @@ class _Stream:
             return self._begin(rows)
         heading = heading_of(first, self.columns, self.options.format, self.place)
         self.place.in_header = False
-        self.reader = Reader(heading, self.options, self.watched.aim, self.place)
+        self.reader = Reader(heading, self.options, aim_of(self.options), self.place)
         return rows if heading["format"] == "csv" else content
 
     def _take(self, content: bytes) -> None:
         """Fold rows, bring them to disk, then write about them."""
         assert self.reader is not None
-        assert self.point is not None
         for found in self.reader.batches(content):
             if isinstance(found, Failure):
                 self._skip(found)
+                self._begin_point()
                 self._malformed += 1
                 self.place.number += 1
                 if self.output.is_due():
@@ -281,18 +297,32 @@ class _Stream:
             if self._failure is not None:
                 raise self._failure
         self._count()
+        self._tick()
         self.book.commit(len(content))
         self.output.flush()
         if self.book.grown:
             alerts = self.output.alerts
-            self.book.settle(self.point, {} if alerts is None else {"alerts": alerts.kept()})
+            self.book.settle(
+                self._begin_point(), {} if alerts is None else {"alerts": alerts.kept()}
+            )
+
+    def _tick(self) -> None:
+        """Let the policy and the alerts of the point decide, and say what they decided."""
+        point = self._begin_point()
+        if point.definition.alerts is not None or point.definition.change.policy != "manual":
+            for event in self.book.tick(point):
+                self.output.add_event(event)
+            self._follow_version(point)
 
     def _fold(self, rows: Rows, ids: Any) -> None:
-        assert self.point is not None
-        more = {"malformed": self._malformed, "skips": self.options.skip_malformed}
+        point = self._begin_point(rows)
+        options = self.options
+        more = {"malformed": self._malformed, "skips": options.skip_malformed}
+        if options.current is not None and point.ledger is not None:
+            more["case"] = [options.current, as_moment(options.age), options.confidence]
         self._malformed = 0
-        self.book.rows(self.point, more, rows, ids)
-        self.place.number = self.point.taken
+        self.book.rows(point, more, rows, ids)
+        self.place.number = point.taken
 
     def _count(self) -> None:
         """Let the state know of bad rows after the last good one."""

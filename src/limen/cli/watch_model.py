@@ -52,6 +52,7 @@ class Watched:
         matures = self.ledger is not None and self.ledger.settings["maturity"] is not None
         self.clocked = self.groups is not None and (matures or isinstance(self._all, LastPeriod))
         self._refuses = point.timed
+        self.asking = self.asked = False  # whether it may be asked for a change, and whether it was
 
     def group_of(self, group: str | None, ids: Any, row: int) -> str | None:
         """Name the group that a row changed, which says `group`; None where there are none."""
@@ -164,9 +165,16 @@ class Watched:
         }
 
     def proposal(self) -> Any:
-        """Return the trial of a threshold to change to, once there is enough evidence."""
+        """Return the trial of a threshold to change to, once there is enough evidence.
+
+        Only between rows a new candidate comes on trial, as that changes the ledger.
+        """
         options = self._options
         assert self.ledger is not None
+        if not self.asking:
+            trial = self.ledger.trial
+            return trial if trial is not None and trial.evidence.decided else None
+        self.asked = True
         try:
             return self.ledger.proposal(
                 options.current, age=as_moment(options.age), confidence=options.confidence

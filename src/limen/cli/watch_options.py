@@ -130,6 +130,7 @@ def _plain(value: Any) -> int | float:
 def _set_current(options: Namespace, given: dict[str, Any]) -> None:
     """Let the threshold in use be that of the option, or that of the definition."""
     direction: Any = given.get("direction", ">=")
+    options.typed_current = options.current is not None  # else the version in effect counts
     if options.current is not None:
         rule, threshold = rule_of(options.current, direction)
         given["start"] = {"rule": rule} | ({} if threshold is None else {"threshold": threshold})
@@ -153,6 +154,8 @@ def _periods(options: Namespace, made: Definition, given: dict[str, Any]) -> dic
     texts = {"memory.length": made.memory.length}
     texts |= {name: given.get(name) for name in _LENGTHS}
     found = {name: period(text) for name, text in texts.items() if text is not None}
+    if made.alerts is not None or made.change.policy != "manual":
+        found["change.shadow"] = period(made.change.shadow)  # what is a length of time
     others = {"--each-period": options.each_period, "watch.age": options.age}
     others["alert late"] = options.late
     return found | {name: length for name, length in others.items() if length is not None}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from limen.cli.rows import Place
     from limen.cli.watch_alerts import Alerts
     from limen.cli.watch_model import Watched
-    from limen.service.points.events import Ids
+    from limen.service.points.events import Event, Ids
 
 __all__ = ["Output"]
 
@@ -67,6 +67,8 @@ class Output:
         self.written: dict[str | None, Any] = {None: None if watched.at_least else never}
         self.rows = 0
         self._batch, self._known = _Batch(Rows(), None), None
+        self._more: dict[str, Any] = {}
+        self._new = True  # whether the event happens for the first time
         self.time: Any = None
         self._period: Any = None  # the number of the --each-period of the latest row
         self._turn: Iterator[str] = iter(())  # groups that are still to be looked at
@@ -77,9 +79,9 @@ class Output:
 
     # ---- between the rows of an event: see limen.service.points.stream ------------------------
 
-    def begin(self, rows: Rows, ids: Ids) -> None:
+    def begin(self, rows: Rows, ids: Ids, more: dict[str, Any]) -> None:
         """Look at the rows that come."""
-        self._batch = _Batch(rows, ids)
+        self._batch, self._more, self._new = _Batch(rows, ids), more, "asked" not in more
 
     def before(self, row: int, size: int) -> tuple[int, Any, int]:
         """Stop where a line may be due."""
@@ -95,12 +97,16 @@ class Output:
     def after(self, begin: int, end: int, refusal: Exception | None) -> None:
         """Add the lines that are due after the last of some rows."""
         self._place.number = self._watched.point.taken
+        self._watched.asking = self._new and end > begin
         time = self._batch.latest_time(begin, end)
         self.time = self.time if time is None else time
         if end > begin:
             if self.alerts is not None:
                 self.alerts.take(*self._batch.row(begin), self._known)
             self._look_after(end - 1)
+        if self._watched.asked:  # from the log, it is asked after the same rows
+            self._more.setdefault("asked", []).append(end)
+        self._watched.asking = self._watched.asked = False
         if refusal is not None:
             self.refuse(refusal)
 
@@ -188,6 +194,19 @@ class Output:
 
     def _now(self) -> dict[str, Any]:
         return {} if self.time is None else {"time": self.time}
+
+    def add_event(self, event: Event) -> None:
+        """Add a line about an alert, a proposal, a decision or a deployment of the point."""
+        assert event.more is not None
+        more, kind = event.more, event.kind
+        facts: dict[str, Any] = {"event": kind, "rows": self._place.number}
+        if kind == "alert":
+            facts = {"event": "over" if more["ended"] else "alert", "alert": more["name"],
+                     "rows": self._place.number, "reason": more["text"]}  # fmt: skip
+        else:
+            names = ("thresholds", "verdict", "reason")
+            facts |= {name: more[name] for name in names if name in more}
+        self.lines.append(as_line(facts | self._now()))
 
     def _look(self) -> None:
         """Look whether a condition of --alert began to hold or ended; add a line for each."""

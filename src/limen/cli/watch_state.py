@@ -20,9 +20,12 @@ import msgspec
 from limen.cli.exits import BAD_INPUT, FAILED, USAGE, Failure
 from limen.service.log import snapshots
 from limen.service.log.store import Damaged, InUse, Log
+from limen.service.points import alerts, policy
+from limen.service.points.account import passed
 from limen.service.points.definitions import as_rules
 from limen.service.points.events import Event
 from limen.service.points.state import State
+from limen.service.points.stream import Written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,9 +33,11 @@ if TYPE_CHECKING:
     from limen.service.points.definitions import Definition
     from limen.service.points.events import Ids
     from limen.service.points.point import Point
+    from limen.service.points.rows import Rows
 
 __all__ = ["Book"]
 
+_MINUTE = 60_000_000
 _LEAST = 2**26  # bytes of events before a snapshot is written again
 _NAME = "stream"
 _BY = "limen watch"
@@ -47,7 +52,8 @@ class Book:
         What was written beside the last snapshot, about what is no part of the point.
     """
 
-    def __init__(self, folder: str | None) -> None:
+    def __init__(self, folder: str | None, dated: bool) -> None:
+        self._dated = dated  # whether time passes by the rows
         self._named = folder
         self.folder = None if folder is None else Path(folder).resolve()  # where a link leads
         self.state = State(lambda upto: ())
@@ -55,6 +61,8 @@ class Book:
         self.kept: dict[str, Any] = {}
         self._events: list[Event] = []
         self._names: list[Ids] = []
+        self._newest = 0  # the latest date of a row
+        self._ticked = 0
         self._grown = self._saved = 0  # bytes of events since the last snapshot, and of that one
 
     def open(self, observe: Callable[[Point, int], None]) -> None:
@@ -122,12 +130,40 @@ class Book:
             self._events.append(event)
             self._names.append(ids)
 
-    def rows(self, point: Point, more: dict[str, Any], rows: Any, ids: Ids) -> None:
+    def rows(self, point: Point, more: dict[str, Any], rows: Rows, ids: Ids) -> None:
         """Fold rows of the stream."""
+        self.look_at(rows)
         self.fold(Event("rows", self._now(), point.name, by=_BY, more=more, rows=rows), ids)
 
+    def look_at(self, rows: Rows) -> None:
+        """Let it be as late as the latest of some rows."""
+        times, kinds = rows.column("times"), rows.column("kinds")
+        if times is not None and kinds is not None and (dated := kinds >= Written.LOCAL).any():
+            self._newest = max(self._newest, int(times[dated].max()))
+
+    def tick(self, point: Point) -> list[Event]:
+        """Let time pass and the policy and the alerts of the point decide, once a minute."""
+        at, wanted = self._now(), point.definition.alerts
+        if at - self._ticked < _MINUTE:
+            return []
+        self._ticked = at
+        course = point.sample_course(at)
+        more = None if course is None else {point.name: course}
+        self.fold(Event("advance", at, time=at, by=_BY, more=more))
+        answers = None
+        if wanted is not None and not wanted.recall is wanted.precision is None and point.ledger:
+            answers = passed(point, float(point.of_all().threshold), at, 0)[1]["answers"]
+        events = [*policy.due(point, at), *alerts.due(point, at, answers)]
+        for event in events:
+            self.fold(event)
+        return events
+
     def _now(self) -> int:
-        return max(time.time_ns() // 1000, self.state.at)
+        """Return the time of the stream, where rows have dates, and else that of the clock."""
+        clock = time.time_ns() // 1000
+        if self._dated and (self._newest or self.state.at):
+            clock = min(self._newest, clock)
+        return max(clock, self.state.at)
 
     def commit(self, size: int = 0) -> None:
         """Bring to disk what was folded, about so many bytes."""

@@ -34,8 +34,8 @@ class Written(IntEnum):
 class Observer(Protocol):
     """Reads the state between the rows of an event; changes nothing."""
 
-    def begin(self, rows: Rows, ids: Ids) -> None:
-        """Look at the rows of an event, before any of them happens."""
+    def begin(self, rows: Rows, ids: Ids, more: dict[str, Any]) -> None:
+        """Look at an event, before any of its rows happens."""
 
     def before(self, row: int, size: int) -> tuple[int, Any, int]:
         """Return up to which row to go on, and a model whose other threshold stops before.
@@ -48,7 +48,11 @@ class Observer(Protocol):
 
 
 def fold_stream(point: Point, event: Event, ids: Ids) -> None:
-    """Let the rows of a stream happen, one after the other."""
+    """Let the rows of a stream happen, one after the other.
+
+    Where somebody asked the ledger for the case for a change, after some of them, that began or
+    ended a trial: the event says after which, and it is asked again.
+    """
     rows, more, observer = event.rows, event.more, point.observer
     assert rows is not None
     assert more is not None
@@ -58,12 +62,14 @@ def fold_stream(point: Point, event: Event, ids: Ids) -> None:
     if not size:
         return
     columns = _columns(point, rows, ids)
+    asked = list(reversed(more.get("asked", ())))
     if observer is not None:
-        observer.begin(rows, ids)
+        observer.begin(rows, ids, more)
     while done < size:
         begin, end, model, least = done, size, None, 0
         if observer is not None:
             end, model, least = observer.before(begin, size)
+        end = min(end, asked[-1]) if asked else end
         if point.shadow is not None:
             end = begin + 1
             _advance_judge(point, columns, begin)
@@ -71,6 +77,10 @@ def fold_stream(point: Point, event: Event, ids: Ids) -> None:
         point.taken += done - begin
         if point.shadow is not None and done > begin:
             _judge(point, event, columns, begin)
+        if asked and asked[-1] == done:
+            asked.pop()
+            current, age, confidence = more["case"]
+            point.ledger.proposal(current, age=age, confidence=confidence)
         if observer is not None:
             observer.after(begin, done, refusal)
         if refusal is not None:
