@@ -34,7 +34,7 @@ for at in range(60):
     rows = range(1 + at % 5)
     more = {"name": str(at), "revoked": True}
     events = [Event("token", log.last, more=more) for row in rows]
-    erased = {log.last: 1} if at % 20 == 19 else None  # this checkpoints
+    erased = {log.last: {"id" * 40: 1}} if at % 20 == 19 else None  # this checkpoints
     log.append(events, ["id" * 40 for _ in rows], erased)
     os.pwrite(acknowledged, log.last.to_bytes(8, "little"), 0)
     if at % 25 == 24:

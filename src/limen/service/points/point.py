@@ -511,7 +511,7 @@ class Point:
         if self.definition.segments is None:
             return _loss_at(grouped, find(None)[0])
         total, paths = 0.0, list(grouped)
-        held = {path: grouped._models.held[key_of(path)] for path in paths}
+        held = {path: grouped._models.seen(key_of(path)) for path in paths}
         for path in paths:  # its own samples are all but those of the groups inside
             threshold = find("/".join(path))[0]
             total += _loss_at(held[path], threshold)
@@ -537,16 +537,23 @@ class Point:
         return "no threshold was ever deployed: every score is answered 0. Deploy or propose one."
 
     def cost(self) -> float:
-        """Return what the answers cost; without ids, what the thresholds in effect would. O(n)."""
+        """Return what the answers cost; without ids, what the thresholds in effect would. O(n).
+
+        That is unknown, and nan, where a capacity bounds what is held.
+        """
         if self.ledger is not None:
             return float(self.ledger.cost)
-        return self.loss_under(self.version.thresholds) if self.samples() else 0.0
+        if not self.samples() or not self.versions:
+            return 0.0
+        known = self.definition.capacity is None
+        return self.loss_under(self.version.thresholds) if known else nan
 
     def regret(self) -> float:
         """Return how much more that is than the cheapest single threshold costs."""
         if self.ledger is not None:
             return float(self.ledger.regret)
-        return difference(self.cost(), float(self.of_all().loss)) if self.samples() else 0.0
+        cost = self.cost()
+        return difference(cost, float(self.of_all().loss)) if cost else 0.0
 
     def regret_rate(self) -> float:
         """Return the regret per 1,000 decisions."""
