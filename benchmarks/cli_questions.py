@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -130,7 +131,9 @@ def streams() -> Iterator[Finding]:
                 file.write(f"{place},{scores[place]!r},\n")
                 if place >= 1000:
                     file.write(f"{place - 1000},,{labels[place - 1000]}\n")
-        state = Path(folder) / "state.limen"
+        state = Path(folder) / "state"
+        recent = Path(folder) / "recent.json"
+        recent.write_text('{"memory": {"keep": "last", "samples": 100000}}')
         for name, source, size, least, options in (
             ("limen watch", rows, n, 100_000, []),
             ("limen watch with a state", rows, n, 100_000, ["--state", str(state)]),
@@ -139,7 +142,7 @@ def streams() -> Iterator[Finding]:
                 rows,
                 n,
                 100_000,
-                ["--state", str(state), "--last-n", "100000"],
+                ["--state", str(state), "--definition", str(recent)],
             ),
             (
                 "limen watch with a state, scores and labels apart",
@@ -154,8 +157,7 @@ def streams() -> Iterator[Finding]:
             def watching(
                 command: list[str] = command, source: Path = source, size: int = size
             ) -> float:
-                for left in Path(folder).glob("state.limen*"):
-                    left.unlink()
+                shutil.rmtree(state, ignore_errors=True)
                 taken, _, out = process(command, source)
                 assert json.loads(out.splitlines()[-1])["samples"] in (size, 100_000, 199_000)
                 return size / taken

@@ -33,6 +33,7 @@ from limen.cli import fit as fitting
 from limen.cli import watch as following
 from limen.cli.options import parser
 from limen.cli.parsing import option_name
+from limen.cli.watch_options import _EXTRA
 from limen.demo import load_phishing, phishing_csv
 from limen.names import DEMANDS, METRIC_NAMES, OUTCOMES
 
@@ -1315,7 +1316,15 @@ def test_every_help_has_an_example(run, name) -> None:
     assert f"limen {name}" in out.split("example:\n")[1].splitlines()[0]
 
 
-WITH_AIMS = ("fit", "curve", "compare", "watch", "report", "show")
+WITH_AIMS = ("fit", "curve", "compare", "report", "show")
+
+
+def test_a_stream_has_20_options_and_the_rest_in_its_definition() -> None:
+    actions = parser()._subparsers._group_actions[0].choices["watch"]._actions
+    costs = {name for name, outcome in OUTCOMES.items() if not outcome.cost}
+
+    assert 20 == len([action for action in actions if action.dest != "help"])
+    assert {*costs, *(f"{name}_column" for name in OUTCOMES), *DEMANDS} <= _EXTRA.keys()
 
 
 @pytest.mark.parametrize("command", WITH_AIMS)

@@ -63,6 +63,16 @@ def test_everything_else_passes_without_any_extra() -> None:
     assert "skipped" in done.stdout
 
 
+def test_a_stream_without_its_library_says_how_to_install_it() -> None:
+    hidden = "import sys; sys.modules['msgspec'] = None"
+    done = python(f"{hidden}; from limen.cli import main; sys.exit(main(['watch']))")
+
+    assert (1, 'limen: watch needs msgspec. Install it with: pip install "limen[cli]"\n') == (
+        done.returncode,
+        done.stderr,
+    )
+
+
 def test_the_service_without_its_libraries_says_how_to_install_them() -> None:
     hidden = "import sys; sys.modules.update(dict.fromkeys(['msgspec', 'starlette', 'uvicorn']))"
     done = python(f"{hidden}; from limen.cli import main; sys.exit(main(['serve', '--check']))")

@@ -224,10 +224,16 @@ def test_many_rows_of_a_stream_at_once_are_read_alike(tmp_path, monkeypatch) -> 
     one = [watched(["score,label", f"{text},1"], "-q")[1][-1]["upper"] for text in plain[-9:]]
     assert [as_json(right[text]) for text in plain[-9:]] == one
     assert as_json(right[plain[-1]]) == lines[-1]["upper"]
+    heading = {"format": "csv", "header": ["score", "label"], "delimiter": ","}
     for text, value in NUMBERS.items():
+        if '"' in text or "\n" in text:  # not the text of one field of one line
+            continue
         ordered = value is not None and value == value
-        expected = [None] if text == "" else [value] if ordered else None
-        assert same(expected, _core.numbers_of([text]))
+        rows = line_reader.native_rows(heading, Columns())
+        rows.read(f"{text},1\n".encode(errors="surrogateescape"), 0)
+        found = rows.take()[0].tolist()  # nothing where the row is not plain
+        assert found == [] or (ordered and same([value], found))
+        assert found or not ordered or text not in plain
 
 
 def test_texts_in_parquet_are_the_same_labels(tmp_path, monkeypatch) -> None:

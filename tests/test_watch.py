@@ -5,21 +5,25 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import random
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from watching import MODEL, settled
 
 import limen
-from limen.cli import main, watch
+from limen.cli import main, watch, watch_state
 from limen.demo import load_phishing, phishing_csv
-from limen.storage import journal
+from limen.service.log import snapshots, store
 
 SCORES, LABELS = load_phishing()
 COSTS = ("--false-negative", "5")
@@ -42,7 +46,7 @@ def forked(source: str, *arguments: str, before=lambda: None, chunk: int = 2**20
             sys.stdout, sys.stderr = open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
             watch._CHUNK = chunk
             before()
-            code = main(["watch", *arguments])
+            code = main(["watch", *settled(*arguments)])
             sys.stdout.flush()
         except SystemExit as end:
             code = end.code
@@ -84,11 +88,12 @@ JOINED = (
 
 
 def ledger_of_events() -> limen.Ledger:
-    window = limen.LastPeriod(limen.OnlineThreshold(false_negative=5), timedelta(days=6))
-    ledger = limen.Ledger(window, maturity=timedelta(days=1), time_to_live=timedelta(days=3))
+    day = 86_400_000_000  # microseconds, in which dates are held
+    window = limen.LastPeriod(limen.OnlineThreshold(false_negative=5), 6 * day)
+    ledger = limen.Ledger(window, maturity=day, time_to_live=3 * day, horizon=3 * day)
     for line in events().splitlines():
         row = json.loads(line)
-        time = datetime.fromisoformat(row["time"])
+        time = (datetime.fromisoformat(row["time"]) - datetime(1970, 1, 1)) // timedelta.resolution
         if "score" in row:
             ledger.score(row["id"], float(row["score"]), time)
         else:
@@ -168,7 +173,7 @@ def test_samples_may_fade(timed: bool) -> None:
     _, lines, _ = watched("in.csv", *given, "--state", "kept.limen")
 
     assert (fading.threshold, fading.loss) == (lines[-1]["threshold"], lines[-1]["loss"])
-    assert fading.to_bytes() == Path("kept.limen").read_bytes()
+    assert fading.to_bytes() == Path(MODEL).read_bytes()
 
 
 def test_weights_count() -> None:
@@ -184,7 +189,7 @@ def test_scores_and_labels_apart_are_joined_as_the_ledger_does() -> None:
     ledger = ledger_of_events()
 
     assert 0 == code
-    assert ledger.to_bytes() == Path("kept.limen").read_bytes()
+    assert ledger.to_bytes() == Path(MODEL).read_bytes()
     assert (ledger.cost, ledger.regret) == (lines[-1]["cost"], lines[-1]["regret"])
     assert len(lines) >= 20
 
@@ -224,7 +229,7 @@ def test_plain_rows_joined_by_id_give_the_lines_that_quoted_ones_give(bad, argum
 def test_the_state_is_a_model_that_python_loads() -> None:
     Path("in.csv").write_text(phishing_csv())
     watched("in.csv", "--state", "kept.limen", "--last-n", "100")
-    window = limen.load("kept.limen")
+    window = limen.load(MODEL)
 
     assert (100, 100) == (len(window), window.n)
 
@@ -243,7 +248,7 @@ def test_a_restart_goes_on_where_it_stopped() -> None:
 
     assert 500 == lines[0]["rows"]
     assert "continuing after row 500" in told
-    assert Path("b.limen").read_bytes() == Path("a.limen").read_bytes()
+    assert Path("b.limen/model.limen").read_bytes() == Path("a.limen/model.limen").read_bytes()
 
 
 def dies_at(step: int):
@@ -251,22 +256,32 @@ def dies_at(step: int):
 
     def arrange() -> None:
         steps = iter(range(10**9))
-        journal._LEAST = 4000
+        watch_state._LEAST = 4000
+
+        def count() -> None:
+            if next(steps) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
 
         def deadly(name: str):
             real = getattr(os, name)
 
             def call(*given, **named):
-                if next(steps) == step:
-                    if step % 2 and name == "write":
-                        real(given[0], bytes(given[1])[: len(given[1]) // 2])
+                if step % 2 and name in ("write", "pwrite") and next(steps) == step:
+                    real(given[0], bytes(given[1])[: len(given[1]) // 2], *given[2:])
                     os.kill(os.getpid(), signal.SIGKILL)
+                count()
                 return real(*given, **named)
 
             setattr(os, name, call)
 
-        for name in ("write", "fsync", "fdatasync", "replace", "open"):
+        class Connection(sqlite3.Connection):
+            def execute(self, *given):
+                count()
+                return super().execute(*given)
+
+        for name in ("write", "pwrite", "fsync", "fdatasync", "replace", "open", "mkdir", "chmod"):
             deadly(name)
+        store.sqlite3.connect = functools.partial(sqlite3.connect, factory=Connection)
 
     return arrange
 
@@ -280,22 +295,21 @@ def test_killed_at_any_step_nothing_that_was_told_is_lost(name, arguments) -> No
     Path("in.csv").write_text("".join(phishing_csv().splitlines(keepends=True)[:400]))
     Path("in.ndjson").write_text(events())
     watched(name, "--state", "whole.limen", *arguments, "-q")
-    whole, deaths, step = Path("whole.limen").read_bytes(), 0, 0
+    whole, deaths, step = Path("whole.limen/model.limen").read_bytes(), 0, 0
     while True:
-        for left in Path().glob("kept.limen*"):
-            left.unlink()
+        shutil.rmtree("kept.limen", ignore_errors=True)
         given = {"chunk": 5000, "before": dies_at(step)}
         status = forked(name, "--state", "kept.limen", *arguments, "-q", **given)
         told = [json.loads(line) for line in Path("out").read_text().splitlines(keepends=True)]
         if not os.WIFSIGNALED(status):
             break
         deaths += 1
-        step += 1 if step < 30 else 11
+        step += 1 if step < 60 else 11
         code, lines, err = watched(name, "--state", "kept.limen", "--from-start", *arguments, "-q")
 
         assert (0, "") == (code, err)
         assert max((line["rows"] for line in told), default=0) <= lines[0]["rows"]
-        assert whole == Path("kept.limen").read_bytes()
+        assert whole == Path(MODEL).read_bytes()
     assert deaths > 20
 
 
@@ -322,7 +336,7 @@ def test_kill_9_in_the_middle_of_a_pipe_loses_nothing() -> None:
 
             assert known < json.loads(lines[-1])["rows"]
 
-    assert Path("whole.limen").read_bytes() == Path("kept.limen").read_bytes()
+    assert Path("whole.limen/model.limen").read_bytes() == Path(MODEL).read_bytes()
 
 
 @pytest.mark.parametrize(("asked", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -338,8 +352,9 @@ def test_a_signal_ends_it_quietly_with_everything_saved(asked, code) -> None:
         _, err = process.communicate(timeout=60)
 
     assert (code, "", 2) == (process.returncode, err, told["rows"])
-    assert not journal.has_more("kept.limen")
-    assert 2 == len(limen.load("kept.limen"))
+    with store.Reader(Path("kept.limen")) as log:
+        assert log.end()[0] == snapshots.stored(Path("kept.limen"))[0][0]
+    assert 2 == len(limen.load(MODEL))
 
 
 def watched_by_a_second(state: str) -> tuple[int, str]:
@@ -358,7 +373,7 @@ def watched_by_a_second(state: str) -> tuple[int, str]:
 def test_two_processes_cannot_share_a_state() -> None:
     code, told = watched_by_a_second("kept.limen")
 
-    assert (1, True) == (code, "in use by another limen watch" in told)
+    assert (1, True) == (code, "in use by another process of limen" in told)
 
 
 def test_of_two_that_start_together_on_a_new_state_one_runs() -> None:
@@ -366,8 +381,7 @@ def test_of_two_that_start_together_on_a_new_state_one_runs() -> None:
     command = [sys.executable, "-m", "limen", "watch", "--state", "kept.limen", "-q"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     for _ in range(2):
-        for left in Path().glob("kept.limen*"):
-            left.unlink()
+        shutil.rmtree("kept.limen", ignore_errors=True)
         both = [subprocess.Popen(command, **pipes, text=True) for _ in range(2)]
         for process in both:
             with contextlib.suppress(BrokenPipeError):
@@ -384,22 +398,23 @@ def test_of_two_that_start_together_on_a_new_state_one_runs() -> None:
 
         assert [0, 1] == sorted(process.wait(60) for process in both)
         assert [""] == [line for line in said if "rows" not in line]
-        assert [""] == [each for each in told if "in use by another limen watch" not in each]
-        assert 1 == len(limen.load("kept.limen"))
-    assert ["kept.limen", "kept.limen.journal"] == sorted(os.listdir())
+        assert [""] == [each for each in told if "in use by another process of limen" not in each]
+        assert 1 == len(limen.load(MODEL))
+    assert ["kept.limen"] == os.listdir()
 
 
 def test_a_state_is_locked_before_it_is_there() -> None:
     """The lock is taken; no process may begin a state, and nothing else is touched."""
-    lock = os.open("kept.limen.lock", os.O_RDWR | os.O_CREAT)
+    Path("kept.limen").mkdir()
+    lock = os.open("kept.limen/LOCK", os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
     Path("in.csv").write_text("score,label\n0.5,1\n")
     code, lines, told = watched("in.csv", "--state", "kept.limen")
     os.close(lock)
 
     assert (1, []) == (code, lines)
-    assert "limen: kept.limen is in use by another limen watch. Wait until it ends" in told
-    assert not Path("kept.limen").exists()
+    assert "limen: kept.limen is in use by another process of limen. Wait until it ends" in told
+    assert ["LOCK"] == os.listdir("kept.limen")
     assert 0 == watched("in.csv", "--state", "kept.limen")[0]  # a lock that nobody holds is free
 
 
@@ -410,42 +425,33 @@ def test_a_link_and_its_file_are_one_state() -> None:
 
     assert (1, True) == (code, "in use" in told)
     assert Path("kept.limen").is_symlink()
-    assert ["kept.limen", "kept.limen.journal"] == sorted(os.listdir("data"))
+    assert ["kept.limen"] == os.listdir("data")
     assert 0 == watched("in.csv", "--state", "kept.limen")[0]
 
 
-def test_a_state_keeps_its_permissions_and_its_link() -> None:
+def test_a_state_is_private_and_keeps_its_link() -> None:
     Path("data").mkdir()
     Path("kept.limen").symlink_to("data/kept.limen")
     Path("in.csv").write_text("score,label\n0.5,1\n")
-    watched("in.csv", "--state", "kept.limen")
-    Path("data/kept.limen").chmod(0o600)
     for _ in range(2):
-        watched("in.csv", "--state", "kept.limen")
-        found = {path.name: path.stat().st_mode & 0o777 for path in Path("data").iterdir()}
-
-        assert {"kept.limen": 0o600, "kept.limen.journal": 0o600} == found
+        assert 0 == watched("in.csv", "--state", "kept.limen")[0]
+        assert 0o700 == Path("data/kept.limen").stat().st_mode & 0o777
         assert Path("kept.limen").is_symlink()
 
 
 def test_a_state_where_nothing_can_be_written_is_told() -> None:
     Path("in.csv").write_text("score,label\n0.5,1\n")
-    code, lines, told = watched("in.csv", "--state", "nowhere/kept.limen")
+    code, lines, told = watched("in.csv", "--state", "in.csv/kept")
+    file = watched("in.csv", "--state", "in.csv")
 
     assert (1, []) == (code, lines)
-    assert "limen: nowhere/kept.limen.lock cannot be locked: No such file or directory." in told
+    assert "limen: in.csv/kept cannot be used: Not a directory." in told
+    assert (2, "limen: in.csv is a file. Name a folder for the state.\n") == (file[0], file[2])
 
 
 def killed_at_the_end() -> None:
-    """Kill the process when it saves the model for the second time, at its end."""
-    settle = journal.Journal.settle
-
-    def only_first(self, *given) -> None:
-        if self._size:
-            os.kill(os.getpid(), signal.SIGKILL)
-        settle(self, *given)
-
-    journal.Journal.settle = only_first
+    """Kill the process when it writes a snapshot, at its end."""
+    watch_state.Book.settle = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -459,7 +465,7 @@ def killed_at_the_end() -> None:
     ],
 )
 def test_what_was_told_is_kept_whatever_the_options_of_the_restart(before, after, code) -> None:
-    """Rows in the journal are read as they were when they came."""
+    """Rows in the log were read as they were when they came."""
     rows = "0.1,0.2,0,1,1\n" + ("oops,oops,0,1,1\n" if "--skip-malformed" in before else "")
     Path("in.csv").write_text(f"score,p,label,t,w\n{rows}0.5,0.7,1,3,2\n")
     Path("rest.csv").write_text("score,label,t\n0.9,1,9\n")
@@ -471,92 +477,48 @@ def test_what_was_told_is_kept_whatever_the_options_of_the_restart(before, after
     watched("rest.csv", "--state", "whole.limen")
 
     assert code == found
-    assert 3 == len(limen.load("kept.limen"))
-    assert Path("whole.limen").read_bytes() == Path("kept.limen").read_bytes()
+    assert 3 == len(limen.load(MODEL))
+    assert Path("whole.limen/model.limen").read_bytes() == Path(MODEL).read_bytes()
 
 
 # ---- damage ---------------------------------------------------------------------------------
 
 
-def killed_with_a_journal() -> tuple[bytes, list[int]]:
-    """Kill a watcher that wrote pieces to its journal; give it, and where its pieces begin."""
+def test_a_log_that_was_changed_ends_watch_and_stays_as_it_is() -> None:
+    """Every fifth byte of the events is changed in turn."""
     Path("in.csv").write_text("score,label\n0.1,0\n0.9,1\n0.4,0\n0.6,1\n0.2,0\n")
-
     forked("in.csv", "--state", "kept.limen", chunk=14, before=killed_at_the_end)
-    content = Path("kept.limen.journal").read_bytes()
-    with open("kept.limen.journal", "rb") as file:
-        ends = [end for _, _, end in journal._pieces(file, "")]
-
-    assert content[ends[-1] :] == b""
-    assert len(ends) == 4  # how it begins, the header, and twice rows
-    return content, [0, *ends[:-1]]
-
-
-def resumed() -> tuple[int, str]:
-    """Go on with the state, in this process."""
-    kept = journal.Journal("kept.limen")
-    try:
-        return len(list(kept.resume())), ""
-    except journal.Damaged as damaged:
-        return -1, str(damaged)
-    finally:
-        kept.close()
-
-
-def test_damage_before_the_last_piece_of_a_journal_is_told_with_its_place() -> None:
-    """Every byte is changed in turn: in the last piece it is a tear, before it an error."""
-    content, begins = killed_with_a_journal()
-    for at in range(len(content)):
+    with store.Reader(Path("kept.limen")) as log:
+        events = next(log.groups(1)).events
+    os.remove("kept.limen/log.db-wal") if Path("kept.limen/log.db-wal").stat().st_size == 0 else ()
+    db = sqlite3.connect("kept.limen/log.db")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    content = Path("kept.limen/log.db").read_bytes()
+    begin = content.index(events)
+    for at in range(begin, begin + len(events), 5):
         damaged = bytearray(content)
         damaged[at] ^= 1 << at % 8
-        Path("kept.limen.journal").write_bytes(damaged)
-        pieces, told = resumed()
-        begin = max(begin for begin in begins if begin <= at)
-        if begin == begins[-1]:
-            assert (len(begins) - 2, "") == (pieces, told)
-        else:
-            assert f"kept.limen.journal: the piece at byte {begin:,} is damaged" in told
-            assert bytes(damaged) == Path("kept.limen.journal").read_bytes()
+        Path("kept.limen/log.db").write_bytes(damaged)
+        code, lines, told = watched("in.csv", "--state", "kept.limen", "--from-start")
+
+        assert (3, []) == (code, lines)
+        assert "limen: kept.limen: " in told
+        assert bytes(damaged) == Path("kept.limen/log.db").read_bytes()
+    Path("kept.limen/log.db").write_bytes(content)
+    assert 5 == watched("in.csv", "--state", "kept.limen", "--from-start")[1][-1]["samples"]
 
 
-@pytest.mark.parametrize("tail", ["cut", "zeros", "stale"])
-def test_a_tear_at_the_end_of_a_journal_is_dropped(tail: str) -> None:
-    """At any byte, with nothing, zeros or old bytes where the rest of the piece should be."""
-    content, begins = killed_with_a_journal()
-    stale = journal._framed(b"R", b"0.5,1", seed=1) * 9  # of another journal, once in this place
-    for at in range(begins[-1], len(content)):
-        left = len(content) - at
-        rest = {"cut": b"", "zeros": bytes(left), "stale": stale[:left]}[tail]
-        Path("kept.limen.journal").write_bytes(content[:at] + rest)
-
-        assert (len(begins) - 2, "") == resumed()
-        assert content[: begins[-1]] == Path("kept.limen.journal").read_bytes()
-
-
-def test_a_damaged_journal_ends_watch_and_stays_as_it_is() -> None:
-    content, begins = killed_with_a_journal()
-    damaged = bytearray(content)
-    damaged[begins[2] + 20] ^= 1
-    Path("kept.limen.journal").write_bytes(damaged)
-    model = Path("kept.limen").read_bytes()
-    code, lines, told = watched("in.csv", "--state", "kept.limen", "--from-start")
+def test_a_log_that_lost_its_end_is_refused() -> None:
+    Path("in.csv").write_text("score,label\n0.1,0\n0.9,1\n")
+    watched("in.csv", "--state", "kept.limen")
+    before = Path("kept.limen/log.db").read_bytes()
+    watched("in.csv", "--state", "kept.limen")
+    Path("kept.limen/log.db").write_bytes(before)
+    code, lines, told = watched("in.csv", "--state", "kept.limen")
 
     assert (3, []) == (code, lines)
-    assert f"byte {begins[2]:,} is damaged. Nothing was changed." in told
-    assert (model, bytes(damaged)) == (
-        Path("kept.limen").read_bytes(),
-        Path("kept.limen.journal").read_bytes(),
-    )
-
-
-def test_what_is_dropped_at_the_end_of_a_journal_is_told() -> None:
-    content, begins = killed_with_a_journal()
-    Path("kept.limen.journal").write_bytes(content[:-1])
-    left = len(content) - 1 - begins[-1]
-    code, _, told = watched("in.csv", "--state", "kept.limen", "--from-start")
-
-    assert 0 == code
-    assert f"{left} bytes at the end of kept.limen.journal were cut off" in told
+    assert "acknowledged events are missing" in told
 
 
 def test_other_costs_than_those_of_the_state_are_refused() -> None:
@@ -565,28 +527,20 @@ def test_other_costs_than_those_of_the_state_are_refused() -> None:
     code, lines, told = watched("in.csv", "--state", "kept.limen", "--false-negative", "6")
 
     assert (2, []) == (code, lines)
-    assert "made with --false-negative 5, not with --false-negative 6" in told
+    assert "kept.limen was made with false_negative 5, not 6" in told
 
 
-@pytest.mark.parametrize("missing", ["kept.limen", "kept.limen.journal"])
-def test_half_a_state_is_refused(missing: str) -> None:
-    Path("in.csv").write_text(phishing_csv())
-    watched("in.csv", "--state", "kept.limen")
-    Path(missing).unlink()
-    code, lines, told = watched("in.csv", "--state", "kept.limen")
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"limen")])
+def test_without_a_snapshot_the_log_is_folded_from_its_beginning(damage) -> None:
+    rows = phishing_csv().splitlines(keepends=True)
+    Path("in.csv").write_text("".join(rows))
+    watched("in.csv", "--state", "kept.limen", *COSTS)
+    _, kept, _ = watched("in.csv", "--state", "kept.limen", *COSTS, "--from-start")
+    for path in Path("kept.limen/snapshots").iterdir():
+        damage(path)
+    code, lines, _ = watched("in.csv", "--state", "kept.limen", *COSTS, "--from-start")
 
-    assert (1, []) == (code, lines)
-    assert missing in told
-
-
-def test_a_journal_of_another_model_is_refused() -> None:
-    Path("in.csv").write_text(phishing_csv())
-    watched("in.csv", "--state", "kept.limen")
-    limen.OnlineThreshold().save("kept.limen")
-    code, lines, told = watched("in.csv", "--state", "kept.limen")
-
-    assert (3, []) == (code, lines)
-    assert "does not continue" in told
+    assert (0, kept) == (code, lines)
 
 
 # ---- malformed rows -------------------------------------------------------------------------
@@ -610,7 +564,7 @@ def test_a_bad_row_ends_it_and_what_came_before_is_kept(case: str) -> None:
 
     assert (3, 1) == (code, lines[-1]["rows"])
     assert f"limen: standard input, {problem}" in told
-    assert 1 == len(limen.load("kept.limen"))
+    assert 1 == len(limen.load(MODEL))
     Path("rest.csv").write_text("score,label\n0.9,1\n")
     assert (0, 2) == (watched("rest.csv", "--state", "kept.limen")[1][-1]["rows"] - 2, 2)
 
@@ -630,9 +584,8 @@ def test_a_bad_row_may_be_skipped(case: str) -> None:
     ("content", "arguments", "code", "problem"),
     [
         ("p,label\n", (), 3, "no column 'score'"),
-        ("score,label\n", ("--last-period", "3"), 2, "--last-period 3 needs --time-column"),
-        ("score,label\n", ("--maturity", "3"), 2, "--maturity needs --id-column"),
-        ("score,label\n", ("--last-n", "3", "--half-life", "3"), 2, "two windows"),
+        ("score,label\n", ("--last-period", "3"), 2, "memory.length 3 needs --time-column"),
+        ("score,label\n", ("--maturity", "3"), 2, "need by_id"),
         ("score,label\n", ("--every", "0"), 2, "at least 1"),
         ("score,label,t\n1,1,soon\n", ("--time-column", "t"), 3, "row 1, column t: 'soon'"),
         ("score,label,id\n1,1,\n", ("--id-column", "id"), 3, "row 1, column id: the id is missing"),
@@ -664,7 +617,7 @@ def test_a_row_that_is_refused_late_does_not_count(skip) -> None:
     assert 2 == code
     assert "row 1, column t: the time '2026-01-01T00:00' is a date. Write --each-period" in told
     assert [] == lines
-    assert 0 == len(limen.load("kept.limen"))
+    assert 0 == len(limen.load(MODEL))
     _, lines, _ = watched("in.csv", *state, "--each-period", "1h")
     assert [(0, 0), (2, 2)] == [(line["rows"], line["samples"]) for line in lines]
 
@@ -689,16 +642,16 @@ def test_a_score_whose_label_cannot_count_is_not_kept() -> None:
 
     assert "row 2: " in told
     assert (3, 2) == (lines[-1]["rows"], lines[-1]["samples"])
-    assert "b" not in limen.load("kept.limen")
+    assert "b" not in limen.load(MODEL)
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--last-period", "30"), "Write --last-period with a unit, such as 30d, 30h or 30s"),
-        (("--half-life", "1.5"), "Write --half-life with a unit, such as 1.5d, 1.5h or 1.5s"),
-        (("--id-column", "score", "--maturity", "3"), "Write --maturity with a unit, such as 3d"),
-        (("--last-period", "3d", "--each-period", "3"), "--last-period 3d --each-period 3: write"),
+        (("--last-period", "30"), "Write memory.length with a unit, such as 30d, 30h or 30s"),
+        (("--half-life", "1.5"), "Write memory.length with a unit, such as 1.5d, 1.5h or 1.5s"),
+        (("--id-column", "score", "--maturity", "3"), "Write maturity with a unit, such as 3d"),
+        (("--last-period", "3d", "--each-period", "3"), "memory.length 3d --each-period 3: write"),
     ],
 )
 def test_a_period_without_a_unit_is_told_where_times_are_dates(arguments, told) -> None:
@@ -714,7 +667,7 @@ def test_a_period_with_a_unit_is_told_where_times_are_numbers() -> None:
     code, lines, told = watched("in.csv", *TIMED, "--last-period", "90d")
 
     assert (2, []) == (code, lines)
-    assert "'7' is a number. Write --last-period as a number too, not 90d." in told
+    assert "'7' is a number. Write memory.length as a number too, not 90d." in told
 
 
 @pytest.mark.parametrize("option", ["--half-life", "--last-period", "--each-period"])
@@ -723,7 +676,8 @@ def test_a_period_of_the_clock_needs_times(option: str) -> None:
     code, lines, told = watched("in.csv", option, "3d")
 
     assert (2, []) == (code, lines)
-    assert f"limen: {option} 3d needs --time-column." in told
+    name = option if option == "--each-period" else "memory.length"
+    assert f"limen: {name} 3d needs --time-column." in told
 
 
 def test_a_window_that_no_label_can_enter_is_refused_with_the_names_of_the_options() -> None:
@@ -732,7 +686,7 @@ def test_a_window_that_no_label_can_enter_is_refused_with_the_names_of_the_optio
     code, lines, told = watched("in.ndjson", *given)
 
     assert (2, []) == (code, lines)
-    assert "limen: --last-period 20 --maturity 30: " in told
+    assert "maturity=30 must be less than period=20 of the window" in told
 
 
 @pytest.mark.parametrize("unit", ["1e-200", "3e30"])
@@ -741,7 +695,7 @@ def test_a_unit_that_cannot_be_is_a_usage_failure(unit: str) -> None:
     code, lines, told = watched("in.csv", "--unit", unit)
 
     assert (2, []) == (code, lines)
-    assert "limen: unit must be a fraction of whole numbers below 2**62" in told
+    assert ".json: unit must be a fraction of whole numbers below 2**62" in told
 
 
 def test_other_periods_than_those_of_the_state_are_told_as_they_are_typed() -> None:
@@ -749,7 +703,7 @@ def test_other_periods_than_those_of_the_state_are_told_as_they_are_typed() -> N
     watched("in.csv", *TIMED, "--last-period", "90d", "--state", "kept.limen")
     _, _, told = watched("in.csv", *TIMED, "--last-period", "36h", "--state", "kept.limen")
 
-    assert "made with --last-period 90d, not with --last-period 36h" in told
+    assert 'kept.limen was made with memory.length "90d", not "36h"' in told
 
 
 def test_a_stream_is_not_offered_parquet(monkeypatch) -> None:
@@ -768,7 +722,7 @@ def test_rows_before_a_byte_that_is_no_text_count() -> None:
     code, lines, told = watched("in.csv", "--state", "kept.limen")
     skipping = watched("in.csv", "--skip-malformed")
 
-    assert (3, 1, 1) == (code, lines[-1]["rows"], len(limen.load("kept.limen")))
+    assert (3, 1, 1) == (code, lines[-1]["rows"], len(limen.load(MODEL)))
     assert "row 2: byte 7 is 0xff, which is not UTF-8" in told
     assert (0, 3, 2) == (skipping[0], skipping[1][-1]["rows"], skipping[1][-1]["samples"])
 
@@ -798,7 +752,7 @@ def test_labels_that_come_too_late_are_counted_and_warned_of(arguments, counted,
     assert 10 == lines[-1][counted[-1]]
     assert [] == [line for line in lines for name in counted if name not in line]
     assert f"limen: no sample counts: {told}" in err
-    assert f"({' '.join(arguments)})" in err
+    assert f"({'time_to_live' if arguments[0] == '--time-to-live' else 'memory.length'})" in err
     assert 1 == err.count("\n")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watching import watched
+from watching import settled, watched
 
 import limen
 from limen.demo import load_phishing
@@ -254,8 +255,7 @@ def test_alerts_go_on_after_a_restart_and_are_not_told_twice() -> None:
     rows = list(map(json.dumps, late_labels(500)))
     _, whole, _ = watched(rows, *JUDGED[:-2])
     for cut in (3, 333, 700):
-        for left in Path().glob("kept.limen*"):
-            left.unlink()
+        shutil.rmtree("kept.limen", ignore_errors=True)
         _, first, _ = watched(rows[:cut], *JUDGED)
         _, second, _ = watched(rows[cut:], *JUDGED)
         assert whole[-1] == second[-1]
@@ -269,7 +269,7 @@ def test_alerts_go_on_after_a_restart_and_are_not_told_twice() -> None:
 def test_a_kill_loses_no_sample_of_a_floor() -> None:
     rows = list(map(json.dumps, late_labels(500)))
     _, whole, _ = watched(rows, *JUDGED[:-2])
-    command = [sys.executable, "-m", "limen", "watch", "-q", *JUDGED]
+    command = [sys.executable, "-m", "limen", "watch", "-q", *settled(*JUDGED)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes, text=True, bufsize=1) as process:
         process.stdin.write("".join(f"{row}\n" for row in rows[:450]))

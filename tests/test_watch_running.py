@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watching import watched
+from watching import MODEL, settled, watched
 
 import limen
 from limen.cli import main
@@ -154,7 +154,7 @@ def test_lower_scores_may_mean_positive(capsys: Any, slow: tuple[str, ...]) -> N
     found = fitted(capsys, rows, "--false-negative", "5", "--lower-is-positive")
     names = ("threshold", "lower", "upper", "loss", "direction")
     assert {name: found[name] for name in names} == {name: down[-1][name] for name in names}
-    kept = limen.load("kept.limen")
+    kept = limen.load(MODEL)
     assert ("<=", down[-1]["threshold"]) == (kept.direction, kept.threshold)
 
 
@@ -233,7 +233,7 @@ def test_with_a_capacity_each_line_says_how_much_the_threshold_may_be_missed() -
             loss = sum(a != bool(y) for a, y in zip(answers, LABELS, strict=False))
             assert exact.loss <= loss <= exact.loss + line["loss_bound"]
     assert any(line["loss_bound"] > 0 for line in lines)
-    assert limen.load("kept.limen").capacity == 16
+    assert limen.load(MODEL).capacity == 16
 
 
 def test_a_bound_fades_with_the_samples() -> None:
@@ -365,13 +365,13 @@ def test_groups_go_on_after_a_restart_and_are_all_told_again(capsys: Any) -> Non
     assert known == {group: as_number(told) for group, told in begun.items()}
     assert groups_told(whole) == groups_told(first + second)
     capsys.readouterr()
-    assert 0 == main(["show", "kept.limen", "-q"])
+    assert 0 == main(["show", MODEL, "-q"])
     shown = json.loads(capsys.readouterr().out)
     assert {g["group"]: as_number(g["threshold"]) for g in shown["groups"] if g["own"]} == {
         group: told for group, told in groups_told(whole).items() if group and told is not None
     }
     code, _, err = watched([], *given[:-2], "--at-least", "4", "--state", "kept.limen")
-    assert (2, True) == (code, "--at-least 3, not with --at-least 4" in err)
+    assert (2, True) == (code, "segments.at_least 3, not 4" in err)
 
 
 def test_each_group_has_its_own_interval() -> None:
@@ -396,13 +396,13 @@ def test_each_group_has_its_own_interval() -> None:
     [
         (("--metric", "f1"), "--every 1000"),
         (("--metric", "f1", "--every", "9", "--current", "1"), "works only with costs"),
-        (("--capacity", "8", "--last-n", "5"), "--half-life"),
+        (("--capacity", "8", "--last-n", "5"), "memory all or fading"),
         (("--capacity", "8", "--recommended"), "needs all samples"),
         (("--recommended", "--true-positive", "-2", "--false-negative", "3"), "--false-negative 5"),
         (("--current", "1", "--false-negative-column", "amount"), "costs in columns"),
         (("--alert", "interval"), "needs --current"),
         (("--alert", "late=3"), "needs --id-column"),
-        (("--alert", "late=3d", "--id-column", "id"), "--alert late=3d needs --time-column"),
+        (("--alert", "late=3d", "--id-column", "id"), "alert late 3d needs --time-column"),
         (("--alert", "sleepy"), "one of interval, change, regret=R"),
         (("--alert", "regret"), "not written so"),
         (("--alert", "min-recall=2"), "not a share"),
@@ -418,7 +418,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(arguments: Any, problem:
 def seen_on_a_terminal(*arguments: str, stdin: Any) -> str:
     """What is seen first on a terminal for messages; then a signal ends the command."""
     outer, inner = pty.openpty()
-    command = [sys.executable, "-m", "limen", "watch", *arguments]
+    command = [sys.executable, "-m", "limen", "watch", *settled(*arguments)]
     streams = {"stdin": stdin or inner, "stdout": subprocess.DEVNULL, "stderr": inner}
     with subprocess.Popen(command, **streams) as process:
         os.close(inner)
@@ -436,7 +436,8 @@ def test_on_a_terminal_it_says_that_it_waits_for_rows(stdin: Any) -> None:
 
 
 def test_a_stream_that_is_slow_is_answered_row_by_row_until_a_signal() -> None:
-    command = [sys.executable, "-m", "limen", "watch", "--at-least", "2", "--state", "kept.limen"]
+    command = [sys.executable, "-m", "limen", "watch"]
+    command += settled("--at-least", "2", "--state", "kept.limen")
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, **pipes, text=True, bufsize=1) as process:
         for row in ("score,label", "0.1,0", "0.9,1"):
@@ -451,4 +452,4 @@ def test_a_stream_that_is_slow_is_answered_row_by_row_until_a_signal() -> None:
         assert 130 == process.wait(timeout=60)
         assert time.monotonic() - began < 30
         assert "" == process.stderr.read()
-    assert 3 == len(limen.load("kept.limen"))
+    assert 3 == len(limen.load(MODEL))

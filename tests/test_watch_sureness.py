@@ -63,7 +63,7 @@ def test_a_ledger_makes_the_case_for_a_change_also_after_a_restart() -> None:
 def test_options_that_do_not_fit_are_refused() -> None:
     code, _, err = watched(["score,label"], "--current", "0.5", "--id-column", "id")
     assert code == 2
-    assert "needs --age" in err
+    assert "needs watch.age" in err
     code, _, err = watched(["score,label"], "--current", "0.5", "--age", "3")
     assert code == 2
-    assert "--age needs --id-column" in err
+    assert "watch.age needs --id-column" in err

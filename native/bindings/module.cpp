@@ -20,6 +20,7 @@ void bind_columns(nb::module_& module);
 void bind_judge(nb::module_& module);
 void bind_memories(nb::module_& module);
 void bind_recommended(nb::module_& module);
+void bind_stream_rows(nb::module_& module);
 void bind_text_rows(nb::module_& module);
 
 }  // namespace limen::bindings
@@ -41,5 +42,6 @@ NB_MODULE(_core, module) {
     bind_judge(module);
     bind_memories(module);
     bind_recommended(module);
+    bind_stream_rows(module);
     bind_text_rows(module);
 }

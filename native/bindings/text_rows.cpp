@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -37,23 +38,6 @@ std::optional<std::string> class_of(std::optional<nb::str> positive) {
     return std::string(bytes == "\xff" ? "\xfe" : bytes);
 }
 
-// The numbers of a list of texts, None for an empty one; None for all where one is no number, or
-// nan.
-Any numbers_of(nb::list texts) {
-    nb::list found;
-    for (nb::handle text : texts) {
-        const std::string_view bytes = bytes_of(text);
-        const auto number = number_of(bytes);
-        if (bytes.empty())
-            found.append(nb::none());
-        else if (number && !std::isnan(*number))
-            found.append(*number);
-        else
-            return nb::none();
-    }
-    return found;
-}
-
 template <class T>
 NewArray<T> given_away(Grown<T>& column) {
     const std::size_t size = column.size();
@@ -64,16 +48,18 @@ NewArray<T> given_away(Grown<T>& column) {
 
 // Of CSV by the places of the columns, of NDJSON by their keys.
 void make_rows(TextRows* self, nb::list keys, std::vector<std::size_t> places, char delimiter,
-               std::size_t width, bool labelled, bool weighted, bool grouped, std::size_t costs,
-               std::optional<nb::str> positive, double finest, bool comma) {
-    RowParts parts{labelled, weighted, grouped, costs, class_of(positive), finest, comma};
+               std::size_t width, bool labelled, bool weighted, bool grouped, bool sparse,
+               bool timed, std::size_t costs, std::optional<nb::str> positive, double finest,
+               bool comma, std::optional<bool> dated) {
+    RowParts parts{labelled, weighted,           grouped, sparse, timed,
+                   costs,    class_of(positive), finest,  comma,  dated};
     if (keys.size() == 0) {
         new (self) TextRows(std::move(parts), CsvFields(delimiter, width, std::move(places)));
         return;
     }
     std::vector<std::string> names;
     for (nb::handle key : keys) names.emplace_back(bytes_of(key));
-    new (self) TextRows(std::move(parts), JsonFields(std::move(names)));
+    new (self) TextRows(std::move(parts), JsonFields(std::move(names), sparse));
 }
 
 // Bytes and lines that were read, beginning at some byte of a block.
@@ -87,19 +73,37 @@ nb::tuple read_block(TextRows& rows, nb::bytes block, std::size_t start) {
     return nb::make_tuple(done.bytes, done.lines);
 }
 
-void add_row(TextRows& rows, double score, int label, double weight, nb::bytes group,
-             std::vector<double> costs) {
-    rows.add({score, weight, label, {group.c_str(), group.size()}, std::move(costs)});
+void add_row(TextRows& rows, double score, int label, double weight, nb::bytes group, nb::bytes id,
+             std::pair<std::int64_t, std::uint8_t> time, std::vector<double> costs) {
+    rows.add({score,
+              weight,
+              label,
+              {group.c_str(), group.size()},
+              {id.c_str(), id.size()},
+              {time.first, static_cast<WrittenTime::Kind>(time.second)},
+              std::move(costs)});
 }
 
-// Scores, labels, weights, codes of groups and costs of the rows since the last call.
+// Half characters, which JSON has escapes for, stay what they are.
+nb::object text_of(const std::string& bytes) {
+    return nb::steal(
+        PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogatepass"));
+}
+
+// Scores, labels, weights, codes of groups, ids, times and their kinds, and costs of the rows since
+// the last call.
 nb::tuple take_columns(TextRows& rows) {
     const RowParts& parts = rows.parts();
     nb::list costs;
     for (auto& each : rows.costs) costs.append(given_away(each));
+    nb::list ids;
+    for (const std::string& each : std::exchange(rows.ids, {})) ids.append(text_of(each));
     return nb::make_tuple(given_away(rows.scores), given_away(rows.labels),
                           parts.weighted ? nb::cast(given_away(rows.weights)) : nb::none(),
-                          parts.grouped ? nb::cast(given_away(rows.codes)) : nb::none(), costs);
+                          parts.grouped ? nb::cast(given_away(rows.codes)) : nb::none(),
+                          parts.sparse ? nb::object(ids) : nb::none(),
+                          parts.timed ? nb::cast(given_away(rows.times)) : nb::none(),
+                          parts.timed ? nb::cast(given_away(rows.kinds)) : nb::none(), costs);
 }
 
 }  // namespace
@@ -113,7 +117,6 @@ void bind_text_rows(nb::module_& module) {
     module.attr("digit_zeros") = digits;
     module.attr("blanks") = blanks;
     module.def("number_of", [](nb::str text) { return number_of(bytes_of(text)); });
-    module.def("numbers_of", &numbers_of);
     nb::class_<LabelRule>(module, "LabelRule")
         .def(
             "__init__",

@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <bit>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -136,9 +138,11 @@ private:
 // The values of some keys of a JSON object. What is not asked for must be JSON as well.
 class JsonFields {
 public:
-    explicit JsonFields(std::vector<std::string> keys) : keys_(std::move(keys)) {}
+    // Where rows are sparse, a key may be missing.
+    JsonFields(std::vector<std::string> keys, bool sparse)
+        : keys_(std::move(keys)), sparse_(sparse) {}
 
-    // Whether the line is an object in which every key is there.
+    // Whether the line is an object in which every key is there; null is as good as missing.
     bool split(std::string_view line, std::vector<Field>& found) {
         at_ = line.data(), end_ = at_ + line.size();
         std::fill(found.begin(), found.end(), Field{});
@@ -155,9 +159,9 @@ public:
         } while (take(','));
         if (!take('}')) return false;
         skip_blanks();
-        return at_ == end_ && std::all_of(found.begin(), found.end(), [](const Field& each) {
-                   return each.kind != Field::missing;
-               });
+        return at_ == end_ && (sparse_ || std::all_of(found.begin(), found.end(), [](auto& each) {
+                                   return each.kind != Field::missing;
+                               }));
     }
 
 private:
@@ -195,7 +199,7 @@ private:
             found = {{begin, static_cast<std::size_t>(at_ - begin)}, Field::word};
         } else if (*at_ == 'n') {
             valid = take("null");
-            found.kind = Field::other;
+            found = {};
         } else {
             valid = number();
             found = {{begin, static_cast<std::size_t>(at_ - begin)}, Field::number};
@@ -257,27 +261,109 @@ private:
     }
 
     std::vector<std::string> keys_;
+    bool sparse_;
     const char *at_ = nullptr, *end_ = nullptr;
 };
 
 // ---- rows -----------------------------------------------------------------------------------
 
-// What the fields of a row are, in this order: the score, then what of these is asked for, then
-// the costs of outcomes.
-struct RowParts {
-    bool labelled = true, weighted = false, grouped = false;
-    std::size_t costs = 0;
-    std::optional<std::string> positive{};
-    double finest = 0;   // a smaller weight would round to 0 units
-    bool comma = false;  // numbers have a decimal comma
+// A time as it is written: a number, or a date and time in microseconds since 1970.
+struct WrittenTime {
+    enum Kind : std::uint8_t { missing, whole, real, local, zoned };
 
-    std::size_t count() const { return 1 + labelled + weighted + grouped + costs; }
+    std::int64_t word = 0;  // the bits of a double where it is real
+    Kind kind = missing;
 };
 
+// The digits at the front of a text, as many as are asked for, or -1.
+inline int take_digits(std::string_view& text, std::size_t count) {
+    int found = 0;
+    if (text.size() < count) return -1;
+    for (const char each : text.substr(0, count)) {
+        if (!is_digit(each)) return -1;
+        found = 10 * found + (each - '0');
+    }
+    text.remove_prefix(count);
+    return found;
+}
+
+inline bool take_character(std::string_view& text, char wanted) {
+    if (text.empty() || text.front() != wanted) return false;
+    text.remove_prefix(1);
+    return true;
+}
+
+// A time such as 2026-11-15T12:00:00.5+01:00; nothing where it is written in another way.
+inline std::optional<WrittenTime> date_of(std::string_view text) {
+    using namespace std::chrono;
+    const int years = take_digits(text, 4);
+    if (!take_character(text, '-')) return std::nullopt;
+    const int months = take_digits(text, 2);
+    if (!take_character(text, '-')) return std::nullopt;
+    const int days = take_digits(text, 2);
+    if (years < 1 || months < 1 || days < 1) return std::nullopt;
+    const year_month_day date = year(years) / months / days;
+    if (!date.ok() || !(take_character(text, 'T') || take_character(text, ' ')))
+        return std::nullopt;
+    const int hours_ = take_digits(text, 2);
+    if (!take_character(text, ':')) return std::nullopt;
+    const int minutes_ = take_digits(text, 2);
+    int seconds_ = 0, micros = 0;
+    if (take_character(text, ':')) {
+        seconds_ = take_digits(text, 2);
+        if (take_character(text, '.')) {
+            int places = 0;
+            for (; places < 6 && !text.empty() && is_digit(text.front()); ++places)
+                micros = 10 * micros + take_digits(text, 1);
+            if (places == 0) return std::nullopt;
+            for (; places < 6; ++places) micros *= 10;
+        }
+    }
+    if (hours_ < 0 || hours_ > 23 || minutes_ < 0 || minutes_ > 59 || seconds_ < 0 || seconds_ > 59)
+        return std::nullopt;
+    WrittenTime found{0, WrittenTime::local};
+    std::int64_t minute = hours_ * 60 + minutes_;
+    if (!text.empty()) {
+        found.kind = WrittenTime::zoned;
+        if (!take_character(text, 'Z')) {
+            const bool east = take_character(text, '+');
+            if (!east && !take_character(text, '-')) return std::nullopt;
+            const int ahead = take_digits(text, 2);
+            if (!take_character(text, ':')) return std::nullopt;
+            const int more = take_digits(text, 2);
+            if (ahead < 0 || ahead > 23 || more < 0 || more > 59) return std::nullopt;
+            minute -= (east ? 1 : -1) * (ahead * 60 + more);
+        }
+        if (!text.empty()) return std::nullopt;
+    }
+    const std::int64_t day = sys_days(date).time_since_epoch().count();
+    found.word = ((day * 1440 + minute) * 60 + seconds_) * 1'000'000 + micros;
+    return found;
+}
+
+// What the fields of a row are, in this order: the score, then what of these is asked for, then
+// the costs of outcomes. Where rows are sparse, score and label may come in rows of their own,
+// joined by an id, and anything else but the id may be missing as well.
+struct RowParts {
+    bool labelled = true, weighted = false, grouped = false, sparse = false, timed = false;
+    std::size_t costs = 0;
+    std::optional<std::string> positive{};
+    double finest = 0;            // a smaller weight would round to 0 units
+    bool comma = false;           // numbers have a decimal comma
+    std::optional<bool> dated{};  // whether times are dates; nothing: or numbers, as they come
+
+    std::size_t count() const { return 1 + labelled + weighted + grouped + sparse + timed + costs; }
+};
+
+constexpr std::uint8_t no_label = 255;
+constexpr std::uint32_t no_group = 0xFFFFFFFF;
+
+// A score or a weight that is missing is nan.
 struct RowValues {
     double score = 0, weight = 0;
     int label = 0;
-    std::string_view group{};
+    std::string_view group{}, id{};
+    WrittenTime time{};
     std::vector<double> costs{};
 };
 
@@ -326,7 +412,12 @@ public:
         scores.push(row.score);
         labels.push(static_cast<std::uint8_t>(row.label));
         if (parts_.weighted) weights.push(row.weight);
-        if (parts_.grouped) codes.push(code_of(row.group));
+        if (parts_.grouped) codes.push(row.group.empty() ? no_group : code_of(row.group));
+        if (parts_.sparse) ids.emplace_back(row.id);
+        if (parts_.timed) {
+            times.push(row.time.word);
+            kinds.push(row.time.kind);
+        }
         for (std::size_t each = 0; each < parts_.costs; ++each) costs[each].push(row.costs[each]);
     }
 
@@ -334,8 +425,10 @@ public:
     const std::deque<std::string>& names() const { return names_; }
 
     Grown<double> scores, weights;
-    Grown<std::uint8_t> labels;
+    Grown<std::uint8_t> labels, kinds;
     Grown<std::uint32_t> codes;
+    Grown<std::int64_t> times;
+    std::vector<std::string> ids;
     std::vector<Grown<double>> costs;
 
 private:
@@ -348,26 +441,81 @@ private:
     // The values of the row at hand; false where one is not as it must be.
     bool values() {
         const Field* field = fields_.data();
-        if (!number(*field++, row_.score) || std::isnan(row_.score)) return false;
+        const bool scored = !lacks(*field), labelled = parts_.labelled && !lacks(field[1]);
+        if (parts_.sparse && !scored && !labelled) return false;
+        row_.score = std::numeric_limits<double>::quiet_NaN();
+        if (scored && (!number(*field, row_.score) || std::isnan(row_.score))) return false;
+        ++field;
         if (parts_.labelled) {
-            row_.label = field->kind == Field::other ? -1 : rule_(field->value);
+            row_.label = !labelled                     ? no_label
+                         : field->kind == Field::other ? -1
+                                                       : rule_(field->value);
             if (row_.label < 0) return false;
             ++field;
         }
-        if (parts_.weighted) {
-            if (!number(*field++, row_.weight) || !std::isfinite(row_.weight)) return false;
-            if (row_.weight != 0 && !(row_.weight >= parts_.finest)) return false;
-        }
+        if (parts_.weighted && !weight(*field++)) return false;
         if (parts_.grouped) {
-            // A number with a point may be written in several ways, of which Python has its own.
-            if (field->kind == Field::other ||
-                (field->kind == Field::number && !is_whole(field->value)))
-                return false;
-            row_.group = field++->value;
-            if (row_.group.empty()) return false;
+            row_.group = {};
+            if (scored && !name(*field, row_.group)) return false;
+            ++field;
         }
-        for (double& cost : row_.costs)
-            if (!number(*field++, cost) || !std::isfinite(cost)) return false;
+        if (parts_.sparse && !name(*field++, row_.id)) return false;
+        if (parts_.timed && !time(*field++)) return false;
+        for (double& cost : row_.costs) {
+            if (labelled || !parts_.sparse)
+                if (!number(*field, cost) || !std::isfinite(cost)) return false;
+            ++field;
+        }
+        return true;
+    }
+
+    // Whether a value is missing from a row of which it may be.
+    bool lacks(const Field& field) const {
+        return parts_.sparse &&
+               (field.kind == Field::missing || (field.kind == Field::text && field.value.empty()));
+    }
+
+    bool weight(const Field& field) {
+        row_.weight = std::numeric_limits<double>::quiet_NaN();
+        if (lacks(field)) return true;
+        if (!number(field, row_.weight) || !std::isfinite(row_.weight)) return false;
+        return row_.weight == 0 || row_.weight >= parts_.finest;
+    }
+
+    // A number with a point may be written in several ways, of which Python has its own.
+    static bool name(const Field& field, std::string_view& found) {
+        found = field.value;
+        if (field.kind == Field::missing || field.kind == Field::other) return false;
+        return field.kind == Field::number ? is_whole(found) : !found.empty();
+    }
+
+    bool time(const Field& field) {
+        row_.time = {};
+        if (lacks(field)) return true;
+        if (!written_time(field)) return false;
+        return !parts_.dated || *parts_.dated == (row_.time.kind >= WrittenTime::local);
+    }
+
+    bool written_time(const Field& field) {
+        const std::string_view text = field.value;
+        if (field.kind != Field::text && field.kind != Field::number) return false;
+        const bool minus = text.substr(0, 1) == "-";
+        std::string_view digits = text.substr(minus);
+        if (!digits.empty() && digits.size() <= 18 &&
+            std::all_of(digits.begin(), digits.end(), is_digit)) {
+            for (const char each : digits) row_.time.word = 10 * row_.time.word + (each - '0');
+            if (minus) row_.time.word = -row_.time.word;
+            row_.time.kind = WrittenTime::whole;
+            return true;
+        }
+        if (const auto date = date_of(text); date && field.kind == Field::text) {
+            row_.time = *date;
+            return true;
+        }
+        if (text.find_first_of(".eE") == text.npos) return false;
+        const auto found = number_of(text);
+        if (!found || !std::isfinite(*found)) return false;
+        row_.time = {std::bit_cast<std::int64_t>(*found), WrittenTime::real};
         return true;
     }
 

@@ -538,12 +538,15 @@ class Ranked:
     def __getstate__(self) -> tuple: ...
     def __setstate__(self, arg: tuple, /) -> None: ...
 
+def add_rows(
+    arg0: object, arg1: dict, arg2: int, arg3: int, arg4: object | None, arg5: int, /
+) -> tuple: ...
+
 digit_zeros: list = ...
 
 blanks: list = ...
 
 def number_of(arg: str, /) -> float | None: ...
-def numbers_of(arg: list, /) -> Any: ...
 
 class LabelRule:
     def __init__(self, arg: str | None, /) -> None: ...
@@ -559,10 +562,13 @@ class TextRows:
         arg4: bool,
         arg5: bool,
         arg6: bool,
-        arg7: int,
-        arg8: str | None,
-        arg9: float,
-        arg10: bool,
+        arg7: bool,
+        arg8: bool,
+        arg9: int,
+        arg10: str | None,
+        arg11: float,
+        arg12: bool,
+        arg13: bool | None,
         /,
     ) -> None: ...
     def __len__(self) -> int: ...
@@ -570,6 +576,14 @@ class TextRows:
     def names(self) -> list: ...
     def read(self, arg0: bytes, arg1: int, /) -> tuple: ...
     def add(
-        self, arg0: float, arg1: int, arg2: float, arg3: bytes, arg4: Sequence[float], /
+        self,
+        arg0: float,
+        arg1: int,
+        arg2: float,
+        arg3: bytes,
+        arg4: bytes,
+        arg5: tuple[int, int],
+        arg6: Sequence[float],
+        /,
     ) -> None: ...
     def take(self) -> tuple: ...

@@ -39,8 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.command is None:
                 return 0
             options.arguments = given
-            # The function of its name in the module of its name, imported when it is needed.
-            module = import_module(f"limen.cli.{options.command}")
+            try:  # the function of its name in the module of its name, imported when it is needed
+                module = import_module(f"limen.cli.{options.command}")
+            except ModuleNotFoundError as error:
+                raise Failure(
+                    f"{options.command} needs {error.name}. Install it with: "
+                    'pip install "limen[cli]"'
+                ) from None
             code: int = getattr(module, options.command)(options)
             return code
         finally:  # also after --help, which ends the process

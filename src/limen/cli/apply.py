@@ -20,7 +20,7 @@ from limen.cli.output import print_messages, require_writable, written
 from limen.cli.progress import counting
 from limen.cli.rows import Columns, Malformed, as_number, as_text, blanks_of, heading_of, values_of
 from limen.cli.sentences import left_out_lines
-from limen.cli.show import asked_of, mention_journal, rule_of
+from limen.cli.show import asked_of, rule_of
 from limen.columns import as_scores
 from limen.export import Rule
 
@@ -89,7 +89,6 @@ def _rule(options: Namespace) -> Rule:
             )
         return Rule(number + 0.0, direction)  # type: ignore[arg-type]
     rule = rule_of(options.rule, asked)
-    mention_journal(options.rule, quiet=options.quiet)
     if options.lower_is_positive and rule.direction == ">=":
         raise Failure(
             f"in {options.rule} higher scores mean positive. Leave out --lower-is-positive, which "

@@ -47,7 +47,7 @@ from limen.reporting.samples import FileRows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Lines", "is_regular", "name_of", "opened", "read_text", "text_pieces"]
+__all__ = ["Lines", "is_regular", "name_of", "native_rows", "opened", "read_text", "text_pieces"]
 
 _BUFFER = 2**18
 _BLOCK = 2**20  # bytes that are read at once
@@ -191,8 +191,13 @@ def text_pieces(path: str, format: str | None, columns: Columns) -> Iterator[Fil
     yield rows.samples()
 
 
-def _native_rows(heading: dict[str, Any], columns: Columns) -> _core.TextRows:
-    """Make the native reader of plain rows, which also holds the values of all others."""
+def native_rows(
+    heading: dict[str, Any], columns: Columns, dated: bool | None = None
+) -> _core.TextRows:
+    """Make the native reader of plain rows, which also holds the values of all others.
+
+    `dated` says whether times are dates or numbers; None: either, as they come.
+    """
     named = list(columns.named().values())
     keys, places, delimiter, width = named, list[int](), ",", 0
     if heading["format"] == "csv":
@@ -208,10 +213,13 @@ def _native_rows(heading: dict[str, Any], columns: Columns) -> _core.TextRows:
         columns.label is not None,
         columns.weight is not None,
         columns.group is not None,
+        columns.id is not None,
+        columns.time is not None,
         len(columns.costs),
         columns.positive,
         columns.finest,
         columns.comma,
+        dated,
     )
 
 
@@ -225,7 +233,7 @@ class _Rows:
         self.header = [] if heading["format"] == "csv" else [first]  # NDJSON has none
         self.values_of, self.blanks = values_of(heading, columns, lines), blanks_of(heading)
         self.label_of, self.finest = labels_of(columns.positive), columns.finest
-        self.native = _native_rows(heading, columns)
+        self.native = native_rows(heading, columns)
 
     def collect(self) -> Iterator[int]:
         """Read all rows; yield how many are held, often."""
@@ -270,7 +278,8 @@ class _Rows:
             if group == "":
                 lines.refuse("the group is missing. Fill it or drop the row.", column=columns.group)
         costs = [as_cost(next(values), lines, name, what) for what, name in columns.costs]
-        self.native.add(score, label, weight, group.encode(errors="surrogatepass"), costs)
+        name = group.encode(errors="surrogatepass")
+        self.native.add(score, label, weight, name, b"", (0, 0), costs)
 
     def _refuse_label(self, record: list[Any]) -> NoReturn:
         """Refuse a row without a label, or the file, which has other labels than 0 and 1."""
@@ -299,7 +308,7 @@ class _Rows:
 
     def samples(self) -> FileRows:
         """Return those since the last call as arrays. O(n)."""
-        scores, labels, weights, codes, costs = self.native.take()
+        scores, labels, weights, codes, *_, costs = self.native.take()
         names = tuple(name.decode(errors="surrogatepass") for name in self.native.names)
         if codes is not None:
             codes = codes.astype(np.min_scalar_type(len(names)))  # small ones are sorted faster

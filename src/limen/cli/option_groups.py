@@ -58,12 +58,13 @@ def columns(command: Parser, files: bool = True, labels: bool = True) -> None:
             help="the label of the positive class, all others are negative; without it labels are "
             "0 and 1",
         )
-    group.add_argument(
-        "--lower-is-positive",
-        action="store_true",
-        help="lower scores mean label 1, as with an age, a distance or a p-value: answer 1 "
-        "when score <= threshold",
-    )
+    if files:
+        group.add_argument(
+            "--lower-is-positive",
+            action="store_true",
+            help="lower scores mean label 1, as with an age, a distance or a p-value: answer 1 "
+            "when score <= threshold",
+        )
     if files and labels:
         group.add_argument(
             "--prevalence",

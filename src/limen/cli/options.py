@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from limen import __version__
 from limen.cli import option_groups as add
-from limen.cli.option_values import alert, count, period, share, threshold
-from limen.cli.parsing import Alone, Parser, filled
+from limen.cli.option_values import count, period, share, threshold
+from limen.cli.parsing import Alone, Parser
 from limen.cli.parsing import command as new_command
 
 if TYPE_CHECKING:
@@ -197,10 +197,9 @@ def _watch(commands: Any) -> None:
         "Follow a stream of CSV or NDJSON on standard input. One line of JSON is written for each "
         "change of the threshold, and one for each alert. Score and label come in one row, or in "
         "rows of their own, joined by an id.",
-        "tail -F scored.csv | limen watch --last-n 100000 --false-negative 5 --at-least 200\n"
-        "consume events | limen watch --id-column order --time-column at --last-period 90d \\\n"
-        "    --maturity 30d --state fraud.limen --current 0.62 --alert change --alert late=7d \\\n"
-        "    --alert min-precision=0.8",
+        "tail -F scored.csv | limen watch --false-negative 5 --every 1000\n"
+        "consume events | limen watch --id-column order --time-column at --current 0.62 \\\n"
+        "    --definition fraud.toml --state fraud",
     )
     add.columns(command, files=False)
     given: dict[str, Any] = {"metavar": "NAME"}
@@ -209,39 +208,22 @@ def _watch(commands: Any) -> None:
     command.add_argument(
         "--group-column", help="a threshold for each group in this column, too", **given
     )
-    add.costs(command, gains=True)
-    add.aims(command)
-    memory = command.add_argument_group(
-        "memory",
-        filled(
-            "A period is a number where times are numbers, or without times a number of rows; "
-            "where times are dates it has a unit, as 90s, 12h or 30d."
-        ),
-    )
-    memory.add_argument("--last-n", type=count, metavar="N", help="only the last N samples count")
-    lasting: dict[str, Any] = {"type": period, "metavar": "PERIOD"}
-    memory.add_argument("--last-period", help="only samples of the last PERIOD count", **lasting)
-    memory.add_argument(
-        "--half-life", help="a sample counts half after PERIOD, or after so many samples", **lasting
-    )
-    memory.add_argument("--time-to-live", help="how long a score waits for its label", **lasting)
-    memory.add_argument("--maturity", help="how old a label 0 must be to count", **lasting)
-    memory.add_argument("--correctable", help="how long labels may be corrected", **lasting)
-    memory.add_argument(
-        "--capacity",
-        type=count,
-        metavar="N",
-        help="hold at most N scores and runs of scores, from 8 to 65536: each line then has "
-        "an upper bound on the excess loss",
+    add.costs(command, unit=False)
+    point = command.add_argument_group("more settings")
+    point.add_argument(
+        "--definition",
+        metavar="FILE",
+        help="which samples count, gains, metrics, alerts and all else, as for limen serve point "
+        "add: TOML or JSON",
     )
     output = command.add_argument_group("when to write a line, instead of at each change")
     output.add_argument("--every", type=count, metavar="N", help="after every N rows")
-    output.add_argument("--each-period", help="with the first row of each PERIOD", **lasting)
     output.add_argument(
-        "--at-least",
-        type=count,
-        metavar="N",
-        help="no threshold from fewer samples, of all or of a group",
+        "--each-period",
+        type=period,
+        metavar="PERIOD",
+        help="with the first row of each PERIOD: a number where times are numbers, and with a "
+        "unit, as 90s, 12h or 30d, where they are dates",
     )
     sure = command.add_argument_group("how sure")
     sure.add_argument(
@@ -249,7 +231,6 @@ def _watch(commands: Any) -> None:
         action="store_true",
         help="write the threshold recommended for new rows and its interval too",
     )
-    add.confidence(sure)
     sure.add_argument(
         "--current",
         type=threshold,
@@ -257,28 +238,11 @@ def _watch(commands: Any) -> None:
         help="the threshold in use: write whether to keep it and, with --id-column, the case for "
         "a change",
     )
-    sure.add_argument(
-        "--age",
-        help="at which age samples judge a change or a floor, known labels or not; else --maturity",
-        **lasting,
-    )
-    sure.add_argument(
-        "--alert",
-        type=alert,
-        action="append",
-        dest="alerts",
-        metavar="CONDITION",
-        help="write a line when it begins to hold, and when it ends: interval (the threshold in "
-        "use lies outside), change (there is enough evidence for one), regret=R (more than R), "
-        "late=PERIOD (no label came for so long), or a floor that the threshold in use has "
-        "broken: min-precision=SHARE, min-recall=SHARE, max-false-positive-rate=SHARE, "
-        "max-cost=COST for each sample. May be given several times",
-    )
     state = command.add_argument_group("state")
     state.add_argument(
         "--state",
-        metavar="FILE",
-        help="keep the model here, and new rows in FILE.journal; a restart continues from them",
+        metavar="FOLDER",
+        help="keep the rows and the model here, as limen serve does; a restart continues from them",
     )
     state.add_argument(
         "--from-start",

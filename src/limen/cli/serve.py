@@ -113,8 +113,10 @@ def _point(options: Namespace) -> int:
         return 0
     definition: dict[str, Any] = {}
     if options.definition is not None:
-        with open(options.definition, "rb") as file:
-            definition = json.load(file)
+        from limen.cli.watch_options import definition_in
+
+        definition = definition_in(options.definition)
+        definition.pop("watch", None)  # what only a stream has
     if options.zero is not None or options.one is not None:
         if options.zero is None or options.one is None:
             raise Failure("point add takes --zero and --one together, or neither.", USAGE)

@@ -89,7 +89,7 @@ def _point(acts: Any) -> None:
     _act(does, "list", "list points and their versions")
     add = _act(does, "add", "define a point, or replace its definition")
     add.add_argument("name", help="of the point")
-    add.add_argument("--definition", metavar="FILE", help="as JSON; options override it")
+    add.add_argument("--definition", metavar="FILE", help="as TOML or JSON; options override it")
     add.add_argument("--false-positive", type=number, metavar="NUMBER", help="cost of a false 1")
     add.add_argument("--false-negative", type=number, metavar="NUMBER", help="cost of a missed 1")
     add.add_argument("--lower-is-positive", action="store_true", help="answer 1 to low scores")

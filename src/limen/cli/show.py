@@ -14,14 +14,13 @@ from limen.cli.refusals import as_failure
 from limen.errors import Infeasible
 from limen.export import OtherAim, Rule, best_of, groups_of
 from limen.memory.ledger import Ledger
-from limen.storage.journal import Damaged, has_more
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from limen.aim import Aim
 
-__all__ = ["asked_of", "loaded", "mention_journal", "rule_of", "show"]
+__all__ = ["asked_of", "loaded", "rule_of", "show"]
 
 
 def loaded(path: str) -> Any:
@@ -59,7 +58,6 @@ def show(options: Namespace) -> int:
                 "such as --false-negative 5.",
                 quiet=options.quiet,
             )
-        mention_journal(path, quiet=options.quiet)
     return 0
 
 
@@ -80,7 +78,6 @@ def _show_rule(options: Namespace, aim: Aim | None) -> int:
     except ValueError as error:
         raise Failure(f"{path}: {error}", USAGE) from None
     print(written.rstrip("\n"))
-    mention_journal(path, quiet=options.quiet)
     return 0
 
 
@@ -116,19 +113,6 @@ def _own_costs(path: str, model: Any) -> Failure:
         "Save one that does with: limen fit FILE --metric NAME --save MODEL",
         USAGE,
     )
-
-
-def mention_journal(path: str, quiet: bool) -> None:
-    """Say that a journal beside a file holds more rows than the file."""
-    try:
-        more = has_more(path)
-    except Damaged as error:
-        raise Failure(str(error), BAD_INPUT) from None
-    if more:
-        print_messages(
-            f"limen: {path}.journal holds more rows, which count when limen watch continues.",
-            quiet=quiet,
-        )
 
 
 def facts(model: Any, aim: Aim | None) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command that follows a stream: rows in, one line of JSON for each change of the threshold.
 
-With a state file, rows are on disk before any line counts them. After a kill, the first line says
-how many rows are known, and the sender continues after them.
+Rows are folded as the service folds events. With a state, they are on disk before any line counts
+them. After a kill, the first line says how many rows are known, and the sender goes on after them.
 """
 
 from __future__ import annotations
@@ -15,39 +15,38 @@ import signal
 import sys
 from codecs import BOM_UTF8
 from contextlib import contextmanager, suppress
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from limen.cli.aims import columns_of
-from limen.cli.exits import BAD_INPUT, FAILED, INTERRUPTED, USAGE, Failure
+import msgspec
+
+from limen.cli.aims import aim_of, columns_of
+from limen.cli.exits import INTERRUPTED, USAGE, Failure
 from limen.cli.output import print_messages
-from limen.cli.parsing import option_name
 from limen.cli.rows import LONGEST_LINE, as_utf8, heading_of, refuse_kind, refuse_long_line
 from limen.cli.watch_model import Watched
-from limen.cli.watch_options import model_of, require_consistent, settings_of
+from limen.cli.watch_options import as_moment, definition_of
 from limen.cli.watch_output import Output
-from limen.cli.watch_rows import Rows, StreamPlace, as_bytes
+from limen.cli.watch_rows import Reader, StreamPlace
+from limen.cli.watch_state import Book
 from limen.digits import within
 from limen.optimum import Gap
-from limen.storage import load
-from limen.storage.journal import Damaged, Journal
+from limen.service.points.rows import Rows
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
+    from limen.service.points.point import Point
+
 __all__ = ["watch"]
 
 _CHUNK = 2**20
 _STDIN = 0
-_ROWS, _HEADER = b"R", b"H"
-_PARTS = ("score", "label", "weight", "group", "id", "time", "costs")
 _PATIENCE = 1.0  # seconds without a row, after which a message says so at a terminal
 
 
 def watch(options: Namespace) -> int:
     """Follow the rows of standard input."""
-    require_consistent(options)
     if sys.stdin is None:
         raise Failure("standard input is closed. Send rows to it.")
     stream = _Stream(options)
@@ -86,122 +85,140 @@ def _signals() -> Iterator[int]:
 
 
 class _Stream:
-    """A stream of rows, the model that follows it, and the state on disk."""
+    """A stream of rows, the point that they change, and its state on disk."""
 
     def __init__(self, options: Namespace) -> None:
         self.options = options
+        self.definition = definition_of(options)
         self.columns = columns_of(options)
         self.place = StreamPlace("standard input")
-        self.journal = None if options.state is None else Journal(options.state)
-        self.heading: dict[str, Any] | None = None  # how rows are read
-        self.rows: Rows | None = None  # None until a header came
-        self._use(model_of(options))
+        self.book = Book(options.state, options.time_column is not None)
+        self.reader: Reader | None = None  # None until a header came
+        self.point: Point | None = None
+        self._malformed = 0  # bad rows that no event counts yet
+        self._failure: Failure | None = None  # what the memory said of a row
 
     # ---- the state ----------------------------------------------------------------------------
 
     def resume(self) -> None:
         """Continue the state on disk, or begin one."""
-        journal = self.journal
-        if journal is None:
-            return
-        try:
-            journal.lock()
-            if journal.is_there():
-                self._replay(journal)
-            else:
-                journal.begin(self.model, self._beginning())
-        except Damaged as error:
-            raise Failure(str(error), BAD_INPUT) from None
-        except OSError as error:
-            if error.errno is not None:  # else it is the journal's own message
-                raise
-            code = USAGE if isinstance(error, IsADirectoryError) else FAILED
-            raise Failure(str(error), code) from None
+        self.book.open(self._observe)
+        point = self.book.begun()
+        if point is None:
+            return  # until rows say what time it is
+        if point is not self.point:
+            self._use(point)
+        self._require_same(point)
+        self._continue(point)
 
-    def _use(self, model: Any) -> None:
+    def _begin_point(self, rows: Rows | None = None) -> Point:
+        """Return the point, which begins with the first rows."""
+        if self.point is None:
+            if rows is not None:
+                self.book.look_at(rows)
+            self._use(self.book.define(self.definition))
+        assert self.point is not None
+        return self.point
+
+    def _observe(self, point: Point, seq: int) -> None:
+        """Let alerts see the events that came after what was kept of them."""
+        if self.options.alerts and point is not self.point:
+            if seq <= self.book.kept.get("seq", 0):
+                return
+            self._use(point)
+
+    def _use(self, point: Point) -> None:
         options = self.options
-        self.model: Any = model
-        self.watched = Watched(model, options)
+        self.point, self.place.number = point, point.taken
+        self._follow_version(point)
+        self.watched = Watched(point, options)
         alerts = None
         if options.alerts:
             from limen.cli.watch_alerts import Alerts
 
             alerts = Alerts(options, self.watched)
-        self.output = Output(options, self.watched, self.place, alerts)
+            if "alerts" in self.book.kept:
+                alerts.restore(self.book.kept["alerts"])
+        self.output = Output(options, self.watched, self.place, alerts, self._refuse)
+        point.observer = self.output
 
-    def _replay(self, journal: Journal) -> None:
-        try:
-            self._use(load(journal.path))
-        except ValueError as error:
-            raise Failure(str(error), BAD_INPUT) from None
-        pieces = journal.resume()
-        first = next(pieces, None)  # which also reads how the journal begins
-        self._require_same(journal.beginning["settings"])
-        self.place.number = journal.beginning["rows"]
-        self.output.restore(journal.beginning.get("kept", {}))
-        if journal.beginning["heading"] is not None:
-            self._read_by(journal.beginning["heading"])
-        for kind, payload in chain([] if first is None else [first], pieces):
-            if kind == _HEADER:
-                self._read_by(json.loads(payload))
-                continue
-            try:
-                self._update(*_lines(payload))
-            except Failure as failure:
-                if failure.code != USAGE:  # the row was bad then, too; nothing after it counts
-                    self.finish()
-                raise
-            self.output.lines.clear()
-        self.rows = None  # the rows to come bring a header of their own
-        if journal.dropped:
-            print_messages(
-                f"limen: {journal.dropped:,} bytes at the end of {journal.beside} were cut off "
-                "when it was killed, before any line counted them. They are dropped.",
-                quiet=self.options.quiet,
-            )
+    def _follow_version(self, point: Point) -> None:
+        """Let the threshold in use be that of the version in effect, unless an option says it."""
+        current = point.version.thresholds[""]
+        if (
+            not self.options.typed_current
+            and current == current
+            and self.options.current is not None
+        ):
+            self.options.current = current
+
+    def _continue(self, point: Point) -> None:
+        options = self.options
+        if point.definition != self.definition:
+            self.book.define(self.definition, point.name)
+        if options.typed_current and options.current != point.version.thresholds[""]:
+            self.book.deploy(point, {"": options.current}, "the threshold in use, by --current")
+        self.book.commit()
+        self.output.lines.clear()
+        self._failure = None
         best, answer = self.watched.best(None), ""
         if isinstance(best, Gap):
             ends = best.threshold, best.lower, best.upper
             answer = f", threshold {within(*ends, direction=best.direction)}"
         print_messages(
-            f"continuing after row {self.place.number:,}: {self.watched.samples():,} samples"
-            f"{answer}",
-            quiet=self.options.quiet,
+            f"continuing after row {point.taken:,}: {self.watched.samples():,} samples{answer}",
+            quiet=options.quiet,
         )
         self.output.written = {}
         self.output.add_all()  # also about the groups that did not change
         self.output.flush()
 
-    def _require_same(self, kept: dict[str, Any]) -> None:
-        asked = settings_of(self.options)
-        for name in {**asked, **kept}:
-            if kept.get(name) != asked.get(name):
-                raise Failure(
-                    f"{self.options.state} was made {_with(name, kept.get(name))}, not "
-                    f"{_with(name, asked.get(name))}. Give the same, or name another file.",
-                    USAGE,
-                )
-
-    def _beginning(self) -> dict[str, Any]:
-        return {
-            "rows": self.place.number,
-            "heading": self.heading,
-            "settings": settings_of(self.options),
-            "kept": self.output.kept(),
-        }
+    def _require_same(self, point: Point) -> None:
+        """Refuse a definition under which other samples count; none at all is that of the state."""
+        options, kept = self.options, point.definition
+        costs = (options.false_positive, options.false_negative)
+        if options.definition is None and costs == (None, None):
+            same = (kept.by_id, kept.segments is None, kept.model)
+            asked = (
+                self.definition.by_id,
+                self.definition.segments is None,
+                self.definition.model,
+            )
+            if same == asked:
+                self.definition = kept
+        self.definition = msgspec.structs.replace(self.definition, start=kept.start)
+        if kept.counts_alike(self.definition):
+            return
+        first = next(
+            each
+            for each in kept.differences(self.definition)
+            if each["field"].split(".")[0] not in ("start", "change", "words", "alerts")
+        )
+        now, then = (json.dumps(first[name]) for name in ("now", "then"))
+        raise Failure(
+            f"{options.state} was made with {first['field']} {now}, not {then}. Give the same, or "
+            "name another folder.",
+            USAGE,
+        )
 
     def finish(self) -> None:
-        """Save the model, and write the last line."""
-        if self.journal is not None:
-            self.journal.settle(self.model, self._beginning())
+        """Write a snapshot, and the last line."""
+        self._begin_point()
+        self._count()
+        self.book.commit()
+        self._settle()
         if self.output.rows != self.place.number:
             self.output.add_all()
         self.output.flush()
 
+    def _settle(self) -> None:
+        alerts = self.output.alerts
+        kept = {} if alerts is None else {"alerts": alerts.kept()}
+        self.book.settle(self._begin_point(), kept)
+
     def close(self) -> None:
         """Let others use the state."""
-        if self.journal is not None:
-            self.journal.close()
+        self.book.close()
 
     # ---- what comes in ------------------------------------------------------------------------
 
@@ -221,22 +238,18 @@ class _Stream:
                 return INTERRUPTED if os.read(ended, 1)[0] == signal.SIGINT else 143
             chunk = os.read(_STDIN, _CHUNK)
             content = rest + chunk
-            if self.rows is None:
+            if self.reader is None:
                 content = content.removeprefix(BOM_UTF8)
                 refuse_kind(content, self.place.name)
             complete, rest = _cut(content, last=not chunk)
             if len(rest) > LONGEST_LINE:
                 refuse_long_line(rest, LONGEST_LINE, self.place)
-            lines, clean = _lines(complete)
-            if self.rows is None:
-                lines = self._begin(lines, clean)
-            if self.rows is not None:
-                blanks = self.rows.blanks
-                lines = [line for line in lines if line.strip(blanks)]
-                passed = min(skipped, len(lines))  # rows that were taken before the restart
-                skipped -= passed
-                if len(lines) > passed:
-                    self._take(lines[passed:] if passed else lines, clean)
+            if self.reader is None:
+                complete = self._begin(complete)
+            if self.reader is not None and skipped:  # rows that were taken before the restart
+                complete, skipped = self.reader.after(complete, skipped)
+            if complete and not complete.isspace():
+                self._take(complete)
             if not chunk:
                 return 0
 
@@ -252,65 +265,92 @@ class _Stream:
             f"waiting for rows of CSV or NDJSON on standard input, with {names}; Ctrl-C ends"
         )
 
-    def _begin(self, lines: list[str], clean: bool) -> list[str]:
+    def _begin(self, content: bytes) -> bytes:
         """Learn from the first line how to read the others; return the rows."""
-        first = next((at for at, line in enumerate(lines) if line.strip()), None)
-        if first is None:
-            return []
+        if not content or content.isspace():
+            return b""
+        content = content[len(content) - len(content.lstrip(b"\r\n")) :]
+        line, _, rows = content.partition(b"\n")
         self.place.in_header = True
-        if not clean:
-            as_utf8(as_bytes(lines[first]), self.place)
-        heading = heading_of(lines[first], self.columns, self.options.format, self.place)
-        heading |= {
-            "columns": {part: getattr(self.columns, part) for part in _PARTS},
-            "skips": self.options.skip_malformed,
-        }
+        first = as_utf8(line.removesuffix(b"\r"), self.place)
+        if not first.strip():
+            return self._begin(rows)
+        heading = heading_of(first, self.columns, self.options.format, self.place)
         self.place.in_header = False
-        self._read_by(heading)
-        if self.journal is not None:
-            self.journal.append(_HEADER, json.dumps(heading).encode())
-        return lines[first + (heading["format"] == "csv") :]
+        self.reader = Reader(heading, self.options, aim_of(self.options), self.place)
+        return rows if heading["format"] == "csv" else content
 
-    def _read_by(self, heading: dict[str, Any]) -> None:
-        """Read rows as a heading describes, with the options of when it came."""
-        self.heading = heading
-        self.rows = Rows(heading, self.options, self.watched, self.place, self.output)
-
-    def _take(self, lines: list[str], clean: bool) -> None:
-        """Write rows to disk, update the model, then write about it."""
-        if self.journal is not None:
-            self.journal.append(_ROWS, as_bytes("\n".join(lines)))
-        self._update(lines, clean)
+    def _take(self, content: bytes) -> None:
+        """Fold rows, bring them to disk, then write about them."""
+        assert self.reader is not None
+        for found in self.reader.batches(content):
+            if isinstance(found, Failure):
+                self._skip(found)
+                self._begin_point()
+                self._malformed += 1
+                self.place.number += 1
+                if self.output.is_due():
+                    self._count()
+                    self.output.add_all()
+                continue
+            self._fold(*found)
+            if self._failure is not None:
+                raise self._failure
+        self._count()
+        self._tick()
+        self.book.commit(len(content))
         self.output.flush()
-        if self.journal is not None and self.journal.grown:
-            self.journal.settle(self.model, self._beginning())
+        if self.book.grown:
+            alerts = self.output.alerts
+            self.book.settle(
+                self._begin_point(), {} if alerts is None else {"alerts": alerts.kept()}
+            )
 
-    def _update(self, lines: list[str], clean: bool) -> None:
-        if self.rows is None:
-            raise Failure(f"{self.options.state}: the journal has no header.", BAD_INPUT)
-        self.rows.take(lines, clean)
+    def _tick(self) -> None:
+        """Let the policy and the alerts of the point decide, and say what they decided."""
+        point = self._begin_point()
+        if point.definition.alerts is not None or point.definition.change.policy != "manual":
+            for event in self.book.tick(point):
+                self.output.add_event(event)
+            self._follow_version(point)
 
+    def _fold(self, rows: Rows, ids: Any) -> None:
+        point = self._begin_point(rows)
+        options = self.options
+        more = {"malformed": self._malformed, "skips": options.skip_malformed}
+        if options.current is not None and point.ledger is not None:
+            more["case"] = [options.current, as_moment(options.age), options.confidence]
+        self._malformed = 0
+        self.book.rows(point, more, rows, ids)
+        self.place.number = point.taken
 
-def _with(name: str, value: str | None) -> str:
-    if value is None:
-        return f"without {option_name(name)}"
-    return f"with {option_name(name)}" + ("" if value == "given" else f" {value}")
+    def _count(self) -> None:
+        """Let the state know of bad rows after the last good one."""
+        if self._malformed:
+            self._fold(Rows(), [] if self.definition.by_id else None)
 
+    def _refuse(self, error: Exception) -> None:
+        """Skip the row at hand, which the memory refuses, or end after the rows before it."""
+        try:
+            self.place.refuse(str(error))
+        except Failure as failure:
+            try:
+                self._skip(failure)
+            except Failure:
+                self._failure = failure
 
-def _lines(content: bytes) -> tuple[list[str], bool]:
-    """Split into lines, whichever way they end; also whether all of them are UTF-8."""
-    try:
-        text, clean = content.decode(), True
-    except UnicodeDecodeError:
-        text, clean = content.decode(errors="surrogateescape"), False
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
-    return text.split("\n"), clean
+    def _skip(self, failure: Failure) -> None:
+        """Report the row at hand, which is bad, or end."""
+        if not self.options.skip_malformed or failure.code == USAGE:
+            raise failure
+        print_messages(f"limen: {failure} Skipped.", quiet=self.options.quiet)
 
 
 def _cut(content: bytes, last: bool) -> tuple[bytes, bytes]:
     """Split after the last complete line; at the end of the input all lines are complete."""
-    end = len(content) if last else content.rfind(b"\n") + 1
+    if last and content and not content.endswith(b"\n"):
+        content += b"\n"
+    end = content.rfind(b"\n") + 1
     return content[:end], content[end:]
 
 

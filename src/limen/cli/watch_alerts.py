@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conditions of ``limen watch --alert``: whether they hold, and what they are given to judge.
+"""The conditions of ``limen watch``: whether they hold, and what they are given to judge.
 
 They are looked at with every line about all samples, and when a hundredth more rows have come than
 samples count: often enough, as nothing moves much by fewer.
@@ -7,14 +7,14 @@ samples count: often enough, as nothing moves much by fewer.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import timedelta
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limen._core import Judge
 from limen.cli.option_values import period_text
-from limen.cli.watch_options import alert_value, floors_of
+from limen.cli.watch_options import alert_value, as_moment, floors_of
 from limen.digits import plain
 from limen.trust.alarm import Alarm
 
@@ -61,18 +61,16 @@ class Alerts:
 
     # ---- what comes in ------------------------------------------------------------------------
 
-    def sample(self, score: float, label: int) -> None:
-        """Add a row with both score and label."""
-        self._floors.add(score, label)
-
-    def joined(
-        self, id: str, score: float | None, label: int | None, time: Any, known: Any
+    def take(
+        self, id: str | None, score: float | None, label: int | None, time: Any, known: Any
     ) -> None:
-        """Add a row of a ledger, which has taken it; `known` is what it knew of the id before.
+        """Add a row that the model has taken; `known` is what a ledger knew of its id before.
 
         The score is None where the row has none, and so is the label.
         """
-        assert self._watched.ledger is not None
+        if id is None or self._watched.ledger is None:
+            self._floors.add(score, label)
+            return
         clock = self._watched.ledger.newest
         if label is not None or self.heard is None:
             self.heard = clock
@@ -135,8 +133,10 @@ class Alerts:
             return False, str
         silent = clock - self.heard
         waiting = f"{ledger.pending:,} ids wait"
-        if silent > period and ledger.pending:
-            return True, lambda: f"No label has come for {period_text(silent)}; {waiting}."
+        if silent > as_moment(period) and ledger.pending:
+            dated = isinstance(period, timedelta)
+            length = timedelta(microseconds=silent) if dated else silent
+            return True, lambda: f"No label has come for {period_text(length)}; {waiting}."
         return False, lambda: f"Labels come again; {waiting}."
 
     # ---- what a state keeps -------------------------------------------------------------------
@@ -144,12 +144,12 @@ class Alerts:
     def kept(self) -> dict[str, Any]:
         """Describe all this, ready for JSON."""
         holding = [name for name, held in self._holding.items() if held]
-        return {"holding": holding, "heard": _as_json(self.heard), "floors": self._floors.kept()}
+        return {"holding": holding, "heard": self.heard, "floors": self._floors.kept()}
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Go on from what `kept` described, as far as the conditions are the same."""
         self._holding = {name: True for name in kept["holding"] if name in self._conditions}
-        self.heard = _as_time(kept["heard"])
+        self.heard = kept["heard"]
         if not self._floors.restore(kept["floors"]):
             self._holding = {
                 name: held
@@ -181,7 +181,7 @@ class _Floors:
         for terms in self.limits.values():
             Alarm(**terms)  # raises where there is no such alarm
         self._raised: set[str] = set()
-        self.judge = Judge(0 if age is None else age)  # of rows that are joined by id
+        self.judge = Judge(as_moment(age) or 0)  # of rows that are joined by id
         self._both: _Table = {}  # of rows that have both
         self._before: dict[str, _Table] = {}  # what had been counted when a floor was added
 
@@ -189,7 +189,7 @@ class _Floors:
         """Return what the threshold in use answers."""
         return bool(self._turned(score) >= self._turned(self._threshold))
 
-    def add(self, score: float, label: int) -> None:
+    def add(self, score: Any, label: Any) -> None:
         """Count a row that has both."""
         if self.limits:
             place = int(self.answer(score)), label
@@ -268,11 +268,3 @@ def _as_typed(value: Any) -> Any:
     """Return a fraction as a float where that reads as the same number, so 0.9 and not 9/10."""
     same = isinstance(value, Fraction) and Fraction(repr(float(value))) == value
     return float(value) if same else value
-
-
-def _as_json(time: Any) -> Any:
-    return time.isoformat() if isinstance(time, datetime) else time
-
-
-def _as_time(kept: Any) -> Any:
-    return datetime.fromisoformat(kept) if isinstance(kept, str) else kept

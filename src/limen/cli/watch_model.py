@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from limen.cli.aims import aim_of
 from limen.cli.exits import BAD_INPUT, Failure
+from limen.cli.watch_options import as_moment
 from limen.direction import setting
 from limen.errors import Infeasible
 from limen.memory.base import has_groups, innermost, of_all
-from limen.memory.fading import Fading
-from limen.memory.ledger import Ledger
 from limen.memory.windows import LastPeriod
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from limen.memory.ledger import Ledger
+    from limen.service.points.point import Point
 
 __all__ = ["Watched"]
 
@@ -27,8 +29,8 @@ class Watched:
 
     Attributes
     ----------
-    stored
-        What rows change, what is saved, and what Python loads.
+    point
+        What rows change.
     ledger, groups
         The part of it that joins by id, and that which has groups; None without.
     aim
@@ -39,18 +41,33 @@ class Watched:
         Whether samples of one group may come to count, or leave, by the rows of another.
     """
 
-    def __init__(self, stored: Any, options: Namespace) -> None:
-        self.stored, self._options = stored, options
-        self.ledger = stored if isinstance(stored, Ledger) else None
-        held = stored if self.ledger is None else stored.model
+    def __init__(self, point: Point, options: Namespace) -> None:
+        self.point, self._options = point, options
+        self.ledger, held = point.ledger, point.held
         self.groups = held if has_groups(held) else None
+        self._groups: dict[int, str] = {}  # by their number in a ledger
         self._all = of_all(held)
         self.aim = aim_of(options)
         self.at_least: int = options.at_least or int(self.groups is not None)
         matures = self.ledger is not None and self.ledger.settings["maturity"] is not None
         self.clocked = self.groups is not None and (matures or isinstance(self._all, LastPeriod))
-        by_time = isinstance(self._all, Fading) and options.time_column is not None
-        self._refuses = isinstance(self._all, LastPeriod) or by_time
+        self._refuses = point.timed
+        self.asking = self.asked = False  # whether it may be asked for a change, and whether it was
+
+    def group_of(self, group: str | None, ids: Any, row: int) -> str | None:
+        """Name the group that a row changed, which says `group`; None where there are none."""
+        if self.groups is None or self.ledger is None:
+            return group
+        number = self.ledger._group_of(ids[row])
+        if number is None:
+            return None
+        if group is not None:
+            self._groups[number] = group
+        elif number not in self._groups:
+            paths = [path for path in self.groups if path]
+            numbers = (self.ledger._number(path if path[1:] else path[0]) for path in paths)
+            self._groups = dict(zip(numbers, map("/".join, paths), strict=True))
+        return self._groups.get(number)
 
     def innermost(self) -> Any:
         """Return the model of all samples, without window and ledger."""
@@ -60,17 +77,17 @@ class Watched:
         """Return the model or window of a group that has enough samples, or of all."""
         if self.groups is None:
             return self._all
-        return self.groups.model(() if group is None else group)
+        return self.groups.model(_path(group))
 
     def samples(self, group: str | None = None) -> int:
         """How many samples count now."""
         if group is not None and self.groups is not None:
-            return int(self.groups.count(group))
+            return int(self.groups.count(_path(group)))
         return len(self._all)
 
     def names(self) -> list[str]:
         """Name the groups, also those of which no sample counts yet."""
-        return [] if self.groups is None else [str(key) for key in self.groups._models.held if key]
+        return sorted(self.point.segments)
 
     def value(self, group: str | None) -> Any:
         """Return the threshold to write; None where samples are too few."""
@@ -98,9 +115,9 @@ class Watched:
         if isinstance(best, Infeasible):
             return {**dict.fromkeys(("threshold", "lower", "upper", worth)), "reason": str(best)}
         facts = {name: getattr(best, name, None) for name in ("threshold", "lower", "upper")}
-        facts |= setting(self.stored.direction)
+        facts |= setting(self.point.direction)
         facts[worth] = getattr(best, worth, None)
-        if self._options.capacity is not None:
+        if self.point.definition.capacity is not None:
             facts["loss_bound"] = None if best is None else self.model(group).loss_bound
         return facts
 
@@ -148,12 +165,24 @@ class Watched:
         }
 
     def proposal(self) -> Any:
-        """Return the trial of a threshold to change to, once there is enough evidence."""
+        """Return the trial of a threshold to change to, once there is enough evidence.
+
+        Only between rows a new candidate comes on trial, as that changes the ledger.
+        """
         options = self._options
         assert self.ledger is not None
+        if not self.asking:
+            trial = self.ledger.trial
+            return trial if trial is not None and trial.evidence.decided else None
+        self.asked = True
         try:
             return self.ledger.proposal(
-                options.current, age=options.age, confidence=options.confidence
+                options.current, age=as_moment(options.age), confidence=options.confidence
             )
         except ValueError as error:  # of weights
             raise Failure(str(error), BAD_INPUT) from None
+
+
+def _path(group: str | None) -> tuple[str, ...]:
+    """Return the path of a group by its name; None stands for all samples."""
+    return () if group is None else tuple(group.split("/"))

@@ -69,6 +69,8 @@ class CommitQueue:
             self.key = self.log.meta("key") or b""
             self.era = self.log.meta("era") or b""  # another one after a restore
             self.state = snapshots.recovered(self.log, folder, complain)
+            for point in self.state.points.values():
+                point.definition.require_served()
         except BaseException:
             self.log.close()
             raise

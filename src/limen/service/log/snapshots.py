@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from limen.service.points.events import Id
 
-__all__ = ["age", "left", "make", "recovered", "stored", "tidy", "verified"]
+__all__ = ["age", "left", "make", "recovered", "stored", "tidy", "verified", "write"]
 
 _KEPT = 3
 
@@ -48,9 +48,15 @@ def age(path: Path) -> float:
 
 
 def recovered(
-    log: Reader, folder: Path, complain: Callable[[str], None] = lambda message: None
+    log: Reader,
+    folder: Path,
+    complain: Callable[[str], None] = lambda message: None,
+    before: Callable[[State, int], None] = lambda state, seq: None,
 ) -> State:
-    """Return the fold of the log, from the newest snapshot that can be used."""
+    """Return the fold of the log, from the newest snapshot that can be used.
+
+    `before` is called with the state and the seq of each event that is then folded.
+    """
     base = log.base()[0]
     last = log.end()[0]
     for seq, path in stored(folder):
@@ -64,24 +70,25 @@ def recovered(
         except (ValueError, KeyError, TypeError, OSError) as error:
             complain(f"{path.name} is not used: {error}")
             continue
-        return _folded(log, state)
+        return _folded(log, state, before)
     if base:
         raise Damaged(
             f"events up to {base} were deleted by retention, and no snapshot that replaces them "
             "can be read. Restore a backup."
         )
-    return _folded(log, State(lambda upto: log.events(0, upto)))
+    return _folded(log, State(lambda upto: log.events(0, upto)), before)
 
 
-def _folded(log: Reader, state: State) -> State:
+def _folded(log: Reader, state: State, before: Callable[[State, int], None]) -> State:
     with log.still():  # so that the names are those of the events
         names = _names_before(log, state)
         for group in log.groups(state.seq):
             for seq, event, id in group.unpacked():
-                before = state.points.get(event.point)
+                before(state, seq)
+                point = state.points.get(event.point)
                 own = names.get(event.point)
                 state.fold(seq, event, renamed(id, own) if own else id)
-                if own and event.kind == "define" and state.points[event.point] is not before:
+                if own and event.kind == "define" and state.points[event.point] is not point:
                     del names[event.point]  # made again from the log, it calls them as that does
     return state
 
@@ -112,7 +119,12 @@ def make(folder: Path) -> int:
 
 
 def _made(log: Reader, folder: Path) -> int:
-    state = recovered(log, folder)
+    return write(folder, recovered(log, folder), log)
+
+
+def write(folder: Path, state: State, log: Reader) -> int:
+    """Write a snapshot of a state, which is the fold of all that is committed; return its seq."""
+    (folder / "snapshots").mkdir(mode=0o700, exist_ok=True)
     chain = log.chain_at(state.seq)
     assert chain is not None
     path = folder / "snapshots" / f"{state.seq:020d}.snapshot"

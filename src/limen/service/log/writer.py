@@ -263,6 +263,10 @@ class Writer(Changes):
                 require(None if point is None else point.tag(self.era))
             if point is None and len(self.state.points) >= _MOST_POINTS:
                 raise Refused("invalid", f"There are {_MOST_POINTS} points, the most there may be.")
+            try:
+                definition.require_served()
+            except ValueError as error:
+                raise Refused("invalid", str(error)) from None
             horizon, change = definition.horizon(), definition.change
             judges = change.policy != "manual" or change.age is not None
             if judges and horizon is not None and definition.age() >= horizon:

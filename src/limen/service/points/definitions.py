@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from math import inf, isfinite, nan
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from limen.calibrator import OnlineCalibrator
 from limen.groups import Grouped
 from limen.memory import Fading, LastN, LastPeriod, Ledger
-from limen.online import OnlineThreshold
+from limen.online import OnlineCut, OnlineThreshold
 from limen.optimum import Direction
 from limen.score_kind import ScoreKind
 from limen.times import LENGTH, length_of
@@ -32,7 +34,8 @@ __all__ = [
 ]
 
 _DEEPEST = 3
-# In the description only: `period` refuses in plain words what does not match.
+_NUMBER = re.compile(r"(?=.*[1-9])[0-9]{1,18}([.][0-9]{1,9})?")
+# In the description only: `length_of` refuses in plain words what does not match.
 _Length = Annotated[
     str, Meta(description="A length of time.", extra_json_schema={"pattern": LENGTH})
 ]
@@ -120,6 +123,13 @@ def reaches(score: Any, threshold: Any, direction: Direction) -> Any:
     return score >= threshold if direction == ">=" else score <= threshold
 
 
+def _length(text: str, name: str = "period") -> Any:
+    """Read a length of time in microseconds, or a number where the times of rows are numbers."""
+    if _NUMBER.fullmatch(text):
+        return float(text) if "." in text else int(text)
+    return length_of(text, name)
+
+
 class Keep(msgspec.Struct, forbid_unknown_fields=True):
     """Which samples count: all, the last ones, those of the last period, or all of them fading.
 
@@ -139,11 +149,11 @@ class Keep(msgspec.Struct, forbid_unknown_fields=True):
                 "both, and all has none"
             )
         if self.length is not None:
-            length_of(self.length, "memory.length")
+            _length(self.length, "memory.length")
 
     def around(self, model: Any) -> Any:
         """Return a model that lets only these samples count."""
-        length = None if self.length is None else length_of(self.length)
+        length = None if self.length is None else _length(self.length)
         if self.keep == "last":
             return LastN(model, self.samples)  # type: ignore[arg-type]
         if self.keep == "period":
@@ -227,6 +237,9 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     direction: Direction = ">="  # "<=": lower scores mean positive; it stays for good
     scores: ScoreKind = "ranks"  # what they are, for the recommended threshold
     capacity: int | None = None  # how many scores and runs of them are held at most
+    # What holds the samples, and what they cost: by label, by row, or any costs asked for later.
+    # All but "threshold" is for `limen watch` only.
+    model: Literal["threshold", "cut", "calibrator"] = "threshold"
     by_id: bool = True  # scores and labels are joined by id; false: rows have both, and no id
     memory: Keep = msgspec.field(default_factory=Keep)
     time_to_live: _Length | None = "90d"
@@ -263,13 +276,13 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         if not self.by_id:
             return None
         lengths = [self.time_to_live, self.correctable, self.memory.length]
-        return min((length_of(each) for each in lengths if each is not None), default=None)
+        return min((_length(each) for each in lengths if each is not None), default=None)
 
     def age(self) -> int:
         """Return the age at which nearly all labels are known, in microseconds."""
         if not self.by_id:
             return 0
-        young = 0 if self.maturity is None else length_of(self.maturity)
+        young = 0 if self.maturity is None else _length(self.maturity)
         if self.change.age is not None:
             return max(young, length_of(self.change.age))
         horizon = self.horizon()
@@ -280,13 +293,7 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
         ValueError where these settings do not fit together.
         """
-        costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
-        given: Any = {"unit": self.unit, "direction": self.direction}
-        if self.capacity is None:
-            given["scores"] = self.scores
-        else:  # which recommends nothing
-            given["capacity"] = self.capacity
-        model: Any = self.memory.around(OnlineThreshold(**costs, **given))
+        model: Any = self.memory.around(self._model())
         if self.segments is not None:
             model = Grouped(model, at_least=self.segments.at_least)
         if not self.by_id:
@@ -294,9 +301,34 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         names = ("time_to_live", "maturity", "correctable")
         lengths = {name: getattr(self, name) for name in names}
         periods = {
-            name: None if text is None else length_of(text, name) for name, text in lengths.items()
+            name: None if text is None else _length(text, name) for name, text in lengths.items()
         }
         return Ledger(model, **periods, horizon=self.horizon())
+
+    def _model(self) -> Any:
+        given: Any = {"unit": self.unit, "direction": self.direction}
+        if self.model == "calibrator":
+            if self.capacity is not None:
+                raise ValueError("capacity works only with costs, not with metrics and demands")
+            return OnlineCalibrator(scores=self.scores, **given)
+        if self.capacity is not None:
+            given["capacity"] = self.capacity
+        if self.model == "cut":
+            return OnlineCut(**given)
+        if self.capacity is None:  # else nothing is recommended
+            given["scores"] = self.scores
+        costs: Any = {"false_positive": self.false_positive, "false_negative": self.false_negative}
+        return OnlineThreshold(**costs, **given)
+
+    def require_served(self) -> None:
+        """Raise ValueError where only `limen watch` can follow it, and no server."""
+        if self.model != "threshold":
+            raise ValueError(f"model {self.model} works in limen watch only")
+        lengths = {"memory.length": self.memory.length, "time_to_live": self.time_to_live,
+                   "maturity": self.maturity, "correctable": self.correctable}  # fmt: skip
+        for name, text in lengths.items():
+            if text is not None:
+                length_of(text, name)
 
     def counts_alike(self, other: Definition) -> bool:
         """Whether the same samples count in the same way, so that no history is refolded."""

@@ -19,6 +19,7 @@ from limen.service.points.definitions import Definition, Rule, reaches
 from limen.service.points.events import Event, Id, Ids, single_events
 from limen.service.points.proposals import Closed, Proposal, Shadow
 from limen.service.points.rows import UNLABELLED, Rows
+from limen.service.points.stream import Observer, fold_stream
 from limen.service.points.versions import Version, tag_of
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Point:
         self.kept: dict[str, Any] = {}  # what was found since
         self.defined(definition)
         self.published: Version | None = None  # what readers see: it is on disk
+        self.taken = self.skipped = 0  # rows of a stream, and those of them that were bad
+        self.observer: Observer | None = None  # reads the state between the rows of a stream
 
     def hold(self, definition: Definition, memory: Any) -> None:
         """Hold samples in a memory that a definition describes."""
@@ -145,7 +148,7 @@ class Point:
         if new is not None:
             self._admit(new)
         if self.shadow is not None:
-            self.shadow.score(event, id, self._label_of(id))
+            self.shadow.score(event, id, self.label_of(id))
 
     def _label(self, seq: int, event: Event, id: Any) -> None:
         """Record a label."""
@@ -154,10 +157,10 @@ class Point:
         else:
             self.ledger.label(id, event.value, as_of=event.time)
         self.labels += 1
-        if self.shadow is not None and self.shadow.judge.label(id, self._label_of(id)):
+        if self.shadow is not None and self.shadow.judge.label(id, self.label_of(id)):
             self.revised = seq
 
-    def _label_of(self, id: Any) -> int | None:
+    def label_of(self, id: Any) -> int | None:
         """Return the label that the ledger holds, which may not be the last that came."""
         known = self.ledger._known(id)
         return None if known is None else known[2]
@@ -166,7 +169,9 @@ class Point:
         """Record the scores or the labels of ids, or rows that have both and no id."""
         rows = event.rows
         assert rows is not None
-        if self.definition.by_id:
+        if event.more is not None:
+            fold_stream(self, event, id)
+        elif self.definition.by_id:
             assert isinstance(id, list)
             (self._score_rows if rows.scores else self._label_rows)(seq, rows, event, id)
         else:
@@ -186,14 +191,14 @@ class Point:
         self._scored(answers, new, beyond)
         if self.shadow is not None:
             for each, id in zip(single_events(event), ids, strict=True):
-                self.shadow.score(each, id, self._label_of(id))
+                self.shadow.score(each, id, self.label_of(id))
 
     def _label_rows(self, seq: int, rows: Rows, event: Event, ids: list[str | int]) -> None:
         self.ledger.label_many(ids, rows.column("labels"), as_of=rows.column("times"))
         self.labels += len(rows)
         if self.shadow is not None:
             for id in ids:
-                if self.shadow.judge.label(id, self._label_of(id)):
+                if self.shadow.judge.label(id, self.label_of(id)):
                     self.revised = seq
 
     def _complete_rows(self, rows: Rows, event: Event) -> None:

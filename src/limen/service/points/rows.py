@@ -25,6 +25,9 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "times": np.dtype("<i8"),
     "answers": np.dtype("u1"),
     "places": np.dtype("<u4"),
+    "kinds": np.dtype("u1"),
+    "below": np.dtype("<f8"),
+    "above": np.dtype("<f8"),
 }
 
 
@@ -33,7 +36,7 @@ class Rows(msgspec.Struct, array_like=True, gc=False):
 
     A point that joins by id takes scores and answers, or labels, with an id for each row beside
     the event: the times of scores are their own, those of labels their as_of. A point without ids
-    takes scores, answers and labels at once.
+    takes scores, answers and labels at once. A stream has both in any row, as `stream` says.
     """
 
     scores: bytes = b""
@@ -43,6 +46,9 @@ class Rows(msgspec.Struct, array_like=True, gc=False):
     answers: bytes = b""  # that were given: `Point.answers` gives those of the version in effect
     segments: list[str] = []  # the names that occur, in order of their first row
     places: bytes = b""  # the place of each row's segment among them, from 1; 0: it has none
+    kinds: bytes = b""  # of a stream: how each time is written, where it may be missing or a float
+    below: bytes = b""  # what each row costs if it is answered 0, where that is not by its label
+    above: bytes = b""  # and if it is answered 1
 
     @classmethod
     def of(

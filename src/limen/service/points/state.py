@@ -41,7 +41,7 @@ class _Stored(msgspec.Struct):
     memory: bytes
     versions: list[Version]
     forgotten: dict[bytes, int]
-    counts: tuple[int, int, int, int]
+    counts: tuple[int, int, int, int, int, int]
     segments: list[str]
     course: list[tuple[int, float, float, float]]
     proposals: list[Proposal]
@@ -167,7 +167,10 @@ class State:
                 point.memory.to_bytes(),
                 point.versions,
                 dict(sorted(point.forgotten.items())),
-                (point.scores, point.labels, point.ones, point.overflow),
+                (
+                    *(point.scores, point.labels, point.ones, point.overflow),
+                    *(point.taken, point.skipped),
+                ),
                 sorted(point.segments),
                 point.course,
                 point.proposals,
@@ -210,7 +213,8 @@ class State:
             self.points[name] = point = Point(name, each.definition)
             point.hold(each.definition, from_bytes(each.memory))
             point.versions, point.forgotten = each.versions, each.forgotten
-            point.scores, point.labels, point.ones, point.overflow = each.counts
+            point.scores, point.labels, point.ones, point.overflow, *stream = each.counts
+            point.taken, point.skipped = stream
             point.segments = set(each.segments)
             point.course, point.proposals, point.notes = each.course, each.proposals, each.notes
             point.alerts = {note.name: note for note in each.alerts}
