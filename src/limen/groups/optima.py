@@ -24,6 +24,7 @@ from limen.groups.paths import (
     rows_by_group,
 )
 from limen.model import refuse_costs
+from limen.names import renaming
 from limen.optimum import height
 from limen.samples import Samples
 from limen.trust.recommended import recommended
@@ -185,6 +186,7 @@ def by_group(
     at_least: int = ...,
     shrink: Literal[False] = ...,
     direction: Direction = ...,
+    pos_label: object = ...,
 ) -> GroupOptima: ...
 
 
@@ -201,9 +203,11 @@ def by_group(
     at_least: int = ...,
     shrink: Literal[True],
     direction: Direction = ...,
+    pos_label: object = ...,
 ) -> GroupThresholds: ...
 
 
+@renaming
 def by_group(
     groups: Any,
     scores: ArrayLike,
@@ -216,6 +220,7 @@ def by_group(
     at_least: int = 1,
     shrink: bool = False,
     direction: Direction = ">=",
+    pos_label: object = None,
 ) -> GroupOptima | GroupThresholds:
     """Find the cheapest threshold of every group, exactly. O(n) for each depth of the groups.
 
@@ -236,6 +241,8 @@ def by_group(
         mistake.
     direction
         ``"<="`` where a lower score means more positive, as for `limen.optimal_threshold`.
+    pos_label
+        The label of the positive class, where labels are not 0 and 1.
 
     Notes
     -----
@@ -255,7 +262,7 @@ def by_group(
     """
     require_count(at_least)
     aim = Aim.of(false_positive=false_positive, false_negative=false_negative, unit=unit)
-    samples = Samples.of(scores, labels, weights, direction)
+    samples = Samples.of(scores, labels, weights, direction, pos_label)
     require_same_length(scores=samples.scores, **{name: aim.costs[name] for name in aim.by_row})
     each = dict(rows_by_group(*coded(groups, len(samples))))
     rows_of = {EVERYTHING: np.arange(len(samples)), **each}

@@ -15,6 +15,7 @@ from limen.aim import Aim
 from limen.confidence import ENOUGH, LEAST, NAMED, critical_value, too_few
 from limen.digits import apart
 from limen.direction import mirrored
+from limen.names import renaming
 from limen.optimum import Direction, Optimum, answer, as_threshold
 from limen.picture import Mark, exact_mark, picture_of_range
 from limen.samples import Samples
@@ -208,6 +209,7 @@ optimum 0.2109375, current 0.875, keep False>
         return self.distance(threshold) > critical_value(self.confidence, NAMED)
 
 
+@renaming
 def recommend(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -219,6 +221,7 @@ def recommend(
     confidence: float = 0.95,
     direction: Direction = ">=",
     prevalence: Cost | None = None,
+    pos_label: object = None,
 ) -> Recommendation:
     """Recommend a threshold for new rows, and say how sure it is. O(n log n).
 
@@ -239,6 +242,9 @@ def recommend(
     prevalence
         The share of label 1 among the rows to come, where that of the samples is another, as for
         `limen.optimal_threshold`. The interval takes this share as known.
+
+    pos_label
+        The label of the positive class, where labels are not 0 and 1.
 
     Raises
     ------
@@ -265,7 +271,7 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
         current = as_threshold(current, "current")
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
     aim = Aim.of(**costs, prevalence=prevalence, confidence=confidence)
-    return recommended(Samples.of(scores, labels, weights, direction), aim, current)
+    return recommended(Samples.of(scores, labels, weights, direction, pos_label), aim, current)
 
 
 def recommended(samples: Samples, aim: Aim, current: float | None = None) -> Recommendation:
