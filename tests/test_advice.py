@@ -56,8 +56,8 @@ def test_by_group_takes_a_cost_of_each_row() -> None:
 @pytest.mark.parametrize(
     ("function", "name", "advice"),
     [
-        (limen.optimal_threshold, "sample_weight", "Give the weights as weights."),
-        (limen.report, "sample_weight", "Give the weights as weights."),
+        (limen.optimal_threshold, "weight", "Give the weights as weights."),
+        (limen.report, "sample_weights", "Give the weights as weights."),
         (limen.report, "current", "or to limen.report in thresholds."),
     ],
 )
@@ -74,7 +74,7 @@ def test_an_argument_of_other_functions_is_answered_by_what_to_give(
         (["compare", "s.csv", "-t", "0.5", "0.02"], "one number after each -t. Write -t 0.02 for"),
         (["compare", "-t", "0.5", "0.02", "s.csv"], "give each with a -t of its own"),
         (["watch", "s.csv"], "limen watch < s.csv"),
-        (["fit", "s.csv", "--score", "p"], "Did you mean --score-column?"),
+        (["fit", "s.csv", "--score-col", "p"], "Did you mean --score-column?"),
         (["fit", "bare.csv"], "Does the file have no header? Its first line must name the columns"),
     ],
 )

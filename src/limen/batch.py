@@ -16,6 +16,7 @@ from limen.calibrator import OnlineCalibrator
 from limen.columns import samples_with_losses
 from limen.direction import is_falling, mirrored, negated
 from limen.metrics import BestCut, Metric
+from limen.names import renaming
 from limen.optimum import Direction, LossCurve, Optimum
 from limen.samples import Samples
 from limen.units import exact_unit, unit_parts
@@ -50,6 +51,7 @@ def optimal_threshold(
     unit: Cost | None = ...,
     direction: Direction = ...,
     prevalence: Cost | None = ...,
+    pos_label: object = ...,
 ) -> Optimum: ...
 
 
@@ -64,11 +66,13 @@ def optimal_threshold(
     unit: Cost | None = ...,
     direction: Direction = ...,
     prevalence: Cost | None = ...,
+    pos_label: object = ...,
     metric: str | Metric | Callable[..., ArrayLike] | None = ...,
     **demands: Unpack[Demands],
 ) -> BestCut: ...
 
 
+@renaming
 def optimal_threshold(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -79,6 +83,7 @@ def optimal_threshold(
     unit: Cost | None = None,
     direction: Direction = ">=",
     prevalence: Cost | None = None,
+    pos_label: object = None,
     metric: str | Metric | Callable[..., ArrayLike] | None = None,
     **demands: Unpack[Demands],
 ) -> Optimum | BestCut:
@@ -89,7 +94,7 @@ def optimal_threshold(
     scores
         What the classifier gave; larger means more positive. Infinities are fine, nan is not.
     labels
-        0 or 1 (or False and True) for each score.
+        0 or 1 (or False and True) for each score; with `pos_label` any two values.
     false_positive, false_negative
         Cost of answering 1 to a 0, and of answering 0 to a 1: one number, or one for each sample,
         such as the amount of a payment. For gains of right answers see
@@ -107,6 +112,8 @@ def optimal_threshold(
         The share of label 1 among the rows to come, where that of the samples is another: labels
         count as `limen.losses.at_prevalence` says, as if weighted, and losses and confusions are
         those of as many rows of that kind. Scores within each label must be like those to come.
+    pos_label
+        The label of the positive class, where labels are not 0 and 1, such as ``"fraud"``.
     metric
         Another aim than cost: a name such as ``"f1"``, one of `limen.metrics`, or a function, as
         for `limen.OnlineCalibrator.best`. The answer is then a `limen.BestCut`, with the `value` of
@@ -135,6 +142,8 @@ def optimal_threshold(
     >>> optimal_threshold([0.1, 0.25, 0.5, 0.75], [0, 1, 0, 1], metric="recall", min_precision=0.9)
     <BestCut: threshold 0.625, lower 0.5, upper 0.75, value 0.5, \
 confusion Confusion(tp=1.0, fp=0.0, fn=1.0, tn=2.0)>
+    >>> optimal_threshold([0.1, 0.5, 0.7], ["ok", "ok", "fraud"], pos_label="fraud").threshold
+    0.6
     >>> amounts = [40, 9, 300]
     >>> optimal_threshold([0.1, 0.2, 0.5], [0, 1, 1], false_positive=10, false_negative=amounts)
     <Optimum: threshold 0.15000000000000002, lower 0.1, upper 0.2, loss 0.0>
@@ -154,13 +163,14 @@ confusion Confusion(tp=1.0, fp=0.0, fn=1.0, tn=2.0)>
     if (
         aim.parts is not None
         and weights is None
+        and pos_label is None
         and direction == ">="
         and type(scores) is np.ndarray
         and type(labels) is np.ndarray
     ):
         found = _core.select_arrays(scores, labels, *aim.parts)
     if found is None:
-        samples = Samples.of(scores, labels, weights, direction)
+        samples = Samples.of(scores, labels, weights, direction, pos_label)
         best = aim.best(samples)
     else:
         best = Optimum(*found)
@@ -179,7 +189,7 @@ def warn_of_one_class(samples: Samples) -> None:
     warnings.warn(
         f"a threshold needs samples of both classes, and {found}: this one gives every score the "
         "same answer. Hold more samples, or check the column of labels.",
-        stacklevel=3,
+        stacklevel=4,  # past the names of arguments
     )
 
 
@@ -217,6 +227,7 @@ def optimal_cut(
     return mirrored(found) if falling else found
 
 
+@renaming
 def review_band(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -228,6 +239,7 @@ def review_band(
     weights: ArrayLike | None = None,
     unit: Cost | None = None,
     direction: Direction = ">=",
+    pos_label: object = None,
 ) -> ReviewBand:
     """Find the cheapest two thresholds: no, ask a person, yes. O(n), including the sorting.
 
@@ -244,7 +256,7 @@ def review_band(
     >>> review_band(scores, labels, asking=0, max_questions=1).loss
     1.0
     """
-    samples = Samples.of(scores, labels, weights, direction)
+    samples = Samples.of(scores, labels, weights, direction, pos_label)
     calibrator = OnlineCalibrator(unit=unit)
     calibrator._many(*samples.columns, True)
     band = calibrator.review_band(
@@ -256,6 +268,7 @@ def review_band(
     return samples.present(band)
 
 
+@renaming
 def loss_curve(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -265,6 +278,7 @@ def loss_curve(
     weights: ArrayLike | None = None,
     unit: Cost | None = None,
     direction: Direction = ">=",
+    pos_label: object = None,
 ) -> LossCurve:
     """Compute the total loss of every cut. O(n), including the sorting.
 
@@ -280,6 +294,6 @@ def loss_curve(
     array([2., 1., 2., 1., 2.])
     """
     aim = Aim.of(false_positive=false_positive, false_negative=false_negative, unit=unit)
-    samples = Samples.of(scores, labels, weights, direction)
+    samples = Samples.of(scores, labels, weights, direction, pos_label)
     curve: LossCurve = samples.present(aim.holding(samples).curve())
     return curve

@@ -160,7 +160,6 @@ _RATES: dict[str, Ratio] = {
 
 # What other functions take, and what is to be given where a demand would stand.
 _MEANT = {
-    "sample_weight": "the weights as weights",
     "sample_weights": "the weights as weights",
     "weight": "the weights as weights",
     "current": "the threshold in use to limen.recommend, or to limen.report in thresholds",

@@ -11,6 +11,7 @@ from limen import _core
 from limen.columns import samples_with_losses
 from limen.direction import setting
 from limen.model import Labelled, ModelBase
+from limen.names import renaming
 from limen.optimum import Deciding, Optimum
 from limen.units import cost_parts, exact_costs, exact_unit, unit_parts
 
@@ -126,6 +127,7 @@ class BoundedThreshold(_Bounded, Labelled, _core.BoundedThreshold, kind="Bounded
 
     _native = _core.BoundedThreshold
 
+    @renaming
     def __init__(
         self,
         *,

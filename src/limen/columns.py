@@ -173,7 +173,7 @@ def as_labels(
         hint = (
             "The scores are all 0 or 1: were scores and labels swapped? Scores come first."
             if swapped
-            else "For other classes, pass labels == positive; "
+            else "For other classes, name the positive one: pos_label=..., or labels == positive; "
             "for a frame, limen.columns.from_frame(..., positive=...)."
         )
         shown = array[bad] if array.dtype.kind in "biuf" else repr(array[bad])
@@ -241,15 +241,15 @@ def require_same_length(**arrays: NDArray[Any] | None) -> None:
 
 
 def samples_with_labels(
-    scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None
+    scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None, positive: object = None
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8], Numbers | None]:
-    """Scores, labels and weights of one length. O(n).
+    """Scores, labels and weights of one length. O(n). `positive` as for `as_labels`.
 
     >>> samples_with_labels([0.5], [1], None)
     (array([0.5]), array([1], dtype=uint8), None)
     """
     xs = as_scores(scores)
-    ys = as_labels(labels, xs)
+    ys = as_labels(labels, xs, positive=positive)
     ws = None if weights is None else as_numbers(weights, "weights")
     if len(xs) != len(ys) or (ws is not None and len(xs) != len(ws)):
         require_same_length(scores=xs, labels=ys, weights=ws)

@@ -7,10 +7,23 @@ it. It imports nothing of limen and no NumPy, so that help on the command line c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
-__all__ = ["DEMANDS", "METRIC_NAMES", "OUTCOMES", "Bound", "Outcome", "did_you_mean"]
+__all__ = [
+    "ALIASES",
+    "DEMANDS",
+    "METRIC_NAMES",
+    "OPTION_ALIASES",
+    "OUTCOMES",
+    "Bound",
+    "Outcome",
+    "did_you_mean",
+    "renaming",
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Outcome(NamedTuple):
@@ -52,6 +65,30 @@ DEMANDS = {
     ),
 }
 
+# What people type who come from other libraries, and what it is called here.
+_COSTS = {
+    alias: name
+    for name, outcome in OUTCOMES.items()
+    for alias in (f"{name}_cost", f"{outcome.short}_cost", f"cost_{outcome.short}", outcome.short)
+}
+ALIASES = {
+    "y_score": "scores",
+    "y_true": "labels",
+    "sample_weight": "weights",
+    "pos_label": "positive",
+    "positive": "pos_label",  # where that is the name
+    **_COSTS,
+}
+OPTION_ALIASES = {
+    "score": "score-column",
+    "label": "label-column",
+    "weight": "weight-column",
+    "group": "group-column",
+    "sample-weight": "weight-column",
+    "pos-label": "positive",
+    **{alias.replace("_", "-"): name.replace("_", "-") for alias, name in _COSTS.items()},
+}
+
 METRIC_NAMES = (
     "accuracy",
     "balanced_accuracy",
@@ -80,3 +117,38 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     near = get_close_matches(name, list(known), 1)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def renaming(function: Function) -> Function:
+    """Let a function take its arguments also by the names of `ALIASES`.
+
+    >>> @renaming
+    ... def total(scores, *, weights=1):
+    ...     return scores * weights
+    >>> total(y_score=2, sample_weight=3)
+    6
+    >>> total(2, weights=3, sample_weight=3)
+    Traceback (most recent call last):
+        ...
+    TypeError: sample_weight and weights are two names of one argument. Give it once, as weights.
+    """
+    code = function.__code__
+    known = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    aliases = {
+        alias: name for alias, name in ALIASES.items() if alias not in known and name in known
+    }
+
+    @wraps(function)
+    def named(*args: Any, **given: Any) -> Any:
+        if not aliases.keys().isdisjoint(given):
+            for alias in aliases.keys() & given.keys():
+                name = aliases[alias]
+                if name in given:
+                    raise TypeError(
+                        f"{alias} and {name} are two names of one argument. Give it once, as "
+                        f"{name}."
+                    )
+                given[name] = given.pop(alias)
+        return function(*args, **given)
+
+    return cast("Function", named)

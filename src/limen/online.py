@@ -10,6 +10,7 @@ from limen import _core
 from limen.columns import samples_with_losses
 from limen.direction import setting
 from limen.model import Labelled, ModelBase
+from limen.names import renaming
 from limen.optimum import Deciding, LossCurve, Optimum
 from limen.score_kind import ScoreKind, kind_setting
 from limen.units import Cost, cost_parts, exact_unit, unit_parts
@@ -68,6 +69,7 @@ class _Cheapest(Deciding, ModelBase):
 class _WithCosts(_Cheapest, Labelled):
     __slots__ = ()
 
+    @renaming
     def __init__(
         self,
         *,

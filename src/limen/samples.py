@@ -68,14 +68,16 @@ class Samples:
         weights: ArrayLike | None = None,
         direction: Direction = ">=",
         kind: BatchScoreKind = "auto",
+        positive: object = None,
     ) -> Samples:
         """Read columns of any kind, or raise an error with the argument, the place and the value.
 
-        O(n). Arrays of the right types are not copied.
+        O(n). Arrays of the right types are not copied. `positive` is the label of the positive
+        class, where labels are not 0 and 1.
         """
         if kind != "auto":
             require_kind(kind, "scores_are", auto=True)
-        given, ys, ws = samples_with_labels(scores, labels, weights)
+        given, ys, ws = samples_with_labels(scores, labels, weights, positive)
         falling = direction != ">=" and is_falling(direction)
         return cls(0.0 - given if falling else given, ys, ws, direction, kind=kind)
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from typing import Any
 
 from limen.cli.exits import USAGE
+from limen.names import OPTION_ALIASES
 
 __all__ = ["Alone", "Parser", "command", "filled", "option_name"]
 
@@ -36,13 +38,26 @@ class Parser(argparse.ArgumentParser):
             if action is not None and action.nargs is None and (typed := os.environ[name]):
                 kept[action.dest] = self._from_environment(action, name, typed)
                 action.default, action.required = None, False
-        found, rest = super().parse_known_args(args, namespace)
+        found, rest = super().parse_known_args(self._renamed(args), namespace)
         for dest, value in kept.items():
             if getattr(found, dest) is None:
                 setattr(found, dest, value)
         if rest and self.get_default("command") is not None:
             self._refuse(rest[0])
         return found, rest
+
+    def _renamed(self, args: Any) -> Any:
+        """Write options by their own names, where others were typed that mean the same."""
+        words = list(sys.argv[1:] if args is None else args)
+        for at, word in enumerate(words):
+            if word == "--":
+                break
+            if word.startswith("--") and word.split("=")[0] not in self._option_string_actions:
+                name, *value = word[2:].split("=", 1)
+                own = f"--{OPTION_ALIASES.get(name, '')}"
+                if own in self._option_string_actions:
+                    words[at] = "=".join([own, *value])
+        return words
 
     def _from_environment(self, action: argparse.Action, name: str, typed: str) -> Any:
         """Read a variable as its option would be; of one that may be repeated, several values."""

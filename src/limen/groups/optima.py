@@ -24,6 +24,7 @@ from limen.groups.paths import (
     rows_by_group,
 )
 from limen.model import refuse_costs
+from limen.names import renaming
 from limen.optimum import height
 from limen.samples import Samples
 from limen.trust.recommended import recommended
@@ -187,6 +188,7 @@ def by_group(
     shrink: Literal[False] = ...,
     direction: Direction = ...,
     scores_are: BatchScoreKind = ...,
+    pos_label: object = ...,
 ) -> GroupOptima: ...
 
 
@@ -204,9 +206,11 @@ def by_group(
     shrink: Literal[True],
     direction: Direction = ...,
     scores_are: BatchScoreKind = ...,
+    pos_label: object = ...,
 ) -> GroupThresholds: ...
 
 
+@renaming
 def by_group(
     groups: Any,
     scores: ArrayLike,
@@ -220,6 +224,7 @@ def by_group(
     shrink: bool = False,
     direction: Direction = ">=",
     scores_are: BatchScoreKind = "auto",
+    pos_label: object = None,
 ) -> GroupOptima | GroupThresholds:
     """Find the cheapest threshold of every group, exactly. O(n) for each depth of the groups.
 
@@ -242,6 +247,8 @@ def by_group(
         ``"<="`` where a lower score means more positive, as for `limen.optimal_threshold`.
     scores_are
         As for `limen.recommend`, which is asked with `shrink`; ``"auto"`` is decided by all scores.
+    pos_label
+        The label of the positive class, where labels are not 0 and 1.
 
     Notes
     -----
@@ -261,7 +268,7 @@ def by_group(
     """
     require_count(at_least)
     aim = Aim.of(false_positive=false_positive, false_negative=false_negative, unit=unit)
-    samples = Samples.of(scores, labels, weights, direction, scores_are)
+    samples = Samples.of(scores, labels, weights, direction, scores_are, pos_label)
     require_same_length(scores=samples.scores, **{name: aim.costs[name] for name in aim.by_row})
     each = dict(rows_by_group(*coded(groups, len(samples))))
     rows_of = {EVERYTHING: np.arange(len(samples)), **each}

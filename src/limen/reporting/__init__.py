@@ -13,7 +13,7 @@ from limen.aim import Aim
 from limen.arrays import as_array
 from limen.columns import as_labels, ordered_scores, require_same_length
 from limen.metrics import Metric
-from limen.names import OUTCOMES
+from limen.names import OUTCOMES, renaming
 from limen.reporting.origin import Origin, now
 from limen.reporting.page import page_of
 from limen.reporting.samples import FileRows, aim_on, weighted_to
@@ -92,6 +92,7 @@ class Report:
         return f"<Report: {self.messages()[0]}>"
 
 
+@renaming
 def report(
     scores: ArrayLike,
     labels: ArrayLike,

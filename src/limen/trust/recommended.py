@@ -15,6 +15,7 @@ from limen.aim import Aim
 from limen.confidence import ENOUGH, LEAST, NAMED, critical_value, too_few
 from limen.digits import apart
 from limen.direction import mirrored
+from limen.names import renaming
 from limen.optimum import Direction, Optimum, answer, as_threshold
 from limen.picture import Mark, exact_mark, picture_of_range
 from limen.samples import Samples
@@ -220,6 +221,7 @@ optimum 0.2109375, current 0.875, keep False>
         return self.distance(threshold) > critical_value(self.confidence, NAMED)
 
 
+@renaming
 def recommend(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -232,6 +234,7 @@ def recommend(
     direction: Direction = ">=",
     prevalence: Cost | None = None,
     scores_are: BatchScoreKind = "auto",
+    pos_label: object = None,
 ) -> Recommendation:
     """Recommend a threshold for new rows, and say how sure it is. O(n log n).
 
@@ -257,6 +260,8 @@ def recommend(
         1 is taken as the nearest of these), ``"raw"`` numbers on a scale of their own, or
         ``"ranks"``, of which only the order counts. ``"auto"`` takes scores that all lie between 0
         and 1 as probabilities, and others as raw.
+    pos_label
+        The label of the positive class, where labels are not 0 and 1.
 
     Raises
     ------
@@ -283,7 +288,7 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
         current = as_threshold(current, "current")
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
     aim = Aim.of(**costs, prevalence=prevalence, confidence=confidence)
-    return recommended(Samples.of(scores, labels, weights, direction, scores_are), aim, current)
+    return recommended(Samples.of(scores, labels, weights, direction, scores_are, pos_label), aim, current)
 
 
 def recommended(samples: Samples, aim: Aim, current: float | None = None) -> Recommendation:
