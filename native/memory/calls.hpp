@@ -65,9 +65,34 @@ Result Memory<Tree>::perform(const Needs& needs, Work&& work) {
 
 // ---- without ids ----
 
+// The common step of a window: all samples weigh 1, one leaves, and the new one takes its place in
+// the tree and in the entries. False where that is not so, and nothing was changed.
+template <class Tree>
+LIMEN_INLINE bool Memory<Tree>::step(double score, bool label, const Amount& amount,
+                                     const Time* time) {
+    if constexpr (std::is_same_v<Tree, CutTree>) {
+        std::uint32_t at;
+        if (!settings_.labelled || !entries_.is_usual(amount) ||
+            !clock_.leaves_for(entries_, time, at))
+            return false;
+        const Entry& entry = entries_[at];
+        HeldSamples<Tree>& held = *placement_.group(0).held;
+        held.reserve(1, false);
+        if (!held.replace_one(entry.score, entry.label, score, label)) return false;
+        entries_.renew(at);
+        clock_.pop_leaving();
+        if (time) tick(*time);
+        set_sample(at, score, label, amount, time);
+        warm_next(true);
+        return true;
+    }
+    return false;
+}
+
 template <class Tree>
 Result Memory<Tree>::update(double score, bool label, const Amount& given, const Time* time) {
     const Amount amount = normal(given);
+    if (step(score, label, amount, time)) return {};
     if (!fading() && placement_.has_plain_room(amount, label) && !entries_.full(1)) {
         if (last_period() && clock_.moves(*time) && !(before(*time, settings_.period) < *time))
             return refused(MemoryRefusal::far_time);
@@ -146,9 +171,8 @@ Result Memory<Tree>::put_sample(double score, bool label, const Amount& amount, 
         if (leaving != Entries::none) leave(leaving);
         return {};
     }
-    if (last_n() && entries_.count(EntryState::held) >= settings_.n) {
+    if (last_n() && entries_.count(EntryState::held) >= settings_.n)
         clock_.take_oldest(entries_, leaving);  // without ids all stand where they came
-    }
     if (leaving == Entries::none || !exchange(leaving, score, label, amount)) {
         if (leaving != Entries::none) leave(leaving);
         placement_.hold(sample);
@@ -162,11 +186,10 @@ Result Memory<Tree>::put_sample(double score, bool label, const Amount& amount, 
 // Let an entry that has left its line be a new one, and its sample be replaced in the tree, which
 // is faster than one after the other. False where that cannot be: nothing was changed.
 template <class Tree>
-LIMEN_INLINE bool Memory<Tree>::exchange(std::uint32_t leaving, double score, bool label,
-                                         const Amount& amount) {
+bool Memory<Tree>::exchange(std::uint32_t leaving, double score, bool label, const Amount& amount) {
     const Entry& entry = entries_[leaving];
     const bool replaced = placement_.replace(entry.score, entry.label, entries_.amount(leaving),
-                                             score, label, amount, entries_.is_usual(amount));
+                                             score, label, amount);
     if (replaced) entries_.renew(leaving);
     return replaced;
 }

@@ -148,6 +148,28 @@ public:
         }
         if (!fading()) entry.placed = true;
     }
+    // Without ids, where a sample comes at this time: whether another one leaves for it, which is
+    // then the first to be popped. There is room in the window for the one that comes.
+    LIMEN_INLINE bool leaves_for(const Entries& entries, const Time* time, std::uint32_t& at) {
+        Place place;
+        if (last_n()) {
+            if (entries.count(EntryState::held) < settings_.n) return false;
+            place = line_.front();
+        } else {
+            if (!last_period() || !moves(*time) || too_far_ahead(*time)) return false;
+            const Time edge = before(*time, settings_.period);
+            if (!(edge < *time) || !window_.first(entries, edge, place)) return false;
+            window_.reserve(1);
+        }
+        at = place.at;
+        return true;
+    }
+    LIMEN_INLINE void pop_leaving() {
+        if (last_n())
+            line_.pop();
+        else
+            window_.pop();
+    }
     // last_n: the oldest place, which is taken out; whether an entry still stands there.
     bool take_oldest(const Entries& entries, std::uint32_t& at) {
         const Place place = line_.front();

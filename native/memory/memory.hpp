@@ -255,6 +255,7 @@ private:
                   std::uint32_t in, NameCopy& name);
     Result put_label(const Id& id, std::uint32_t hash, std::uint32_t at, bool label,
                      const Amount& losses, const Time* as_of, NameCopy& name);
+    bool step(double score, bool label, const Amount& amount, const Time* time);
     Result plan_and_put(double score, bool label, const Amount& amount, const Time* time);
     Result put_sample(double score, bool label, const Amount& amount, const Time* time);
     bool exchange(std::uint32_t leaving, double score, bool label, const Amount& amount);

@@ -227,18 +227,14 @@ public:
     void release(const Sample& sample) {
         return fading() ? release_faded(sample) : release_own(sample);
     }
-    // Let a sample be replaced by another, which is faster than one after the other; `usual`: both
-    // weigh 1, as all do. False where that cannot be: nothing was changed.
-    LIMEN_INLINE bool replace(double old, bool old_label, const Amount& old_amount, double score,
-                              bool label, const Amount& amount, bool usual) {
+    // Let a sample be replaced by another, which is faster than one after the other. False where
+    // that cannot be: nothing was changed.
+    bool replace(double old, bool old_label, const Amount& old_amount, double score, bool label,
+                 const Amount& amount) {
         if (!pending_.empty()) return false;
-        HeldSamples<Tree>& held = *group(0).held;
-        if constexpr (std::is_same_v<Tree, CutTree>)
-            if (usual && settings_.labelled && held.replace_one(old, old_label, score, label))
-                return true;
         Losses gone, losses;
         return in_use(old_amount, old_label, gone) && in_use(amount, label, losses) &&
-               held.replace(old, gone, score, losses, settings_.labelled);
+               group(0).held->replace(old, gone, score, losses, settings_.labelled);
     }
     // The common case of fading: nothing is divided and there is room, so that what is added is
     // measured once. False where that is not so, and nothing was changed.
