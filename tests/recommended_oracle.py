@@ -299,11 +299,11 @@ class Maps:
             mode_of(centre, features @ features.T + path, self.ones, self.count)
             for centre, features, path in (self.prior(map, self.sites) for map in MAPS[kind])
         ]
-        weights = [
+        logs = [
             mode.log_evidence + math.log(map.prior)
             for mode, map in zip(self.modes, MAPS[kind], strict=True)
         ]
-        weights = np.exp(np.array(weights) - max(weights))
+        weights = np.exp(np.array(logs) - max(logs))
         self.shares = weights / weights.sum()
         self.log_odds = self.averaged(self.sites)
 

@@ -50,7 +50,8 @@ def empty() -> State:
 
 def begun(**settings: Any) -> tuple[State, list[tuple[Event, Any]]]:
     """A state with one point, and the events that made it."""
-    state, events = empty(), []
+    state = empty()
+    events: list[tuple[Event, Any]] = []
     definition = msgspec.convert(settings, Definition)
     rule = "at_most" if definition.direction == "<=" else "at_least"
     define = Event("define", START, "p", more=msgspec.to_builtins(definition))
@@ -339,9 +340,9 @@ def test_an_id_of_rows_is_found_repeated_and_forgotten(tmp_path: Path):
     for path in tmp_path.rglob("*"):
         if path.is_file():
             assert b"\xa1b\xa1c" not in path.read_bytes()
-    again = Writer(tmp_path, print)
-    assert shown == again.state.shown()
-    again.release()
+    reopened = Writer(tmp_path, print)
+    assert shown == reopened.state.shown()
+    reopened.release()
 
 
 def test_a_proposal_is_evaluated_once_until_something_changes_it():

@@ -281,7 +281,8 @@ def dies_at(step: int):
 
         for name in ("write", "pwrite", "fsync", "fdatasync", "replace", "open", "mkdir", "chmod"):
             deadly(name)
-        store.sqlite3.connect = functools.partial(sqlite3.connect, factory=Connection)
+        made = functools.partial(sqlite3.connect, factory=Connection)
+        store.sqlite3.connect = made  # type: ignore[attr-defined]
 
     return arrange
 

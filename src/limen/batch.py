@@ -170,7 +170,7 @@ confusion Confusion(tp=1.0, fp=0.0, fn=1.0, tn=2.0)>
     ):
         found = _core.select_arrays(scores, labels, *aim.parts)
     if found is None:
-        samples = Samples.of(scores, labels, weights, direction, pos_label)
+        samples = Samples.of(scores, labels, weights, direction, positive=pos_label)
         best = aim.best(samples)
     else:
         best = Optimum(*found)
@@ -256,7 +256,7 @@ def review_band(
     >>> review_band(scores, labels, asking=0, max_questions=1).loss
     1.0
     """
-    samples = Samples.of(scores, labels, weights, direction, pos_label)
+    samples = Samples.of(scores, labels, weights, direction, positive=pos_label)
     calibrator = OnlineCalibrator(unit=unit)
     calibrator._many(*samples.columns, True)
     band = calibrator.review_band(
@@ -294,6 +294,6 @@ def loss_curve(
     array([2., 1., 2., 1., 2.])
     """
     aim = Aim.of(false_positive=false_positive, false_negative=false_negative, unit=unit)
-    samples = Samples.of(scores, labels, weights, direction, pos_label)
+    samples = Samples.of(scores, labels, weights, direction, positive=pos_label)
     curve: LossCurve = samples.present(aim.holding(samples).curve())
     return curve

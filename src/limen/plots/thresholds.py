@@ -119,9 +119,9 @@ class ThresholdDisplay(LossCurveDisplay):
         display._recommend(scores, labels, given, confidence)
         return display.plot(ax=ax, **kwargs)
 
-    def _worth_text(self, place: int) -> str:
+    def _worth_text(self, place: int, threshold: float | None = None) -> str:
         each = (f"{name} {values[place]:.4g}" for name, values in self.values.items())
-        return f"{self._threshold(place)} ({', '.join(each)})".replace("_", " ")
+        return f"{self._threshold(place, threshold)} ({', '.join(each)})".replace("_", " ")
 
     def plot(
         self,

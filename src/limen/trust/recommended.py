@@ -288,7 +288,8 @@ confidence the best threshold lies between 0.02344 and 0.4922.'
         current = as_threshold(current, "current")
     costs: dict[str, Any] = {"false_positive": false_positive, "false_negative": false_negative}
     aim = Aim.of(**costs, prevalence=prevalence, confidence=confidence)
-    return recommended(Samples.of(scores, labels, weights, direction, scores_are, pos_label), aim, current)
+    samples = Samples.of(scores, labels, weights, direction, scores_are, pos_label)
+    return recommended(samples, aim, current)
 
 
 def recommended(samples: Samples, aim: Aim, current: float | None = None) -> Recommendation:
