@@ -129,7 +129,7 @@ class TestNames:
         [
             ({"min_precison": 0.9}, TypeError, "Did you mean 'min_precision'?"),
             ({"max_positve_rate": 0.9}, TypeError, "Did you mean 'max_positive_rate'?"),
-            ({"sample_weight": [1]}, TypeError, "Give the weights as weights"),
+            ({"sample_weight": [1]}, TypeError, "got 'sample_weight'"),  # a column is no aim
             ({"metric": "balanced_acuracy"}, ValueError, "Did you mean 'balanced_accuracy'?"),
             ({"metric": "auc"}, ValueError, "got 'auc'.$"),
         ],

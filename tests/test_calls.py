@@ -49,7 +49,7 @@ COMMANDS = (
     "fit -- -a.csv",
     "compare a.csv -t 0.5 -t -4e-05 --false-positive -2",
     "curve a.csv --metric f1 --metric mcc -o out.csv",
-    "watch --last-n 5 --alert late=7d",
+    "watch --definition point.toml --every 5",
     "serve",
     "serve point add fraud --false-negative 5",
     "serve clock show --data folder",

@@ -131,6 +131,7 @@ def test_adapters_are_loaded_when_they_are_named() -> None:
                 "unit",
                 "direction",
                 "prevalence",
+                "pos_label",
                 "metric",
                 "demands",
             ],
@@ -146,6 +147,7 @@ def test_adapters_are_loaded_when_they_are_named() -> None:
                 "weights",
                 "unit",
                 "direction",
+                "pos_label",
             ],
         ),
         (
@@ -162,6 +164,7 @@ def test_adapters_are_loaded_when_they_are_named() -> None:
                 "shrink",
                 "direction",
                 "scores_are",
+                "pos_label",
             ],
         ),
         (limen.Grouped.__init__, ["self", "model", "at_least"]),
@@ -178,6 +181,7 @@ def test_adapters_are_loaded_when_they_are_named() -> None:
                 "direction",
                 "prevalence",
                 "scores_are",
+                "pos_label",
             ],
         ),
         (

@@ -383,7 +383,9 @@ def test_each_group_has_its_own_interval() -> None:
             line["rows"],
             {None: slice(0, None), "g0": slice(0, None, 2)}.get(line["group"], slice(1, None, 2)),
         )
-        told = limen.recommend(SCORES[:n][start], LABELS[:n][start], current=0.9)
+        told = limen.recommend(
+            SCORES[:n][start], LABELS[:n][start], current=0.9, scores_are="ranks"
+        )
         assert (told.threshold, told.keep) == (line["recommended"], line["keep"])
         assert told.interval == tuple(as_number(line[name]) for name in ("low", "high"))
 

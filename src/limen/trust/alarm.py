@@ -325,10 +325,17 @@ class Alarm(Betting, kind="Alarm"):
         given = {name: value for name, value in snapshot.items() if name != "counts"}
         Alarm.__init__(made, **given)
         counts = plain_list(snapshot["counts"])
-        if len(counts) != 5 or any(type(count) is not int or count < 0 for count in counts):
+        if len(counts) != 5:
             raise ValueError(f"counts are {counts!r}")
-        made._hold({at: count for at, count in enumerate(counts) if count})
+        made._hold({at: count for at, count in enumerate(counts) if count != 0})
+        made._check()
         return made
+
+    def _check(self) -> None:
+        """Raise ValueError unless what is held could have come from samples."""
+        counts = self._counts()
+        if any(type(count) is not int or count < 0 for count in counts):
+            raise ValueError(f"counts are {counts!r}")
 
     def __repr__(self) -> str:
         defaults = {"false_positive": 1, "false_negative": 1, "confidence": 0.95, "age": None}
