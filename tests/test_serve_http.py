@@ -227,6 +227,7 @@ def test_paths_methods_and_types_that_are_not_there(server):
     problem(ask("DELETE", "/v1/points/fraud"), "method-not-allowed")
     problem(ask("GET", "/v1/points/fraud/decisions/nobody"), "not-found")
     problem(ask("GET", "/v1/log?after=-1"), "invalid")
+    problem(ask("GET", "/v1/log?after="), "invalid")
     problem(ask("GET", "/v1/tokens"), "not-found")
     path, body = "/v1/points/fraud/scores", json.dumps(score).encode()
     problem(

@@ -116,7 +116,8 @@ class Call:
         query = self._scope["query_string"]
         try:
             if query:
-                found = parse_qs(query.decode("ascii"), strict_parsing=True, max_num_fields=8)
+                given: Any = {"keep_blank_values": True, "strict_parsing": True}  # "" is no number
+                found = parse_qs(query.decode("ascii"), max_num_fields=8, **given)
         except ValueError:
             raise Refused("malformed", "The query of the address cannot be read.") from None
         return known.read(name, found[name][-1] if name in found else None)
