@@ -109,7 +109,7 @@ TextRows csv(RowParts parts, std::size_t width, std::vector<std::size_t> places)
 }
 
 TextRows json(RowParts parts, std::vector<std::string> keys) {
-    return {std::move(parts), JsonFields(std::move(keys))};
+    return {std::move(parts), JsonFields(std::move(keys), false)};
 }
 
 TEST_CASE("plain rows of CSV are read up to the first that is not") {
