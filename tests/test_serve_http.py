@@ -223,6 +223,7 @@ def test_paths_methods_and_types_that_are_not_there(server):
     problem(ask("GET", "/v1/points/..%00/threshold"), "unknown-point")
     problem(ask("GET", "/v1/points/nobody/threshold"), "unknown-point")
     problem(ask("PUT", "/v1/points/a%20b", {}), "invalid")
+    problem(ask("PUT", "/v1/points/far", {"false_negative": 1.3e274}), "invalid")
     problem(ask("PUT", "/v1/points/" + "a" * 65, {}), "invalid")
     problem(ask("DELETE", "/v1/points/fraud"), "method-not-allowed")
     problem(ask("GET", "/v1/points/fraud/decisions/nobody"), "not-found")

@@ -263,7 +263,10 @@ class Definition(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
                 "capacity needs policy manual and memory all or fading: what any threshold costs "
                 "is not known, and samples that leave would widen the bound without end"
             )
-        self.empty()
+        try:
+            self.empty()
+        except OverflowError as error:  # costs too far apart for exact sums
+            raise ValueError(str(error)) from None
         self.start.number(self.direction)
         if by_itself and self.segments is not None and self.memory.keep == "fading":
             raise ValueError(
