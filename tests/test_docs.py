@@ -27,6 +27,7 @@ NEEDED = {
     "README.md": ("sklearn",),
     "ecosystem.md": ("duckdb", "matplotlib", "polars", "pyarrow", "river", "sklearn"),
     "recipes_sklearn.md": ("sklearn",),
+    "limen.optimum": ("pandas",),
     "limen.plots": ("matplotlib",),
     "limen.duckdb": ("duckdb", "pyarrow"),
     "limen.river": ("river",),

@@ -36,7 +36,7 @@ struct StreamColumns {
     nb::object time(std::size_t row) const {
         if (!times) return nb::none();
         const std::int64_t word = times->data()[row];
-        switch (kinds ? kinds->data()[row] : WrittenTime::whole) {
+        switch (kinds ? kinds->data()[row] : std::uint8_t{WrittenTime::whole}) {
             case WrittenTime::missing:
                 return nb::none();
             case WrittenTime::real:

@@ -71,7 +71,7 @@ template <class Tree>
 LIMEN_INLINE bool Memory<Tree>::step(double score, bool label, const Amount& amount,
                                      const Time* time) {
     if constexpr (std::is_same_v<Tree, CutTree>) {
-        std::uint32_t at;
+        std::uint32_t at = 0;
         if (!settings_.labelled || !entries_.is_usual(amount) ||
             !clock_.leaves_for(entries_, time, at))
             return false;

@@ -180,7 +180,7 @@ bool Memory<Tree>::admits(const Time& time) const {
 
 template <class Tree>
 void Memory<Tree>::leave_oldest() {
-    std::uint32_t at;
+    std::uint32_t at = 0;
     if (clock_.take_oldest(entries_, at)) leave(at);
 }
 

@@ -59,8 +59,10 @@ struct Design {
             rank.push_back(std::clamp(place.below / all, end, 1 - end));
         from.resize(rank.size());
         std::iota(from.begin(), from.end(), std::size_t{0});
-        std::stable_sort(from.begin(), from.end(),
-                         [&](std::size_t a, std::size_t b) { return rank[a] < rank[b]; });
+        // Not std::stable_sort, which asks for memory by the side.
+        std::sort(from.begin(), from.end(), [&](std::size_t a, std::size_t b) {
+            return rank[a] != rank[b] ? rank[a] < rank[b] : a < b;
+        });
         for (const std::size_t each : from) {
             const bool bin = each < given.bins.size();
             const double one = bin ? given.bins[each].ones : 0;

@@ -462,7 +462,7 @@ TEST_CASE("a node shifts what follows two children as it does for one after the 
                 const auto seed =
                     static_cast<std::uint64_t>((1000 * round + used) * node_slots + one);
                 Random random(seed);
-                const int other = static_cast<int>((one + 1 + random() % (used - 1)) % used);
+                const int other = (one + 1 + static_cast<int>(random() % 64) % (used - 1)) % used;
                 Children start;
                 for (std::int64_t& number : start.guard) number = draw(random);
                 for (std::int64_t& number : start.behind) number = draw(random);

@@ -159,7 +159,7 @@ TEST_CASE("entries come up by time, those of one time in the order in which they
             const int what = static_cast<int>(random() % 10);
             if (what < 6) {
                 // Some are a few places late, some more than are ever moved.
-                const std::int64_t span = seed % 2 ? 6 : 60;
+                const std::uint64_t span = seed % 2 ? 6 : 60;
                 const auto time = edge + 1 + static_cast<std::int64_t>(random() % span);
                 const auto at = static_cast<std::uint32_t>(entries.times.size());
                 entries.times.push_back(Time::whole(time));

@@ -81,10 +81,13 @@ class Charts:
         cuts = {self.place(end) for end in (*ends, *(mark["threshold"] for mark in marks))}
         kept = sorted(cuts.union(downsample(self.curve.losses, _STRETCHES)))
         thresholds = self.curve.thresholds[kept].tolist()
+        # A cut that is marked is called by the threshold of its mark, the first where it has two.
+        called = {self.place(mark["threshold"]): mark["threshold"] for mark in reversed(marks)}
+        shown = [called.get(*each) for each in zip(kept, thresholds, strict=True)]
         each = [self.calibrator.confusion(threshold) for threshold in thresholds]
         curve = {
             "at": [self._inside(threshold) for threshold in thresholds],
-            "shown": [self.text(threshold) for threshold in thresholds],
+            "shown": [self.text(threshold) for threshold in shown],
             "loss": _finite(self.curve.losses[kept]),
             "fp": [one.fp for one in each],
             "fn": [one.fn for one in each],
